@@ -1,0 +1,24 @@
+"""The command line: parse, configure, call. Each command is a file beside this one and imports what it needs when it runs."""
+
+import sys
+
+import typer
+
+from heedful.errors import HeedfulError
+
+app = typer.Typer(
+    name="heedful",
+    help="The Transformer, whole: train, translate, measure and look inside.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; an error the user can act on becomes one message on standard error and an exit code."""
+    try:
+        app()
+    except HeedfulError as error:
+        sys.stderr.write(f"heedful: {error}\n")
+        sys.exit(error.exit_code)
