@@ -1,9 +1,10 @@
-"""The command line: parse, configure, call. Each command is a file beside this one and imports what it needs when it runs."""
+"""The command line: parse, configure, call. Each command is a file beside this one that imports what it needs when run."""
 
 import sys
 
 import typer
 
+from heedful.cli import attention, config, evaluate, info, train
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -13,6 +14,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(attention.attention)
+app.command()(info.info)
+app.add_typer(config.app, name="config")
 
 
 def main() -> None:

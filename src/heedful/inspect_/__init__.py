@@ -1,0 +1,1 @@
+"""Looking inside: what a model attends to, recorded and drawn."""

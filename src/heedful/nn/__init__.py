@@ -1,0 +1,1 @@
+"""Layers: the parts that every model is assembled from."""

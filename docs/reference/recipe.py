@@ -1,0 +1,89 @@
+"""Writes recipe.md beside this file from the configuration schema: python docs/reference/recipe.py."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from html import escape
+from pathlib import Path
+from textwrap import fill
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from heedful.config.load import field_comments
+from heedful.config.presets import PRESETS
+from heedful.config.schema import Recipe
+
+PAGE = Path(__file__).with_suffix(".md")
+INTRODUCTION = """# Recipe keys
+
+<!-- written by recipe.py beside this file -->
+
+A recipe is one TOML file. What it does not say takes its default, and any key can be set on the command line, as in
+`--set optimizer.lr=3e-4`. `heedful config show` prints what a recipe comes to, `heedful config check` looks for
+mistakes, and `heedful config schema` tells an editor what stands on this page, as JSON Schema.
+
+The key `preset`, at the top, names one or several starting points, the later ones over the earlier. `tiny` is for small
+data; the others are the rows of Table 3 of "Attention Is All You Need":
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    presets = fill(", ".join(f"`{name}`" for name in PRESETS), 120, break_on_hyphens=False) + ".\n"
+    return "\n".join([INTRODUCTION, presets, *section(Recipe, "", {})]) + "\n"
+
+
+def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
+    """One table of a recipe, then those inside it. `seen` has the titles of those that were explained before."""
+    if table in seen:
+        yield f"## {title}\n\nThe keys of {seen[table]}.\n"
+        return
+    seen[table] = title
+    hints, comments = get_type_hints(table), field_comments(table)
+    inner = {field.name: kind for field in fields(table) if (kind := dataclass_in(hints[field.name]))}
+    yield f"## {title}\n\n{plain(table.__doc__ or '')}\n" if title else "## At the top\n"
+    yield "| key | values | default | |\n| --- | --- | --- | --- |"
+    for field in fields(table):
+        if field.name not in inner:
+            meaning = plain(comments.get(field.name, ""))
+            yield f"| `{field.name}` | {values(hints[field.name])} | {default(field)} | {meaning} |"
+    yield ""
+    for name, kind in inner.items():
+        path = f"{title.strip('`[]')}.{name}".lstrip(".")
+        yield from section(kind, f"`[[{path}]]`" if get_origin(hints[name]) is tuple else f"`[{path}]`", seen)
+
+
+def dataclass_in(hint: Any) -> type | None:
+    """The table that a field holds, if it holds one."""
+    return next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind) and isinstance(kind, type)), None)
+
+
+def values(hint: Any) -> str:
+    """What may be written for a field."""
+    if get_origin(hint) is Literal:
+        return ", ".join(f'`"{value}"`' for value in get_args(hint))
+    if get_origin(hint) is tuple:
+        return "list of " + values(get_args(hint)[0]) + "s"
+    options = [kind for kind in get_args(hint) if kind is not NoneType]
+    if options:
+        return ", ".join(map(values, options))
+    return {int: "whole number", float: "number", bool: "`true`, `false`", str: "text"}[hint]
+
+
+def default(field: Field[Any]) -> str:
+    """The default as TOML."""
+    if field.default is MISSING:
+        return "must be given"
+    if field.default is None:
+        return "not set"
+    text = list(field.default) if isinstance(field.default, tuple) else field.default
+    quoted = f'"{text}"' if isinstance(text, str) else str(text).lower()
+    return f"`{quoted}`"
+
+
+def plain(text: str) -> str:
+    """Text as it may stand in a cell of a table."""
+    return escape(text, quote=False).replace("|", "\\|").replace("None:", "not set:")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,98 @@
+"""Find a model by its place or by its name in the box, and make it ready for use."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+from torch import nn
+
+from heedful.checkpoint.manifest import MANIFEST, check
+from heedful.checkpoint.model import read_description, read_weights
+from heedful.checkpoint.run import Checkpoints
+from heedful.config.schema import Recipe
+from heedful.errors import InputError
+from heedful.models import build, load_weights
+from heedful.text.pair import TokenizerPair
+
+BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model ready for use."""
+
+    recipe: Recipe
+    model: nn.Module  # in evaluation mode
+    tokenizers: TokenizerPair
+    path: Path  # the model folder or checkpoint that was read
+
+
+def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:
+    """Load a model.
+
+    Args:
+        path: A model folder; a checkpoint; a run, of which the final model is taken, else the best checkpoint, else the
+            latest; or the name of a model in the box.
+        device: Where torch puts the model.
+
+    Raises:
+        InputError: There is no such model, or its weights do not fit its recipe.
+        DamagedError: The folder is not what was saved.
+    """
+    folder = find_model(path)
+    manifest = check(folder)
+    recipe, tokenizers = read_description(manifest)
+    model = build(recipe.model, len(tokenizers.source), len(tokenizers.target))
+    try:
+        load_weights(model, read_weights(manifest))
+    except ValueError as error:
+        raise InputError(f"{folder}: the weights do not fit the recipe: {error}") from error
+    return LoadedModel(recipe, model.to(device).eval(), tokenizers, folder)
+
+
+def find_model(path: str | Path) -> Path:
+    """The folder that `load_model` reads.
+
+    Raises:
+        InputError: There is none.
+    """
+    place = Path(path)
+    if place.is_file():
+        raise InputError(_about_file(place))
+    if not place.is_dir():
+        return _in_box(str(path))
+    for folder in (place, place / "model"):
+        if (folder / MANIFEST).is_file():
+            return folder
+    return _of_run(place)
+
+
+def _of_run(folder: Path) -> Path:
+    checkpoints = Checkpoints(folder, keep_last=2)
+    if checkpoints.best:
+        return checkpoints.path(checkpoints.best.step)
+    if steps := checkpoints.steps():
+        return checkpoints.path(steps[-1])
+    raise InputError(
+        f"{folder} holds no heedful model: neither {MANIFEST}, nor model/{MANIFEST}, nor checkpoints; "
+        "give a model folder, a checkpoint or a run"
+    )
+
+
+def _in_box(name: str) -> Path:
+    names = sorted(path.parent.name for path in BOX.glob(f"*/{MANIFEST}"))
+    if name in names:
+        return BOX / name
+    near = get_close_matches(name, names)
+    raise InputError(
+        f'no model "{name}": there is no such folder, and the box holds {", ".join(names) or "nothing"}'
+        + (f"; did you mean {' or '.join(near)}?" if near else "")
+    )
+
+
+def _about_file(path: Path) -> str:
+    if path.suffix in PICKLED:
+        return f"{path} is a pickle, which can run code when it is read, so heedful reads none: give a model folder"
+    return f"{path} is a file: give the model folder that holds it"

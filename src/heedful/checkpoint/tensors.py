@@ -1,0 +1,52 @@
+"""Tensors to safetensors files and back."""
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from heedful.checkpoint.manifest import DamagedError
+
+DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def tensor_file(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+    """The bytes of a safetensors file, a tensor at a time, so that the whole is never in memory twice."""
+    # Larger elements come first, then every tensor begins at a multiple of its element size.
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
+    header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, tensor in ordered:
+        begin, end = end, end + tensor.nbytes
+        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield struct.pack("<Q", len(text)) + text
+    for _, tensor in ordered:
+        yield tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU.
+
+    Raises:
+        DamagedError: It is not a safetensors file.
+    """
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise DamagedError(path, f"is no readable safetensors file ({error})") from error

@@ -1,0 +1,47 @@
+"""`heedful attention`: draw where a translator looks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.errors import InputError, RunError
+
+
+def attention(
+    text: Annotated[str, typer.Argument(help="One sentence in the model's source language.")],
+    model: Annotated[str, typer.Option(help="A model folder, a run, or the name of a model in the box.")] = "en-de",
+    out: Annotated[Path, typer.Option(help="The picture to write: .png or .svg.")] = Path("attention.png"),
+    target: Annotated[str | None, typer.Option(help="Its translation.  [default: the model's own]")] = None,
+    layer: Annotated[int | None, typer.Option(help="Decoder layer, from 1.  [default: the sharpest one]")] = None,
+    head: Annotated[int | None, typer.Option(help="Head, from 1.  [default: the mean of all]")] = None,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+) -> None:
+    """Draw the cross-attention of one translation: which source words each target word was written from."""
+    try:
+        from heedful.inspect_.drawing import FORMATS, HeatMap, draw
+    except ModuleNotFoundError as error:
+        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
+    if out.suffix not in FORMATS:
+        raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
+    if not out.parent.is_dir():
+        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
+
+    from heedful.decode.translator import load
+    from heedful.inspect_.attention import cross_attention, view
+
+    seen = cross_attention(load(model, device), text, target)
+    weights, title = view(seen.by_word(), layer, head)
+    picture = HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, f"model {model}")
+    try:
+        missing = draw(picture, out)
+    except OSError as error:
+        raise RunError(f"cannot write {out}: {error.strerror or error}") from error
+    typer.echo(" ".join(seen.target.words[:-1]))
+    typer.echo(f"{out}: {title}", err=True)
+    if missing:
+        typer.echo(
+            f"Words with {' '.join(sorted(missing))} are drawn as numbers, as no installed font has these characters; "
+            "install one that does, such as Noto Sans CJK",
+            err=True,
+        )

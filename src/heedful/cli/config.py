@@ -1,0 +1,99 @@
+"""`heedful config`: look at recipes and check them, before anything is started."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.errors import InputError
+
+if TYPE_CHECKING:
+    from heedful.config.schema import Recipe
+
+app = typer.Typer(name="config", help="Show, check and describe recipes.", no_args_is_help=True)
+
+Overrides = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting: train.seed=2. Repeatable.")
+]
+Data = Annotated[Path | None, typer.Option(help="Where the recipe's relative data paths start.")]
+
+
+@app.command()
+def show(
+    recipe: Annotated[str, typer.Argument(help="A TOML file, a folder with a config.toml, or a preset.")],
+    data: Data = None,
+    overrides: Overrides = None,
+) -> None:
+    """Print a recipe with everything resolved: presets, overrides, defaults and paths. The output is a recipe itself."""
+    from heedful.config.load import recipe_to_dict
+    from heedful.config.toml import to_toml
+
+    typer.echo(to_toml(recipe_to_dict(recipe_or_preset(recipe, overrides or [], data))), nl=False)
+
+
+def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
+    """The recipe at that path or, where there is none, the preset of that name."""
+    from heedful.config.load import load_preset, load_recipe
+    from heedful.config.presets import PRESETS
+
+    if name in PRESETS and not Path(name).exists():
+        return load_preset(name, overrides)
+    return load_recipe(name, overrides, data)
+
+
+@app.command()
+def check(
+    recipe: Annotated[Path, typer.Argument(help="A TOML file, or a folder with a config.toml.")],
+    data: Data = None,
+    overrides: Overrides = None,
+) -> None:
+    """Find what would stop a training run: unknown keys, wrong values, impossible combinations, missing files."""
+    from heedful.config.load import load_recipe
+    from heedful.data.corpus import corpus_files
+
+    settings = load_recipe(recipe, overrides or [], data)
+    text = settings.data
+    if not text.train:
+        raise InputError(f"{recipe}: names no training text; give it a [[data.train]] with source and target")
+    corpora = [*text.train, *(corpus for corpus in (text.valid, text.test) if corpus)]
+    files = {file for corpus in corpora for file in corpus_files(corpus, text)}
+    if missing := sorted(os.path.relpath(file, text.root) for file in files if not file.is_file()):
+        raise InputError(
+            f"{recipe}: in {text.root} there is no {', no '.join(missing)}; correct the names, or give --data FOLDER"
+        )
+    typer.echo(f"{recipe}: good, and its {len(files)} files of text are there")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of recipes, for editors that complete and check TOML."""
+    from heedful.config.load import recipe_schema
+
+    typer.echo(json.dumps(recipe_schema(), indent=2))
+
+
+@app.command()
+def presets() -> None:
+    """List the presets that a recipe can start from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from heedful.config.presets import TABLE_3
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("preset", "what it is"):
+        table.add_column(heading)
+    for heading in ("10^6", "PPL", "BLEU"):
+        table.add_column(heading, justify="right")
+    table.add_row("tiny", "4+4 layers, d_model 128")
+    for row in TABLE_3:
+        changes = [f"{key} {value}" for table in row.changes.values() for key, value in table.items()]
+        what = ", ".join(changes) or "6+6 layers, d_model 512"
+        printed = "" if row.millions is None else str(row.millions)
+        table.add_row(f"vaswani-{row.name}", what, printed, f"{row.perplexity:.2f}", f"{row.bleu:.1f}")
+    Console().print(table)
+    typer.echo(
+        "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."
+    )

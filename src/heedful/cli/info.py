@@ -1,0 +1,114 @@
+"""`heedful info`: how large a model is, to the last parameter."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli.config import Overrides, recipe_or_preset
+from heedful.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from heedful.config.presets import Row
+    from heedful.config.schema import ModelConfig
+    from heedful.models.parameters import ParameterCounts
+
+
+def info(
+    model: Annotated[
+        str | None,
+        typer.Argument(help="A preset, a recipe, a model or a run.  [default: all models of the paper's Table 3]"),
+    ] = None,
+    vocab: Annotated[
+        int | None, typer.Option(min=5, help="Vocabulary size.  [default: the model's; a recipe's upper bound]")
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Count a model's parameters exactly, by kind. The paper's models stand beside the figures that it printed."""
+    from rich.console import Console
+
+    from heedful.config.presets import TABLE_3
+    from heedful.models.parameters import count_without_building
+
+    console = Console(highlight=False)
+    if model is None:
+        if vocab or overrides:
+            raise InputError("--vocab and --set need one model: name a preset, a recipe or a model as well")
+        console.print(paper_table(TABLE_3))
+        return
+    config, vocabs = describe(model, overrides or [])
+    vocabs = (vocab, vocab) if vocab else vocabs
+    console.print(summary(config, vocabs), "\n")
+    console.print(kinds_table(count_without_building(config, *vocabs)))
+    if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
+        console.print("\nin the paper, Table 3\n")
+        console.print(paper_table(rows))
+
+
+def describe(name: str, overrides: list[str]) -> tuple["ModelConfig", tuple[int, int]]:
+    """The configuration and the vocabulary sizes, source and target, of whatever has that name."""
+    from heedful.checkpoint import find_model
+    from heedful.checkpoint.manifest import check_sizes
+    from heedful.checkpoint.model import read_description
+    from heedful.config.presets import PRESETS
+
+    path = Path(name)
+    if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():
+        recipe = recipe_or_preset(name, overrides)
+        return recipe.model, (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
+    try:
+        folder = find_model(name)
+    except InputError as error:
+        raise InputError(f"{error}. Nor is it a recipe or a preset (`heedful config presets`)") from error
+    if overrides:
+        raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
+    recipe, tokenizers = read_description(check_sizes(folder))
+    return recipe.model, (len(tokenizers.source), len(tokenizers.target))
+
+
+def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
+    """The model's shape in one line."""
+    head = config.d_k or config.d_model // config.heads
+    vocabulary = " + ".join(f"{size:,}" for size in dict.fromkeys(vocabs))
+    return (
+        f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
+        f"{config.heads} heads of {head}, {config.norm}-norm, vocabulary {vocabulary}"
+    )
+
+
+def kinds_table(counts: "ParameterCounts") -> "Table":
+    """Weights and biases by kind."""
+    table = plain_table("", "weights", "biases", "all", "share")
+    for kind in counts.weights:
+        weights, biases = counts.weights[kind], counts.biases[kind]
+        share = (weights + biases) / counts.total
+        table.add_row(kind, f"{weights:,}", f"{biases:,}", f"{weights + biases:,}", f"{share:.1%}")
+    table.add_section()
+    table.add_row("all", f"{counts.weights.total():,}", f"{counts.biases.total():,}", f"{counts.total:,}", "100.0%")
+    return table
+
+
+def paper_table(rows: "list[Row] | tuple[Row, ...]") -> "Table":
+    """What the paper printed, beside exact counts by its text and by its authors' first code."""
+    from heedful.config.load import load_preset
+    from heedful.models.parameters import CONVENTIONS
+
+    table = plain_table("preset", "printed", *(f"{c.name}\n{c.vocab:,} tokens" for c in CONVENTIONS))
+    for row in rows:
+        config = load_preset(f"vaswani-{row.name}").model
+        printed = f"{row.millions},000,000" if row.millions else ""
+        table.add_row(f"vaswani-{row.name}", printed, *(f"{c.count(config):,}" for c in CONVENTIONS))
+    return table
+
+
+def plain_table(first: str, *numbers: str) -> "Table":
+    """A table without lines: one column of names, the others of numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column(first)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    return table

@@ -1,0 +1,166 @@
+"""`heedful translate`: text in, its translation out, line for line."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from heedful.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from heedful.decode.translator import Alternative, Translation, Translator
+    from heedful.text.tokenizer import Tokenizer
+
+
+def translate(
+    text: Annotated[list[str] | None, typer.Argument(help="Sentences.  [default: lines of standard input]")] = None,
+    model: Annotated[str, typer.Option(help="A model folder, a run, or the name of a model in the box.")] = "en-de",
+    source: Annotated[Path | None, typer.Option("--input", help="A file, one sentence a line; plain or .gz.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write here.  [default: standard output]")] = None,
+    beam: Annotated[int | None, typer.Option(help="Width of the search; 1 is greedy.  [default: the model's]")] = None,
+    penalty: Annotated[
+        str | None, typer.Option(help="Length penalty: gnmt or average.  [default: the model's]")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Its strength; 0: none.  [default: the model's]")] = None,
+    n_best: Annotated[int | None, typer.Option(help="Alternatives of each sentence; above 1 with --json.")] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Source tokens x beam at a time.  [default: the model's]")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write JSON with scores and pieces, an object a line.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+) -> None:
+    """Translate sentences, a file or standard input; every line becomes one line, and an empty one stays empty.
+
+    With --json a line becomes {"translations": [{"text", "score", "pieces", "token_scores", "complete"}, ...],
+    "truncated"}, the best translation first. Each piece has the natural logarithm of its probability; the score is
+    their sum over the length penalty. A translation is not "complete" if it was cut at the longest length, and a
+    line is "truncated" if it was too long to be read to its end.
+    """
+    if text and source:
+        raise InputError("there are sentences and --input; give one of them")
+    if output and not output.parent.is_dir():
+        raise InputError(f"--output {output}: there is no folder {output.parent}; make it first")
+    if n_best and n_best > 1 and not as_json:
+        raise InputError(f"--n-best {n_best}: plain output is one translation a line; add --json")
+    changes = {"beam": beam, "penalty": penalty, "alpha": alpha, "n_best": n_best, "batch_tokens": batch_tokens}
+    translator = prepare(model, device, {key: value for key, value in changes.items() if value is not None})
+    truncated = []
+    with writing(output) as stream:
+        for number, translation in enumerate(translations(translator, text, source, bool(output)), start=1):
+            line = json_line(translation, translator.tokenizers.target) if as_json else translation.text
+            stream.write(f"{line}\n".encode())
+            stream.flush()
+            if translation.truncated:
+                truncated.append(number)
+    if truncated:
+        typer.echo(
+            f"heedful: {len(truncated)} lines, line {truncated[0]} the first of them, are longer than "
+            f"{translator.longest_source - 1} tokens and were translated up to there; split them into sentences",
+            err=True,
+        )
+
+
+def prepare(model: str, device: str, changes: dict[str, Any]) -> "Translator":
+    """Load a model and change how it searches.
+
+    Raises:
+        InputError: there is no such model or device, or the changes cannot work.
+    """
+    from heedful.checkpoint import load_model
+    from heedful.config.load import recipe_from_dict, recipe_to_dict
+    from heedful.decode.translator import Translator
+    from heedful.machine import choose_device, keep_freed_memory
+
+    keep_freed_memory()
+    loaded = load_model(model, str(choose_device(device)))
+    values = recipe_to_dict(loaded.recipe)
+    recipe = recipe_from_dict(values | {"decode": values["decode"] | changes}, f"{model}, with these options")
+    return Translator(loaded.model, loaded.tokenizers, recipe.decode)
+
+
+def translations(
+    translator: "Translator", text: list[str] | None, source: Path | None, to_file: bool
+) -> Iterator["Translation"]:
+    """Translate the sentences given, or else the file, or else standard input: at once what is typed at a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    if not (text or source) and sys.stdin.isatty():
+        typer.echo("Type a sentence a line; Ctrl-D ends.", err=True)
+        return translator.translate_lines(lines(text, source), window=1)
+    console = Console(stderr=True)
+    hidden = not console.is_terminal or (sys.stdout.isatty() and not to_file)
+    found = translator.translate_lines(lines(text, source))
+    return iter(track(found, "translating", console=console, transient=True, disable=hidden))
+
+
+def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
+    """The lines to translate."""
+    from heedful.data.files import decode_lines, read_lines
+
+    if text:
+        return text
+    if source:
+        return read_lines(source)
+    return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
+
+
+def json_line(translation: "Translation", tokenizer: "Tokenizer") -> str:
+    """A translation as `translate` describes it."""
+    found = [alternative_fields(alternative, tokenizer) for alternative in translation.alternatives]
+    return json.dumps({"translations": found, "truncated": translation.truncated}, ensure_ascii=False)
+
+
+def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:
+    """What JSON says of an alternative; `pieces` names each token that has a score, <eos> included."""
+    from heedful.text.tokenizer import EOS
+
+    found = alternative.hypothesis
+    return {
+        "text": alternative.text,
+        "score": found.score,
+        "pieces": tokenizer.pieces([*found.tokens, EOS] if found.complete else found.tokens),
+        "token_scores": found.token_scores,
+        "complete": found.complete,
+    }
+
+
+@contextmanager
+def writing(path: Path | None) -> Iterator[BinaryIO]:
+    """Open a file that gets its name when all is written, or standard output.
+
+    Raises:
+        RunError: writing failed; of the file nothing is left.
+        Exit: nobody reads standard output any more, as with `| head`.
+    """
+    try:
+        if path is None:
+            yield sys.stdout.buffer
+        else:
+            with replacing(path) as stream:
+                yield stream
+    except OSError as error:
+        if path is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains once more at its end
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit from error
+        raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write under a hidden name; the file gets its own if nothing is raised, and is removed otherwise."""
+    temporary = path.with_name(f".tmp-{path.name}")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

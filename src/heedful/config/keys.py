@@ -1,0 +1,92 @@
+"""The dotted keys of a recipe, and which of them somebody meant who wrote another one."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, get_args, get_type_hints
+
+from heedful.config.schema import Recipe
+
+# What other toolkits call it. The nearest spelling would miss these.
+_OTHER_NAMES = {
+    "batch_size": "train.batch_tokens",
+    "beam_size": "decode.beam",
+    "dim": "model.d_model",
+    "early_stopping": "train.patience",
+    "emb_size": "model.d_model",
+    "epochs": "train.max_epochs",
+    "eval_every": "train.validate_every",
+    "fp16": "train.precision",
+    "grad_clip": "optimizer.clip_norm",
+    "hidden_size": "model.d_model",
+    "layers": "model.encoder_layers",
+    "learning_rate": "optimizer.lr",
+    "length_penalty": "decode.alpha",
+    "max_steps": "train.max_updates",
+    "num_heads": "model.heads",
+    "steps": "train.max_updates",
+    "warmup_steps": "optimizer.warmup",
+}
+
+
+def table_of(hint: Any) -> type | None:
+    """The dataclass behind a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`."""
+    return next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), None)
+
+
+def all_keys(table: type = Recipe, prefix: str = "") -> Iterator[str]:
+    """Every dotted key and table of a recipe; the elements of a list of tables stand once, as number 0."""
+    hints = get_type_hints(table)
+    for field in fields(table):
+        hint = hints[field.name]
+        yield f"{prefix}{field.name}"
+        if inner := table_of(hint):
+            index = "0." if Ellipsis in get_args(hint) else ""
+            yield from all_keys(inner, f"{prefix}{field.name}.{index}")
+
+
+def unknown_keys(values: Any, table: type = Recipe, prefix: str = "") -> Iterator[str]:
+    """The dotted keys in `values` that a recipe does not have."""
+    if isinstance(values, list):
+        for index, item in enumerate(values):
+            yield from unknown_keys(item, table, f"{prefix}{index}.")
+    elif isinstance(values, dict):
+        hints = get_type_hints(table)
+        for key, value in values.items():
+            if key not in hints:
+                yield f"{prefix}{key}"
+            elif inner := table_of(hints[key]):
+                yield from unknown_keys(value, inner, f"{prefix}{key}.")
+
+
+def nearest(key: str) -> list[str]:
+    """The valid keys that `key` most likely stands for, at most three.
+
+    A key of the same name in another table comes first, then what other toolkits call it, then the spelling.
+    """
+    index = re.search(r"\.(\d+)\.", key)
+    key = re.sub(r"\.\d+\.", ".0.", key)
+    leaf = _leaf(key)
+    known = list(all_keys())
+    leaves = sorted({_leaf(other) for other in known})
+    found = [other for other in known if _leaf(other) == leaf]
+    if not found and leaf in _OTHER_NAMES:
+        found = [_OTHER_NAMES[leaf]]
+    if not found:
+        found = get_close_matches(key, known, n=1, cutoff=0.8)
+    if not found:
+        close = get_close_matches(leaf, leaves, n=1, cutoff=0.7)
+        found = [other for other in known if _leaf(other) in close]
+    return [other.replace(".0.", index[0] if index else ".0.") for other in found[:3]]
+
+
+def siblings(key: str) -> list[str]:
+    """The names that are valid in the table in which `key` stands."""
+    table = re.sub(r"\.\d+\b", ".0", key.rpartition(".")[0])
+    start = f"{table}." if table else ""
+    return [other[len(start) :] for other in all_keys() if re.fullmatch(re.escape(start) + r"[^.]+", other)]
+
+
+def _leaf(key: str) -> str:
+    return key.rpartition(".")[2]

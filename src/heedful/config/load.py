@@ -1,0 +1,163 @@
+"""From a TOML file to a `Recipe`: a preset below, the file over it, `--set` overrides on top."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from inspect import getsource
+from pathlib import Path
+from typing import Any
+
+from heedful.config import schema
+from heedful.config.presets import PRESETS, merge
+from heedful.config.schema import Recipe
+from heedful.config.toml import read_toml
+from heedful.config.validate import RECIPE, recipe_from_dict
+from heedful.errors import InputError
+
+__all__ = ["load_preset", "load_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
+
+
+def load_recipe(path: str | Path, overrides: Sequence[str] = (), data_root: Path | None = None) -> Recipe:
+    """Read a recipe and check it.
+
+    Args:
+        path: a TOML file, or a folder that holds `config.toml`. Its key `preset` names one or several presets that
+            stand below the file, the later ones over the earlier.
+        overrides: `key=value`, such as `optimizer.lr=3e-4` or `data.train.0.source=more.en`, as if written in the
+            file. A value that is not TOML is text; `null` takes a value back to none.
+        data_root: the folder of the data, whatever the file says. Otherwise a relative `data.root` starts at the
+            recipe's folder. All other relative paths start at `data.root`, which is absolute in what is returned.
+
+    Raises:
+        InputError: the file cannot be read, or what it says cannot work; the message lists every problem.
+    """
+    file = recipe_file(Path(path))
+    values, lines = read_toml(file)
+    places = {key: f"{file}, line {line}" for key, line in lines.items()}
+    recipe = _resolve(values, overrides, places, str(file))
+    return _anchor(recipe, os.path.abspath(file.parent / recipe.data.root if data_root is None else data_root))
+
+
+def load_preset(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """A preset as a recipe without data.
+
+    Raises:
+        InputError: there is no such preset, or an override cannot work.
+    """
+    return _resolve({"preset": name}, overrides, {}, f'preset "{name}"')
+
+
+def _resolve(values: dict[str, Any], overrides: Sequence[str], places: dict[str, str], where: str) -> Recipe:
+    """Lay presets below the values and overrides over them."""
+    for override in overrides:
+        key, value = parse_override(override)
+        values = assign(values, key.split("."), value, override)
+        places[key] = f"--set {override}"
+    return recipe_from_dict(over_presets(values, places.get("preset", where)), where, places)
+
+
+def _anchor(recipe: Recipe, root: str) -> Recipe:
+    """Let `data.root` and the paths that nobody else joins to it start at `root`."""
+    tokenizer, model = recipe.tokenizer, recipe.model
+    return replace(
+        recipe,
+        data=replace(recipe.data, root=root),
+        tokenizer=replace(tokenizer, path=_below(root, tokenizer.path)),
+        model=replace(
+            model,
+            source_vectors=_below(root, model.source_vectors),
+            target_vectors=_below(root, model.target_vectors),
+        ),
+    )
+
+
+def _below(root: str, path: str | None) -> str | None:
+    return None if path is None else os.path.join(root, path)
+
+
+def recipe_file(path: Path) -> Path:
+    """The TOML file that `path`, a file or a recipe's folder, stands for."""
+    if path.is_dir():
+        if not (path / "config.toml").is_file():
+            raise InputError(f"{path}: this folder holds no config.toml; name a recipe's folder or a TOML file")
+        return path / "config.toml"
+    if not path.exists():
+        hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
+        raise InputError(f"{path}: there is no such recipe; name a TOML file or a folder with config.toml{hint}")
+    return path
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`key=value` as a dotted key and a value: TOML where it is TOML, text where it is not."""
+    key, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not re.fullmatch(r"\w+(\.\w+)*", key):
+        raise InputError(f"--set {text}: write key=value, such as --set optimizer.lr=3e-4")
+    if value == "null":
+        return key, None
+    try:
+        parsed = tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return key, value
+    return key, parsed["value"] if len(parsed) == 1 else value
+
+
+def assign(node: Any, path: list[str], value: Any, override: str) -> Any:
+    """`node` with another value at `path`; a list takes an index, and one past its end appends."""
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(node, list) or (node is None and name.isdecimal()):
+        items = [*(node or []), None]
+        index = int(name) if name.isdecimal() else len(items)
+        if index >= len(items):
+            size = len(items) - 1
+            raise InputError(f"--set {override}: {name} is no place in a list of {size}; the next is {size}")
+        items[index] = assign(items[index], rest, value, override)
+        return items if items[-1] is not None else items[:-1]
+    table = node if isinstance(node, Mapping) else {}
+    return {**table, name: assign(table.get(name), rest, value, override)}
+
+
+def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The values laid over the presets that they name, without the key `preset`."""
+    names = values.get("preset", [])
+    below: dict[str, Any] = {}
+    for name in names if isinstance(names, list) else [names]:
+        if not isinstance(name, str) or name not in PRESETS:
+            close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
+            raise InputError(
+                f"{place}: there is no preset {json.dumps(name)}; did you mean {' or '.join(close)}?"
+                " `heedful config presets` lists all"
+            )
+        below = merge(below, PRESETS[name])
+    return merge(below, {key: value for key, value in values.items() if key != "preset"})
+
+
+def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as JSON values; `recipe_from_dict` takes them back."""
+    return RECIPE.dump_python(recipe, mode="json")
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON Schema of a recipe file, for editors; each field is described by the comment beside it."""
+    whole = RECIPE.json_schema()
+    tables = {"Recipe": whole, **whole["$defs"]}
+    for name, table in tables.items():
+        table["additionalProperties"] = False
+        for key, comment in field_comments(getattr(schema, name)).items():
+            table["properties"][key]["description"] = comment
+    preset = {"enum": list(PRESETS)}
+    whole["properties"]["preset"] = {
+        "description": "presets below this file, the later ones over the earlier",
+        "anyOf": [preset, {"type": "array", "items": preset}],
+    }
+    return whole
+
+
+def field_comments(table: type) -> dict[str, str]:
+    """The comment beside each field of a dataclass."""
+    return dict(re.findall(r"^    (\w+): .*  # (.+)$", getsource(table), flags=re.MULTILINE))

@@ -1,0 +1,101 @@
+"""TOML with places: values, the line each key stands on, and text again."""
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError
+
+_HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
+_ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+_POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
+
+
+def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """The values of a TOML file, and the line on which each dotted key stands.
+
+    Raises:
+        InputError: the file cannot be read, is not UTF-8, or is not TOML; the message names the line.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8") from error
+    try:
+        return tomllib.loads(text), key_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(_syntax_problem(file, text, str(error))) from error
+    except RecursionError as error:
+        raise InputError(f"{file}: brackets are nested too deeply for a recipe") from error
+
+
+def _syntax_problem(file: Path, text: str, reason: str) -> str:
+    """The parser's reason, with the line itself, since most slips are visible in it."""
+    lines = text.split("\n")
+    position = _POSITION.search(reason)
+    number = int(position[1]) if position and position[1] else len(lines)
+    reason = _POSITION.sub("", reason)
+    remedy = "text needs quotes, truth is true or false" if reason == "Invalid value" else "see toml.io"
+    return f"{file}, line {number}: {lines[number - 1].strip()!r} is not valid TOML ({reason}); {remedy}"
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """Dotted key -> line from 1; tables of an array are numbered from 0, as in `data.train.0.source`.
+
+    It reads headers and `key =` only. Keys inside inline tables are missing, and a multi-line string may add false
+    ones; both only make an error message less exact.
+    """
+    lines: dict[str, int] = {}
+    seen: Counter[str] = Counter()
+    table = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if header := _HEADER.match(line):
+            table = _dotted(header[2])
+            lines.setdefault(table, number)
+            if header[1]:
+                seen[table] += 1
+                table = f"{table}.{seen[table] - 1}"
+                lines[table] = number
+        elif entry := _ENTRY.match(line):
+            lines.setdefault(f"{table}.{_dotted(entry[1])}".lstrip("."), number)
+    return lines
+
+
+def _dotted(key: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in key.split("."))
+
+
+def to_toml(values: Mapping[str, Any]) -> str:
+    """Text that reads back as the same values: plain keys first, then tables; None has no TOML and is left out."""
+    return "\n".join(_lines(values, "")).lstrip("\n") + "\n"
+
+
+def _lines(values: Mapping[str, Any], table: str) -> Iterator[str]:
+    plain, tables, arrays = {}, {}, {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            tables[key] = value
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            arrays[key] = value
+        elif value is not None:
+            plain[key] = value
+    yield from (f"{key} = {_value(value)}" for key, value in plain.items())
+    for key, value in tables.items():
+        yield from ("", f"[{table}{key}]", *_lines(value, f"{table}{key}."))
+    for key, items in arrays.items():
+        for item in items:
+            yield from ("", f"[[{table}{key}]]", *_lines(item, f"{table}{key}."))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    # JSON's numbers, truth values and escapes are TOML's; only DEL must be escaped here and not there.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,119 @@
+"""Values to a `Recipe`: every problem is found at once, each with its place, its key and the remedy."""
+
+import json
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from heedful.config.check import Problem, impossible
+from heedful.config.keys import nearest, siblings, unknown_keys
+from heedful.config.schema import Recipe
+from heedful.errors import InputError
+
+RECIPE = TypeAdapter(Recipe)
+
+_SHOWN = 8
+_NOWHERE: Mapping[str, str] = MappingProxyType({})
+_EXPECTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "tuple_type": "a list",
+    "dataclass_type": "a table",
+}
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+_TRUTH = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+
+
+def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str, str] = _NOWHERE) -> Recipe:
+    """Check `values` against the schema and build the recipe.
+
+    Args:
+        values: nested tables, as TOML or JSON give them; whatever is missing takes its default.
+        where: names the source of the values in messages, usually a file.
+        places: dotted key -> a more exact place, such as `config.toml, line 12`; a key without one takes its table's.
+
+    Raises:
+        InputError: unknown keys, wrong types or impossible combinations; one message lists them all.
+    """
+    problems = [Problem(key, _unknown(key)) for key in unknown_keys(values)]
+    try:
+        # JSON mode is the strict one that still takes lists for tuples and tables for dataclasses.
+        recipe = RECIPE.validate_json(json.dumps(values, default=_no_json), strict=True)
+    except ValidationError as error:
+        raise _refusal(problems + [_mistyped(detail) for detail in error.errors()], where, places) from error
+    problems += impossible(recipe)
+    if problems:
+        raise _refusal(problems, where, places)
+    return recipe
+
+
+def _no_json(value: Any) -> list[str]:
+    """TOML's dates and times fit no field: a list of text is refused everywhere and shows the value."""
+    return [str(value)]
+
+
+def _refusal(problems: list[Problem], where: str, places: Mapping[str, str]) -> InputError:
+    rank = {place: number for number, place in enumerate(places.values())}
+    placed = sorted(
+        ((_place(problem.key, where, places), problem.text) for problem in problems),
+        key=lambda pair: rank.get(pair[0], -1),
+    )
+    lines = [f"{place}: {text}" for place, text in placed]
+    if len(lines) == 1:
+        return InputError(lines[0])
+    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    return InputError("\n  ".join([f"{len(lines)} problems in the recipe", *lines[:_SHOWN], *more]))
+
+
+def _place(key: str, where: str, places: Mapping[str, str]) -> str:
+    while key and key not in places:
+        key = key.rpartition(".")[0]
+    return places.get(key, where)
+
+
+def _unknown(key: str) -> str:
+    if found := nearest(key):
+        return f"unknown key {key}; did you mean {' or '.join(found)}?"
+    table = key.rpartition(".")[0]
+    return f"unknown key {key}; {f'[{table}]' if table else 'a recipe'} may hold {', '.join(siblings(key))}"
+
+
+def _mistyped(detail: ErrorDetails) -> Problem:
+    """What pydantic found, in the words of a recipe."""
+    key = ".".join(map(str, detail["loc"]))
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "missing":
+        return Problem(key, f"{key} is missing")
+    if kind == "too_long":
+        return Problem(key, f"{key} takes {context['max_length']} values, not {len(value)}")
+    choices = context.get("expected", "").split("'")[1::2]
+    expected = " or ".join(f'"{choice}"' for choice in choices) or _EXPECTED.get(kind, detail["msg"])
+    remedy = _remedy(key, kind, value, choices)
+    return Problem(key, f"{key} must be {expected}, but is {_shown(value)}{f'; {remedy}' if remedy else ''}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    return "a list" if isinstance(value, list) and len(value) != 1 else json.dumps(value, ensure_ascii=False)
+
+
+def _remedy(key: str, kind: str, value: Any, choices: list[str]) -> str:
+    """What to write instead, where the slip is a common one."""
+    if kind == "tuple_type" and isinstance(value, dict):
+        return f"write [[{key}]] with two brackets"
+    if kind == "int_type" and isinstance(value, float) and value.is_integer():
+        return f"write {int(value)}"
+    if kind == "bool_type" and str(value).lower() in _TRUTH:
+        return f"write {_TRUTH[str(value).lower()]} without quotes"
+    if kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value):
+        return f"write {value} without quotes"
+    close = get_close_matches(str(value), choices, n=1)
+    return f'did you mean "{close[0]}"?' if close else ""

@@ -1,0 +1,126 @@
+"""The order of training: which pairs form which batch is a pure function of (lengths, weights, tokens, seed, epoch).
+
+Nothing is remembered from batch to batch, so a run continues anywhere by computing the epoch's plan again. Random
+numbers are the raw output of Philox (Salmon et al. 2011), which is the same on every machine and in every numpy.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from heedful.data.store import PairStore
+from heedful.text.tokenizer import PAD
+
+BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast
+JITTER = 3  # tokens by which the sort within one length is blurred, so that epochs do not repeat their batches
+
+ORDER, SHARE, BLUR, BATCHES = range(4)  # what random numbers are drawn for
+
+
+class BatchPlan:
+    """Cuts every epoch into batches of similar length.
+
+    A pair is named by one number: its row, plus the sizes of all corpora before its own.
+
+    Args:
+        lengths: For each corpus the tokens of source and target, shape (n, 2), of n pairs.
+        weights: How often each epoch shows each corpus. Of 2.25, every pair comes twice and a quarter of them once
+            more; which quarter goes round, so that four epochs in a row show all.
+        tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch of its own.
+        seed: Another seed gives another order.
+    """
+
+    def __init__(self, lengths: Sequence[np.ndarray], weights: Sequence[float], tokens: int, seed: int) -> None:
+        self.sizes = [len(corpus) for corpus in lengths]
+        self.lengths = np.concatenate(lengths)
+        self.weights = list(weights)
+        self.tokens = tokens
+        self.seed = seed
+
+    def epoch(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch in order, each the ids of its pairs, int64, shape (B,)."""
+        drawn = self._draw(epoch)
+        order = drawn[np.argsort(self._random(len(drawn), ORDER, epoch), kind="stable")]
+        blocks = np.array_split(order, math.ceil(len(order) / BLOCK))
+        return [batch for number, block in enumerate(blocks) for batch in self._batches(block, epoch, number)]
+
+    def _draw(self, epoch: int) -> np.ndarray:
+        """Return the ids that the epoch shows, each as often as its corpus' weight says."""
+        drawn, first = [], 0
+        for corpus, (size, weight) in enumerate(zip(self.sizes, self.weights, strict=True)):
+            ids = np.arange(first, first + size)
+            drawn.append(np.tile(ids, int(weight)))
+            if part := weight % 1:
+                share = max(1, round(part * size))
+                circle = ids[np.argsort(self._random(size, SHARE, corpus), kind="stable")]
+                drawn.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
+            first += size
+        return np.concatenate(drawn)
+
+    def _batches(self, ids: np.ndarray, epoch: int, block: int) -> list[np.ndarray]:
+        """Return the batches of one block, shuffled."""
+        blur = self._random(len(ids), BLUR, epoch, block) % JITTER
+        batches = _cut(ids, self.lengths[ids], blur.astype(np.int64), self.tokens)
+        return [batches[i] for i in np.argsort(self._random(len(batches), BATCHES, epoch, block), kind="stable")]
+
+    def _random(self, count: int, *key: int) -> np.ndarray:
+        return np.random.Philox(np.random.SeedSequence((self.seed, *key))).random_raw(count)
+
+
+def plan_in_order(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
+    """Return batches that show each pair once, from short to long: for scoring, where chance has no place.
+
+    Args:
+        lengths: Tokens of source and target, shape (n, 2).
+        tokens: As for a `BatchPlan`.
+    """
+    return _cut(np.arange(len(lengths)), lengths, np.zeros(len(lengths), np.int64), tokens)
+
+
+def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the source ids (B, S) and target ids (B, T) of a batch, int64, padded at the end with <pad>.
+
+    Args:
+        stores: The corpora of the `BatchPlan`, in its order.
+        ids: The pairs of a batch, shape (B,).
+    """
+    first = np.cumsum([0, *map(len, stores)])
+    corpus_of = np.searchsorted(first, ids, side="right") - 1
+    rows = ids - first[corpus_of]
+    lengths, begins = np.empty((len(ids), 2), np.int64), np.empty(len(ids), np.int64)
+    parts = [(store, corpus_of == corpus) for corpus, store in enumerate(stores)]
+    for store, mine in parts:
+        lengths[mine], begins[mine] = store.lengths[rows[mine]], store.offsets[rows[mine]]
+    source = _padded(parts, begins, lengths[:, 0])
+    target = _padded(parts, begins + lengths[:, 0], lengths[:, 1])
+    return source, target
+
+
+def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Gather rows that begin at `begins` and are `lengths` long; each store comes with the mask of its rows."""
+    column = np.arange(lengths.max())
+    padded = np.full((len(lengths), len(column)), PAD, np.int64)
+    for store, mine in parts:
+        keep = mine[:, None] & (column < lengths[:, None])
+        padded[keep] = store.ids[(begins[:, None] + column)[keep]]
+    return padded
+
+
+def _cut(ids: np.ndarray, lengths: np.ndarray, blur: np.ndarray, tokens: int) -> list[np.ndarray]:
+    """Sort pairs by their longest side and cut them into batches of at most `tokens`, padding included.
+
+    Among equal longest sides, pairs with a similar difference of both come together, which halves the padding of the
+    other side; `blur` is added to that difference.
+    """
+    source, target = lengths.T
+    longest = np.maximum(source, target)
+    by_length = np.lexsort((source - target + blur, longest))
+    longest = longest[by_length]
+    cuts, begin = [], 0
+    while begin < len(longest):
+        candidates = longest[begin : begin + max(1, tokens // longest[begin])]
+        sizes = candidates * np.arange(1, len(candidates) + 1)
+        begin += max(1, int(np.searchsorted(sizes, tokens, side="right")))
+        cuts.append(begin)
+    return np.split(ids[by_length], cuts[:-1])

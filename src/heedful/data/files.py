@@ -1,0 +1,127 @@
+"""Text files as lines: plain or .gz, split at the line feed and nowhere else.
+
+`str.splitlines` and text mode also end a line at U+2028, U+0085, a vertical tab, a form feed or a lone carriage return.
+Where one side of a parallel text holds such a character, every later pair is shifted; so files are split as bytes.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol
+
+from heedful.errors import InputError
+
+BadUtf8 = Literal["error", "skip", "replace"]
+
+
+class ByteStream(Protocol):
+    """What is needed of an open file: `sys.stdin.buffer`, a `BytesIO` and a `GzipFile` are all such streams."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+        ...
+
+    def readline(self, size: int, /) -> bytes:
+        """Return the bytes up to and with the next line feed, at most `size`; none at the end."""
+        ...
+
+
+LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
+
+FOREIGN_BEGINNINGS = {
+    b"\xff\xfe": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
+    b"\xfe\xff": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
+    b"\x1f\x8b": "gzip data; give it a name that ends in .gz",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+}
+
+
+def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
+    """Yield the lines of a UTF-8 file without their line ends; `bad_utf8 = "skip"` leaves undecodable lines out.
+
+    Memory does not grow with the number of lines. One carriage return before the line feed is folded, byte order marks
+    at the beginning of a line (`cat` leaves them inside files) are removed, and the last line feed may be missing.
+
+    Raises:
+        InputError: The file cannot be read, is not text, is a damaged .gz file, or holds bad UTF-8 under "error".
+    """
+    with open_bytes(path) as stream:
+        for line in decode_lines(stream, str(path), bad_utf8=bad_utf8):
+            if line is not None:
+                yield line
+
+
+def decode_lines(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator[str | None]:
+    """Yield one item for each line of a byte stream: None stands for a line that `bad_utf8 = "skip"` drops.
+
+    The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages.
+
+    Raises:
+        InputError: As `read_lines`.
+    """
+    pieces = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
+    for number, raw in enumerate(pieces, start=1):
+        if number == 1:
+            _refuse_foreign(raw, name)
+        if len(raw) > LONGEST_LINE:
+            raise InputError(f"{name}, line {number}: longer than {LONGEST_LINE:,} bytes; is this a text file?")
+        line = decode_utf8(raw, name, number, bad_utf8)
+        if line is not None:
+            line = line.lstrip("\ufeff")
+            if not line:  # nothing but byte order marks after the last line feed
+                return
+            line = line.removesuffix("\n").removesuffix("\r")
+        yield line
+
+
+def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | None:
+    """Return `raw` as text; where it is not UTF-8: raise, return None ("skip"), or put U+FFFD ("replace").
+
+    Raises:
+        InputError: Bad UTF-8 under "error"; the message names `name`, `line` and the byte, counted from 1.
+    """
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if bad_utf8 == "error":
+            raise InputError(
+                f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8; "
+                "convert the file (for example `iconv -f LATIN1 -t UTF-8`), or set data.bad_utf8 to "
+                '"skip" or "replace"'
+            ) from error
+        return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[ByteStream]:
+    """Open a plain or .gz file for reading bytes; what goes wrong until it is closed becomes an InputError.
+
+    Raises:
+        InputError: There is no such file, it is a folder, may not be read, or is a damaged .gz file.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            yield stream
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; check the name and the folder it is looked for in") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path}: is a folder; name a file in it") from error
+    except PermissionError as error:
+        raise InputError(f"{path}: no permission to read it") from error
+    except EOFError as error:
+        raise InputError(f"{path}: the .gz file ends too early; copy or download it again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}: not a sound .gz file ({error}); copy or download it again") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:
+        raise InputError(f"{str(path)!r}: not a file name ({error})") from error
+
+
+def _refuse_foreign(first_line: bytes, name: str) -> None:
+    for beginning, what in FOREIGN_BEGINNINGS.items():
+        if first_line.startswith(beginning):
+            raise InputError(f"{name}: not UTF-8 text but {what}")

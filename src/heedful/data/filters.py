@@ -1,0 +1,171 @@
+"""Which training pairs are dropped and why: every dropped pair is counted under one reason.
+
+Text filters run on the raw lines, before the tokenizer sees them; token filters run on the encoded pair.
+"""
+
+import hashlib
+import unicodedata
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, Self, get_args
+
+from heedful.config.schema import FilterConfig
+
+Reason = Literal[
+    "bad UTF-8",
+    "empty source",
+    "empty target",
+    "too many characters",
+    "wrong script",
+    "duplicate",
+    "too many tokens",
+    "length ratio",
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+
+# The first words of the Unicode names of a script's letters. Japanese writes kana and han in one sentence.
+LETTER_NAMES = {
+    "latin": ("LATIN",),
+    "cyrillic": ("CYRILLIC",),
+    "greek": ("GREEK",),
+    "arabic": ("ARABIC",),
+    "hebrew": ("HEBREW",),
+    "han": ("CJK", "IDEOGRAPHIC"),
+    "kana": ("HIRAGANA", "KATAKANA", "CJK", "IDEOGRAPHIC"),
+    "hangul": ("HANGUL",),
+}
+
+
+@dataclass
+class DropReport:
+    """How many pairs were dropped for each reason, with the place of the first one."""
+
+    counts: dict[Reason, int] = field(default_factory=dict)
+    examples: dict[Reason, str] = field(default_factory=dict)
+
+    def drop(self, reason: Reason, name: str, line: int) -> None:
+        """Count one dropped pair that stands in file `name` at `line`, counted from 1."""
+        if reason not in self.counts:
+            self.examples[reason] = f"{name}, line {line}"
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+
+    def merge(self, other: Self) -> None:
+        """Add what `other` counted; an example stays the first one met."""
+        for reason, count in other.counts.items():
+            self.counts[reason] = self.counts.get(reason, 0) + count
+            self.examples.setdefault(reason, other.examples[reason])
+
+    def rows(self) -> list[tuple[Reason, int, str]]:
+        """Return (reason, count, place of the first one) in the order in which the filters run."""
+        return [(reason, self.counts[reason], self.examples[reason]) for reason in REASONS if reason in self.counts]
+
+    def __str__(self) -> str:
+        dropped = [f"{count:,} for {reason} (first: {example})" for reason, count, example in self.rows()]
+        return f"{sum(self.counts.values()):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the report as JSON-ready values."""
+        return {reason: {"count": count, "first": example} for reason, count, example in self.rows()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, dict[str, Any]]) -> Self:
+        """Return the report that `to_dict` gave."""
+        known: list[Reason] = [reason for reason in REASONS if reason in values]
+        return cls(
+            counts={reason: values[reason]["count"] for reason in known},
+            examples={reason: values[reason]["first"] for reason in known},
+        )
+
+
+class PairFilter:
+    """Says why a pair is dropped, or None. It remembers the pairs it saw: one filter serves all corpora of a run."""
+
+    def __init__(self, config: FilterConfig) -> None:
+        self.config = config
+        self._seen = HashSet()
+
+    def text_reason(self, source: str, target: str) -> Reason | None:
+        """Return why the raw pair is dropped. A pair counts as seen once it passed all other text filters."""
+        config = self.config
+        if not source.strip():
+            return "empty source"
+        if not target.strip():
+            return "empty target"
+        if max(len(source), len(target)) > config.max_characters:
+            return "too many characters"
+        scripts = ((source, config.source_script), (target, config.target_script))
+        if any(script is not None and not is_written_in(text, script) for text, script in scripts):
+            return "wrong script"
+        if not config.duplicates and not self._seen.add(pair_hash(source, target)):
+            return "duplicate"
+        return None
+
+    def token_reason(self, source: int, target: int) -> Reason | None:
+        """Return why a pair of `source` and `target` tokens, both with <eos>, is dropped."""
+        shorter, longer = sorted((source, target))
+        if longer > self.config.max_tokens:
+            return "too many tokens"
+        if longer > self.config.max_ratio * shorter:
+            return "length ratio"
+        return None
+
+
+class HashSet:
+    """A set of 64-bit hashes in one flat table: 12 to 24 bytes an entry, a fifth of a Python set of integers.
+
+    Open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 * 1024))
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, value: int) -> bool:
+        """Add a hash below 2^64; False if it was there."""
+        value = value or 1  # an empty slot is a zero
+        index = self._slot_of(value)
+        if self._slots[index] == value:
+            return False
+        self._slots[index] = value
+        self._count += 1
+        if 3 * self._count > 2 * len(self._slots):
+            self._grow()
+        return True
+
+    def _slot_of(self, value: int) -> int:
+        slots, last = self._slots, len(self._slots) - 1
+        index = value & last
+        while slots[index] not in (0, value):
+            index = (index + 1) & last
+        return index
+
+    def _grow(self) -> None:
+        values = self._slots
+        self._slots = array("Q", bytes(2 * 8 * len(values)))
+        for value in values:
+            if value:
+                self._slots[self._slot_of(value)] = value
+
+
+def pair_hash(source: str, target: str) -> int:
+    """Return a 64-bit hash of the pair: a million different pairs hold two of one hash with probability 3e-8."""
+    text = f"{len(source)}:{source}{target}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def is_written_in(text: str, script: str) -> bool:
+    """Return whether at least half of the letters of `text` belong to `script`; text without letters does."""
+    letters = {letter: count for letter, count in Counter(text).items() if letter.isalpha()}
+    belonging = sum(count for letter, count in letters.items() if _belongs(letter, script))
+    return 2 * belonging >= sum(letters.values())
+
+
+@cache
+def _belongs(letter: str, script: str) -> bool:
+    name = unicodedata.name(letter, "").removeprefix("HALFWIDTH ").removeprefix("FULLWIDTH ")
+    return name.startswith(LETTER_NAMES[script])

@@ -1,0 +1,230 @@
+"""From text files to what training reads: filtered, encoded, stored, and reused as long as nothing of it changed.
+
+folder/train-0, train-1, ...   one store for each training corpus
+folder/valid                   the validation pairs, none dropped
+folder/tokenizer               the vocabulary or vocabularies
+folder/report.json             what was dropped, and the digest of all that the data depends on
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.corpus import Pair, corpus_files, corpus_kind, read_pairs
+from heedful.data.files import open_bytes
+from heedful.data.filters import DropReport, PairFilter
+from heedful.data.store import PairStore, Rows, published
+from heedful.errors import InputError
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import EOS
+from heedful.text.training import train_pair
+
+FORMAT = 1
+REPORT = "report.json"
+CHUNK = 4096  # pairs encoded at a time
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that training and validation read."""
+
+    tokenizers: TokenizerPair
+    train: tuple[PairStore, ...]
+    weights: tuple[float, ...]
+    valid: PairStore | None
+    valid_text: list[tuple[str, str]]  # the raw pairs of `valid`, in its order
+    digest: str
+    report: DropReport
+
+
+def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Prepared:
+    """Return the prepared data of a recipe: from `folder` if it holds just that, otherwise made there.
+
+    Args:
+        recipe: Its data and tokenizer tables count.
+        folder: A folder of its own. Data prepared from something else is replaced; a run that must not go on with other
+            data compares `data_digest(recipe)` with the digest it began with before it comes here.
+        report: Told in sentences what is done.
+
+    Raises:
+        InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
+        RunError: The folder cannot be written.
+    """
+    if not recipe.data.train:
+        raise InputError("the recipe names no training text; give it a [[data.train]] with source and target")
+    stored, digest = _stored(folder), data_digest(recipe)
+    if stored and stored[0] == digest:
+        try:
+            prepared = _open(recipe, folder, *stored)
+        except InputError as damage:
+            report(f"{folder}: prepared again ({damage})")
+        else:
+            report(f"{folder}: prepared before, used again")
+            return prepared
+    with published(folder) as temporary:
+        drops = _write(recipe, temporary, report)
+        text = json.dumps({"digest": digest, "dropped": drops.to_dict()}, indent=2)
+        (temporary / REPORT).write_text(text, encoding="utf-8")
+        if folder.exists():
+            shutil.rmtree(folder)
+    return _open(recipe, folder, digest, drops)
+
+
+def data_digest(recipe: Recipe) -> str:
+    """Return the SHA-256 of all that prepared data depends on: the text itself, filters and tokenizer settings.
+
+    Names, places, dates and compression of the files do not count, nor do the weights of corpora.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    data, tokenizer = recipe.data, recipe.tokenizer
+    parts = {
+        "format": FORMAT,
+        "train": [_corpus_key(corpus, data) for corpus in data.train],
+        "valid": _corpus_key(data.valid, data) if data.valid else None,
+        "bad_utf8": data.bad_utf8,
+        "filters": asdict(data.filters),
+        "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> list[str]:
+    texts = [_text_digest(path) for path in corpus_files(corpus, data)]
+    return [corpus_kind(corpus), corpus.source_field, corpus.target_field, *texts]
+
+
+def _text_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open_bytes(path) as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _tokenizer_key(path: str) -> list[str]:
+    tokenizers = TokenizerPair.load(Path(path))
+    return [tokenizers.source.digest, tokenizers.target.digest]
+
+
+def _stored(folder: Path) -> tuple[str, DropReport] | None:
+    """Return digest and report of the data in a folder; nothing where there is no folder, or an empty one."""
+    try:
+        if not folder.exists() or not any(folder.iterdir()):
+            return None
+        stored = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        return stored["digest"], DropReport.from_dict(stored["dropped"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{folder}: not a folder of prepared data; name another one, or delete it") from error
+
+
+def _open(recipe: Recipe, folder: Path, digest: str, drops: DropReport) -> Prepared:
+    data = recipe.data
+    return Prepared(
+        tokenizers=TokenizerPair.load(folder / "tokenizer"),
+        train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(data.train))),
+        weights=tuple(corpus.weight for corpus in data.train),
+        valid=PairStore.open(folder / "valid") if data.valid else None,
+        valid_text=[(pair.source, pair.target) for pair in read_pairs(data.valid, data)] if data.valid else [],
+        digest=digest,
+        report=drops,
+    )
+
+
+def _write(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> DropReport:
+    """Write the tokenizers and all stores; return what was dropped."""
+    total = DropReport()
+    tokenizers = _tokenizers(recipe, report)
+    tokenizers.save(folder / "tokenizer")
+    vocab_size = max(len(tokenizers.source), len(tokenizers.target))
+    for name, corpus, rows, drops in _stores(recipe.data, tokenizers):
+        store = PairStore.write(folder / name, _at_least_one(rows, corpus.source, drops), vocab_size)
+        report(f"{corpus.source}: {len(store):,} pairs, {drops}")
+        total.merge(drops)
+    return total
+
+
+def _tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
+    """Load the tokenizers that the recipe names, or train them on the pairs that pass the text filters."""
+    config = recipe.tokenizer
+    if config.path:
+        tokenizers = TokenizerPair.load(Path(config.path))
+        if tokenizers.joint != config.joint:
+            held = "one vocabulary" if tokenizers.joint else "a vocabulary for each language"
+            raise InputError(f"{config.path}: holds {held}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
+        return tokenizers
+    data, drops = recipe.data, DropReport()
+    next(_at_least_one(_all_clean_pairs(data, drops), "the training text", drops))
+    report(f"training the {config.kind} tokenizer")
+    sources = (pair.source for pair in _all_clean_pairs(data, DropReport()))
+    targets = (pair.target for pair in _all_clean_pairs(data, DropReport()))
+    return train_pair(sources, targets, config)
+
+
+def _stores(
+    data: DataConfig, tokenizers: TokenizerPair
+) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
+    """Yield what each store is called, its corpus, its rows, and the report that reading the rows fills."""
+    pair_filter = PairFilter(data.filters)
+    for number, corpus in enumerate(data.train):
+        drops = DropReport()
+        encoded = _encode(_clean_pairs(corpus, data, pair_filter, drops), tokenizers)
+        yield f"train-{number}", corpus, _fitting_rows(encoded, corpus, pair_filter, drops), drops
+    if data.valid:
+        drops = DropReport()
+        encoded = _encode(read_pairs(data.valid, data, drops), tokenizers)
+        yield "valid", data.valid, (rows for _, rows in encoded), drops
+
+
+def _all_clean_pairs(data: DataConfig, drops: DropReport) -> Iterator[Pair]:
+    pair_filter = PairFilter(data.filters)
+    for corpus in data.train:
+        yield from _clean_pairs(corpus, data, pair_filter, drops)
+
+
+def _clean_pairs(corpus: CorpusConfig, data: DataConfig, pair_filter: PairFilter, drops: DropReport) -> Iterator[Pair]:
+    for pair in read_pairs(corpus, data, drops):
+        if reason := pair_filter.text_reason(pair.source, pair.target):
+            drops.drop(reason, corpus.source, pair.line)
+        else:
+            yield pair
+
+
+def _encode(pairs: Iterator[Pair], tokenizers: TokenizerPair) -> Iterator[tuple[Pair, Rows]]:
+    while chunk := list(islice(pairs, CHUNK)):
+        sources = tokenizers.source.encode_batch([pair.source for pair in chunk])
+        targets = tokenizers.target.encode_batch([pair.target for pair in chunk])
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
+            yield pair, ([*source, EOS], [*target, EOS])
+
+
+def _fitting_rows(
+    encoded: Iterable[tuple[Pair, Rows]], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
+) -> Iterator[Rows]:
+    for pair, (source, target) in encoded:
+        if reason := pair_filter.token_reason(len(source), len(target)):
+            drops.drop(reason, corpus.source, pair.line)
+        else:
+            yield source, target
+
+
+def _at_least_one(items: Iterator[T], name: str, drops: DropReport) -> Iterator[T]:
+    """Yield the items.
+
+    Raises:
+        InputError: There is none; the message says for which reasons they were dropped.
+    """
+    first = next(items, None)
+    if first is None:
+        raise InputError(f"{name}: no pairs are left ({drops}); check the files and data.filters")
+    yield first
+    yield from items

@@ -1,0 +1,84 @@
+"""Sentences with the role of each word, and the alignment of two sentences that tell the same scene."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+ROLES = (
+    "subject",
+    "object",
+    "recipient",  # the indirect object
+    "agent",  # who does it, in the passive
+    "standard",  # what the subject is compared with
+    "predicate",  # an adjective behind "is"
+    "place",
+    "time",
+    "possessor",
+    "verb",
+    "auxiliary",  # has, will, can; Chinese words for tense and for the passive
+    "particle",  # the rest of a verb: wake up, wants to, macht auf, 睡觉; 的, 吗, 很
+    "negation",
+    "determiner",  # with possessives and numerals
+    "classifier",
+    "adjective",
+    "preposition",  # with Chinese words for the side, such as 下面
+    "conjunction",
+    "relativizer",  # the relative pronoun; Chinese 的 behind a relative clause
+    "punctuation",
+)
+
+Link = tuple[object, str]  # a node of the scene's tree and which part of it
+
+
+class Word(NamedTuple):
+    """A word as a grammar writes it: its role in its own clause, and the parts of the scene that it expresses."""
+
+    text: str
+    role: str
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence; punctuation marks are words. `roles` (see ROLES) has one role per word."""
+
+    words: tuple[str, ...]
+    roles: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScenePair:
+    """A sentence, its translation, and the sorted (source word, target word) pairs, from 0, that express the same.
+
+    One word may correspond to several: both parts of a separable verb to the verb, a Chinese classifier to the determiner or
+    numeral beside it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a fused preposition ("im")
+    to the preposition and the article. Words without a counterpart, such as the article before a bare Chinese noun, are not
+    aligned.
+    """
+
+    source: Sentence
+    target: Sentence
+    alignment: tuple[tuple[int, int], ...]
+
+
+def sentence(words: list[Word], space: str) -> Sentence:
+    """Write words as a sentence: a capital first, `space` between words but not before punctuation."""
+    texts = [word.text for word in words]
+    texts[0] = texts[0][0].upper() + texts[0][1:]
+    text = texts[0]
+    for word, plain in zip(words[1:], texts[1:], strict=True):
+        text += plain if word.role == "punctuation" else space + plain
+    return Sentence(tuple(texts), tuple(word.role for word in words), text)
+
+
+def align(source: list[Word], target: list[Word]) -> tuple[tuple[int, int], ...]:
+    """Pair the words of two sentences that express the same part of their scene."""
+    places: dict[Link, list[int]] = defaultdict(list)
+    for index, word in enumerate(target):
+        for link in word.links:
+            places[link].append(index)
+    pairs = {
+        (index, place) for index, word in enumerate(source) for link in word.links for place in places.get(link, ())
+    }
+    return tuple(sorted(pairs))

@@ -1,0 +1,121 @@
+"""Beam search, exact in when it stops: a sentence is searched until nothing live could change its result.
+
+B sentences still searched, W live hypotheses of each, K next tokens of each, C = W x K candidates, T tokens so far.
+"""
+
+from bisect import insort
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.config.schema import DecodeConfig
+from heedful.decode.hypothesis import Hypothesis, hypothesis
+from heedful.decode.penalty import PENALTIES
+from heedful.decode.ranking import best_tokens
+from heedful.decode.state import State
+from heedful.text.tokenizer import BOS, EOS
+
+
+def search(state: State, source_lengths: Int[Tensor, " B"], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """Decode a batch, `config.beam` hypotheses abreast. See `heedful.decode.search`.
+
+    At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
+    then by lower token id. Those among the first `beam` that end, with <eos> or at the limit, are finished; the best
+    `beam` of the others go on. A sentence leaves the batch when `n_best` of its hypotheses are finished and its best
+    live one would not beat the worst of them even if it reached the limit at no further cost: searching on to the limit
+    would return the same.
+    """
+    live = Live.begin((source_lengths + config.max_extra).tolist(), config)
+    finished: list[list[Hypothesis]] = [[] for _ in live.sentences]
+    while live.sentences:
+        logits = state.step(live.tokens[:, :, -1].flatten().to(source_lengths.device))
+        candidates = rank(live, *best_tokens(logits, config.beam + 1))
+        collect(finished, live, candidates, config)
+        live, rows = advance(live, candidates, finished, config)
+        if live.sentences:
+            state.select(rows.to(source_lengths.device))
+    return finished
+
+
+@dataclass(frozen=True)
+class Live:
+    """The hypotheses that go on, best first; fewer than W of a sentence are real if the others' total is -inf."""
+
+    sentences: list[int]  # B indices into the input
+    limits: Int[Tensor, " B"]  # the longest output
+    penalties: Float[Tensor, " B"]  # of the longest output, the largest there is
+    totals: Float[Tensor, "B W"]  # log P of the tokens
+    scores: Float[Tensor, "B W T"]  # log P of each token
+    tokens: Int[Tensor, "B W T+1"]  # the tokens, after <bos>
+
+    @classmethod
+    def begin(cls, limits: list[int], config: DecodeConfig) -> "Live":
+        """One hypothesis a sentence: nothing said yet."""
+        penalties = [PENALTIES[config.penalty](limit, config.alpha) for limit in limits]
+        return cls(
+            sentences=list(range(len(limits))),
+            limits=torch.tensor(limits, dtype=torch.long),
+            penalties=torch.tensor(penalties, dtype=torch.float64),
+            totals=torch.zeros(len(limits), 1, dtype=torch.float64),
+            scores=torch.zeros(len(limits), 1, 0, dtype=torch.float64),
+            tokens=torch.full((len(limits), 1, 1), BOS),
+        )
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Live hypotheses with one more token, best first."""
+
+    parents: Int[Tensor, "B C"]
+    tokens: Int[Tensor, "B C"]
+    scores: Float[Tensor, "B C"]
+    totals: Float[Tensor, "B C"]
+    end: Bool[Tensor, "B C"]  # with <eos>, or because the sentence is at its limit
+
+
+def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:
+    """Order all continuations of each sentence by their log-probability."""
+    sentences, choices = len(live.sentences), scores.size(1)
+    totals = (live.totals.reshape(-1, 1) + scores).reshape(sentences, -1)
+    totals, order = totals.sort(dim=1, descending=True, stable=True)  # equal ones keep the order of parents and tokens
+    tokens, scores = (x.reshape(sentences, -1).gather(1, order) for x in (tokens, scores))
+    end = (tokens == EOS) | (live.tokens.size(2) >= live.limits)[:, None]
+    return Candidates(order // choices, tokens, scores, totals, end)
+
+
+def collect(finished: list[list[Hypothesis]], live: Live, candidates: Candidates, config: DecodeConfig) -> None:
+    """Add the hypotheses that end within the beam to those that ended before, and keep the best of all."""
+    ended = candidates.end[:, : config.beam] & (candidates.totals[:, : config.beam] > -torch.inf)
+    for row, place in ended.nonzero().tolist():
+        parent = int(candidates.parents[row, place])
+        tokens = [*live.tokens[row, parent, 1:].tolist(), int(candidates.tokens[row, place])]
+        scores = [*live.scores[row, parent].tolist(), float(candidates.scores[row, place])]
+        best = finished[live.sentences[row]]
+        insort(best, hypothesis(tokens, scores, config), key=lambda h: -h.score)
+        del best[config.n_best :]
+
+
+def advance(
+    live: Live, candidates: Candidates, finished: list[list[Hypothesis]], config: DecodeConfig
+) -> tuple[Live, Int[Tensor, " R"]]:
+    """The hypotheses that go on, of the sentences that do, and the row that each of them continues."""
+    chosen = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # those that do not end, in their order
+    totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, chosen)
+    best = [finished[sentence] for sentence in live.sentences]
+    worst = torch.tensor([b[-1].score if len(b) == config.n_best else -torch.inf for b in best], dtype=torch.float64)
+    going = (totals[:, 0] / live.penalties > worst).nonzero()[:, 0]
+    chosen = chosen[going]
+    rows = going[:, None] * live.totals.size(1) + candidates.parents[going].gather(1, chosen)
+    tokens = candidates.tokens[going].gather(1, chosen)
+    scores = candidates.scores[going].gather(1, chosen)
+    following = Live(
+        [live.sentences[i] for i in going.tolist()],
+        live.limits[going],
+        live.penalties[going],
+        totals[going],
+        torch.cat([live.scores.flatten(0, 1)[rows], scores[:, :, None]], dim=2),
+        torch.cat([live.tokens.flatten(0, 1)[rows], tokens[:, :, None]], dim=2),
+    )
+    return following, rows.flatten()

@@ -1,0 +1,176 @@
+"""Text to text with a trained model: lines in, translations out, in the same order and in bounded memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from heedful.checkpoint import load_model
+from heedful.config.schema import DecodeConfig
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.search import search
+from heedful.errors import InputError
+from heedful.machine import choose_device
+from heedful.models import EncoderDecoder
+from heedful.nn.positions import Learned
+from heedful.text.padding import pad
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import EOS
+
+WINDOW = 1024  # lines read at a time: enough to make batches of similar length
+LONGEST_SOURCE = 1000  # tokens with <eos>; what attention costs grows with the square
+CHARACTERS_PER_TOKEN = 64  # more than any language has: of a longer line not even the tokens are looked for
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to translate a line."""
+
+    text: str
+    hypothesis: Hypothesis
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of one line.
+
+    Attributes:
+        alternatives: at most `n_best`, best first; none if the line is blank.
+        truncated: the line was longer than the model can read, and its end is not translated.
+    """
+
+    alternatives: list[Alternative]
+    truncated: bool
+
+    @property
+    def text(self) -> str:
+        """The best alternative; empty if the line is blank."""
+        return self.alternatives[0].text if self.alternatives else ""
+
+
+class Translator:
+    """A model with its tokenizers. What a line becomes never depends on the lines around it.
+
+    Raises:
+        InputError: the model's learned positions leave no room for a source beside `config.max_extra`.
+    """
+
+    def __init__(self, model: EncoderDecoder, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
+        self.model = model
+        self.tokenizers = tokenizers
+        self.config = config
+        self.longest_source = longest_source(model, config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return next(self.model.parameters()).device
+
+    def translate(self, texts: Iterable[str]) -> list[str]:
+        """The best translation of each text, usually a sentence; a blank text becomes an empty one."""
+        return [translation.text for translation in self.translate_lines(texts)]
+
+    def translate_lines(self, lines: Iterable[str], window: int = WINDOW) -> Iterator[Translation]:
+        """Translate any number of lines, in their order.
+
+        Args:
+            lines: texts, usually one sentence each.
+            window: how many of them are read before their translations are given out.
+        """
+        most = self.longest_source * CHARACTERS_PER_TOKEN
+        lines = iter(lines)
+        while texts := [line[: most + 1] for line in islice(lines, window)]:
+            rows = self._encode(texts)
+            found = self._search_all([row[: self.longest_source - 1] for row in rows])
+            for text, row, hypotheses in zip(texts, rows, found, strict=True):
+                truncated = len(text) > most or len(row) >= self.longest_source
+                yield Translation([Alternative(self._decode(h), h) for h in hypotheses], truncated)
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        rows = self.tokenizers.source.encode_batch(texts)
+        return [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
+
+    def _decode(self, hypothesis: Hypothesis) -> str:
+        text = self.tokenizers.target.decode(hypothesis.tokens)
+        return text.replace("\n", " ")  # a line stays a line, even if a model spells a line feed in bytes
+
+    def _search_all(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
+        found: list[list[Hypothesis]] = [[] for _ in rows]
+        for batch in batches(rows, self.config.batch_tokens // self.config.beam):
+            for index, hypotheses in zip(batch, self._search([rows[i] for i in batch]), strict=True):
+                found[index] = hypotheses
+        return found
+
+    @torch.inference_mode()
+    def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
+        source, keep = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
+        with evaluating(self.model):
+            return search(self.model.start(source, keep), keep.sum(1) - 1, self.config)
+
+
+def load(path: str | Path, device: str = "auto") -> Translator:
+    """Load a translator.
+
+    Args:
+        path: as for `heedful.checkpoint.load_model`: a model folder, a checkpoint, a run, or a name in the box.
+        device: where to compute; "auto" takes a GPU where there is one.
+
+    Raises:
+        InputError: there is no such model or no such device.
+        DamagedError: the model folder is not what was saved.
+    """
+    loaded = load_model(path, str(choose_device(device)))
+    return Translator(loaded.model, loaded.tokenizers, loaded.recipe.decode)
+
+
+def longest_source(model: EncoderDecoder, config: DecodeConfig) -> int:
+    """The most tokens, with <eos>, of a source whose translation still has a position for its last token.
+
+    Raises:
+        InputError: not even one token fits.
+    """
+    positions = model.encoder.positions
+    if not isinstance(positions, Learned):
+        return LONGEST_SOURCE
+    room = positions.table.num_embeddings - config.max_extra
+    if room < 2:
+        raise InputError(
+            f"decode.max_extra = {config.max_extra} leaves no room for a source sentence in the "
+            f"{positions.table.num_embeddings} positions that the model has learned; lower it"
+        )
+    return min(room, LONGEST_SOURCE)
+
+
+def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
+    """Cut rows into batches of similar length, longest first; empty rows are left out.
+
+    Args:
+        rows: ids without <eos>.
+        tokens: the size of a batch, rows x the longest with its <eos>; a longer row is a batch of its own.
+
+    Yields:
+        The indices of the rows of a batch.
+    """
+    batch: list[int] = []
+    for index in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda i: -len(rows[i])):
+        if batch and (len(batch) + 1) * (len(rows[batch[0]]) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Dropout is off within the block; afterwards the model is in the mode it was in."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

@@ -1,0 +1,80 @@
+"""Cross-entropy with label smoothing, fused with the output projection. A loss is a pair (sum, count).
+
+N tokens, D model, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+LOGITS_AT_ONCE = {"cpu": 2**21, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over tokens, so that accumulated, uneven and distributed batches add up exactly."""
+
+    sum: Float[Tensor, ""]  # smoothed cross-entropy in nats; has the gradient
+    nll: Float[Tensor, ""]  # negative log-likelihood in nats, what perplexity is made of
+    count: int
+
+
+def cross_entropy(
+    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], target: Int[Tensor, " N"], smoothing: float
+) -> Loss:
+    """Cross-entropy of the logits `hidden @ weight.T` without ever holding all of them.
+
+    The smoothed target keeps 1 - smoothing on the right token and spreads the rest evenly over all V (Szegedy et al.
+    2016, as in Vaswani et al. 2017, section 5.4). The gradient is made in the forward pass, a few rows at a time.
+    """
+    total, nll = FusedCrossEntropy.apply(hidden, weight, target, smoothing)
+    return Loss(total, nll, target.numel())
+
+
+def reference_cross_entropy(
+    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], target: Int[Tensor, " N"], smoothing: float
+) -> Loss:
+    """The same by torch's own functions, with all logits in memory."""
+    logits = (hidden @ weight.T).float()
+    total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
+    return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
+
+
+class FusedCrossEntropy(torch.autograd.Function):
+    """The sum of smoothed losses and the sum of negative log-likelihoods, both float32."""
+
+    @staticmethod
+    def forward(ctx, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        """Loop over rows; keep the gradients of `hidden` and `weight`, which are as large as these, for later."""
+        vocab = weight.size(0)
+        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**21) // vocab)
+        total, nll = hidden.new_zeros((), dtype=torch.float32), hidden.new_zeros((), dtype=torch.float32)
+        hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
+        for start in range(0, hidden.size(0), rows):
+            h, t = hidden[start : start + rows], target[start : start + rows, None]
+            log_p = torch.log_softmax(h @ weight.T, dim=-1, dtype=torch.float32)
+            chosen = -log_p.gather(1, t).sum()
+            nll += chosen
+            total += (1 - smoothing) * chosen - smoothing / vocab * log_p.sum()
+            grad = log_p.exp_().sub_(smoothing / vocab)
+            grad.scatter_add_(1, t, grad.new_full(t.shape, smoothing - 1))
+            grad = grad.to(h.dtype)
+            torch.mm(grad, weight, out=hidden_grad[start : start + rows])
+            weight_grad += grad.T @ h
+        ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype))
+        ctx.mark_non_differentiable(nll)
+        return total, nll
+
+    @staticmethod
+    def backward(ctx, total_grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Scale what the forward pass has made."""
+        hidden_grad, weight_grad = ctx.saved_tensors
+        return (
+            hidden_grad * total_grad.to(hidden_grad.dtype),
+            weight_grad * total_grad.to(weight_grad.dtype),
+            None,
+            None,
+        )

@@ -1,0 +1,93 @@
+"""How many parameters a model has, and where they are."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import nn
+
+from heedful.config.schema import ModelConfig
+from heedful.models.transformer import build
+from heedful.nn.attention import Attention
+from heedful.nn.embedding import Embedding
+from heedful.nn.feedforward import FeedForward
+from heedful.nn.positions import Positions
+
+# What holds parameters, from the outside in: the first that is met names the kind of all within.
+KINDS: dict[type[nn.Module], str] = {
+    Embedding: "embeddings",
+    Positions: "positions",
+    Attention: "self-attention",
+    FeedForward: "feed-forward",
+    nn.LayerNorm: "norms",
+    nn.Linear: "output",
+}
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Numbers of parameters by kind. A matrix that serves several purposes counts once, for the first of them."""
+
+    weights: Counter[str] = field(default_factory=Counter)
+    biases: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.weights.total() + self.biases.total()
+
+
+def count_parameters(model: nn.Module) -> ParameterCounts:
+    """Count every parameter of a model, frozen or not."""
+    counts = ParameterCounts()
+    seen: set[int] = set()
+    for kind, name, parameter in _parameters(model, "", ""):
+        if id(parameter) not in seen:
+            seen.add(id(parameter))
+            (counts.biases if name == "bias" else counts.weights)[kind] += parameter.numel()
+    return counts
+
+
+def _parameters(module: nn.Module, name: str, kind: str) -> Iterator[tuple[str, str, nn.Parameter]]:
+    """Each parameter with its kind and the last part of its name."""
+    kind = kind or _kind(module, name)
+    for leaf, parameter in module.named_parameters(recurse=False):
+        yield kind, leaf, parameter
+    for child_name, child in module.named_children():
+        yield from _parameters(child, child_name, kind)
+
+
+def _kind(module: nn.Module, name: str) -> str:
+    if name == "cross_attention":
+        return "cross-attention"
+    return next((kind for layer, kind in KINDS.items() if isinstance(module, layer)), "")
+
+
+def count_without_building(config: ModelConfig, source_vocab: int, target_vocab: int) -> ParameterCounts:
+    """What `count_parameters` says of the model `config` describes, however large: no memory is taken for it."""
+    with torch.device("meta"):
+        return count_parameters(build(config, source_vocab, target_vocab))
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One way of counting the models of Table 3 in Vaswani et al. (2017), whose vocabulary the paper leaves open."""
+
+    name: str
+    vocab: int
+    attention_bias: bool
+    further_rows: int = 0  # rows of d_model beside those of the vocabulary
+
+    def count(self, config: ModelConfig) -> int:
+        """All parameters of the model under this convention."""
+        counts = count_without_building(replace(config, attention_bias=self.attention_bias), self.vocab, self.vocab)
+        return counts.total + self.further_rows * config.d_model
+
+
+# The first public tensor2tensor (June 2017) reads `vocab.bpe.32000` into 40,960 rows, has biases on every projection,
+# and adds one of 32 vectors, chosen by the target language, to every input of the encoder.
+CONVENTIONS = (
+    Convention("the paper's text", vocab=37_000, attention_bias=False),
+    Convention("the authors' first code", vocab=40_960, attention_bias=True, further_rows=32),
+)

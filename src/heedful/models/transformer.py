@@ -1,0 +1,123 @@
+"""The encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017, figure 1).
+
+B batch, R rows of a search, S source tokens, T target tokens, D model, V target vocabulary.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.embedding import Embedding
+from heedful.nn.positions import POSITIONS
+from heedful.nn.stack import Decoder, Encoder, LayerCache, Memory
+
+
+class EncoderDecoder(nn.Module):
+    """Reads a source, writes a target."""
+
+    def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
+        super().__init__()
+        positions = POSITIONS[config.positions]
+        self.source_embedding = Embedding(source_vocab, config.d_model)
+        self.target_embedding = Embedding(target_vocab, config.d_model)
+        self.encoder = Encoder(config, positions(config))
+        self.decoder = Decoder(config, positions(config))
+        self.output = nn.Linear(config.d_model, target_vocab, bias=False)
+        self.apply(glorot)
+        if config.tie != "none":
+            self.output.weight = self.target_embedding.weight
+        if config.tie == "all":
+            self.source_embedding = self.target_embedding
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        source_keep: Bool[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        target_keep: Bool[Tensor, "B T"],
+    ) -> Float[Tensor, "B T V"]:
+        """Logits of the token after each target position."""
+        return self.output(self.hidden(source, source_keep, target, target_keep))
+
+    def hidden(
+        self,
+        source: Int[Tensor, "B S"],
+        source_keep: Bool[Tensor, "B S"],
+        target: Int[Tensor, "B T"],
+        target_keep: Bool[Tensor, "B T"],
+    ) -> Float[Tensor, "B T D"]:
+        """The decoder's last states, for a loss that fuses the output projection."""
+        return self.decoder(self.target_embedding(target), target_keep, self.encode(source, source_keep))
+
+    def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> Memory:
+        """Read the source once, for any number of decoding steps."""
+        return Memory(self.encoder(self.source_embedding(source), keep), keep)
+
+    @torch.no_grad()
+    def start(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> "State":
+        """Begin to decode: one row a source sentence."""
+        return State(self, self.encode(source, keep))
+
+
+class State:
+    """A search in progress: what the model remembers of each row. It has no gradients."""
+
+    def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
+        self.model = model
+        self.memory = memory
+        self.caches = [LayerCache() for _ in model.decoder.blocks]
+        self.seen = 0
+
+    @torch.no_grad()
+    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
+        """Feed one token a row; return the logits of the next."""
+        x = self.model.target_embedding(tokens[:, None])
+        x = self.model.decoder.step(x, self.seen, self.memory, self.caches)
+        self.seen += 1
+        return self.model.output(x[:, 0])
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        """Keep, reorder or repeat rows."""
+        self.memory = self.memory.select(rows)
+        for cache in self.caches:
+            cache.select(rows)
+
+
+def glorot(module: nn.Module) -> None:
+    """Uniform weights after Glorot & Bengio (2010) and zero biases, as the authors' own code had them."""
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def build(config: ModelConfig, source_vocab: int, target_vocab: int) -> EncoderDecoder:
+    """A freshly initialised model; the draw comes from torch's global generator."""
+    return EncoderDecoder(config, source_vocab, target_vocab)
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters by name, each once: a tied matrix has one name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
+    """Copy values, named as by `weights`, into the model.
+
+    Raises:
+        ValueError: names or shapes differ; the message lists them.
+    """
+    own = dict(model.named_parameters())
+    problems = [f"missing {name}" for name in own.keys() - values.keys()]
+    problems += [f"unexpected {name}" for name in values.keys() - own.keys()]
+    problems += [
+        f"{name} is {tuple(values[name].shape)}, the model needs {tuple(own[name].shape)}"
+        for name in own.keys() & values.keys()
+        if own[name].shape != values[name].shape
+    ]
+    if problems:
+        raise ValueError("; ".join(sorted(problems)))
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(values[name])

@@ -1,0 +1,150 @@
+"""Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2), with grouped heads and a cache.
+
+B batch, T queries, S keys, D model, H query heads, G key and value heads, K key size, U value size.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.dropout import dropout
+
+HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a row that sees nothing stays finite
+
+KeysValues = tuple[Tensor, Tensor]  # (B G S K) and (B G S U)
+Projection = Callable[[Tensor], KeysValues]
+Cache = Callable[[Projection, Tensor], KeysValues]  # what to look at, given a layer's projection and its new context
+
+
+def scaled_dot_product(
+    q: Float[Tensor, "B H T K"],
+    k: Float[Tensor, "B G S K"],
+    v: Float[Tensor, "B G S U"],
+    bias: Float[Tensor, "#B 1 #T S"],
+    rate: float = 0.0,
+) -> tuple[Float[Tensor, "B H T U"], Float[Tensor, "B H T S"]]:
+    """softmax(q k^T / sqrt(K) + bias) v, formula 1 of the paper, and the attention weights before dropout."""
+    groups = q.size(1) // k.size(1)
+    k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
+    weights = torch.softmax((q * q.size(-1) ** -0.5) @ k.transpose(-1, -2) + bias, dim=-1)
+    return dropout(weights, rate) @ v, weights
+
+
+def attend(
+    q: Float[Tensor, "B H T K"],
+    k: Float[Tensor, "B G S K"],
+    v: Float[Tensor, "B G S U"],
+    bias: Float[Tensor, "#B 1 #T S"],
+    rate: float = 0.0,
+) -> Float[Tensor, "B H T U"]:
+    """The same output by whichever kernel is fastest: torch's fused one, except while training on a CPU.
+
+    There its backward pass takes several times as long as the plain formula's at the lengths of sentences.
+    """
+    if q.device.type == "cpu" and torch.is_grad_enabled():
+        return scaled_dot_product(q, k, v, bias, rate)[0]
+    return F.scaled_dot_product_attention(q, k, v, bias, rate, enable_gqa=q.size(1) != k.size(1))
+
+
+class NoCache:
+    """Project the whole context, every time."""
+
+    def __call__(self, project: Projection, context: Tensor) -> KeysValues:
+        """Keys and values of `context`."""
+        return project(context)
+
+
+class GrowingCache:
+    """Self-attention while decoding: the context is new, what was seen before is remembered.
+
+    The buffers double when full, so that a step costs no copy of the past.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.buffers: list[Tensor] = []
+
+    def __call__(self, project: Projection, context: Tensor) -> KeysValues:
+        """Keys and values of everything seen so far, `context` included."""
+        new = project(context)
+        end = self.length + context.size(1)
+        if not self.buffers:
+            self.buffers = [x.new_empty(*x.shape[:2], 2 * end, x.size(3)) for x in new]
+        if end > self.buffers[0].size(2):
+            self.buffers = [torch.cat([x, torch.empty_like(x)], dim=2) for x in self.buffers]
+        for buffer, x in zip(self.buffers, new, strict=True):
+            buffer[:, :, self.length : end] = x
+        self.length = end
+        keys, values = (buffer[:, :, :end] for buffer in self.buffers)
+        return keys, values
+
+    def select(self, rows: Tensor) -> None:
+        """Keep, reorder or repeat rows of the batch."""
+        self.buffers = [buffer[rows] for buffer in self.buffers]
+
+
+class FixedCache:
+    """Cross-attention while decoding: the memory is projected once."""
+
+    def __init__(self) -> None:
+        self.kept: KeysValues | None = None
+
+    def __call__(self, project: Projection, context: Tensor) -> KeysValues:
+        """Keys and values of the first `context` met, with the rows selected since."""
+        if self.kept is None:
+            self.kept = project(context)
+        return self.kept
+
+    def select(self, rows: Tensor) -> None:
+        """Keep, reorder or repeat rows of the batch."""
+        if self.kept is not None:
+            self.kept = (self.kept[0][rows], self.kept[1][rows])
+
+
+NO_CACHE = NoCache()
+
+
+class Attention(nn.Module):
+    """Multi-head attention (section 3.2.2): H projections of the queries, G of keys and values, one output projection.
+
+    G < H shares each key and value head among H / G query heads (Ainslie et al. 2023).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.kv_heads = config.kv_heads or config.heads
+        d_k = config.d_k or config.d_model // config.heads
+        d_v = config.d_v or d_k
+        self.q = nn.Linear(config.d_model, self.heads * d_k, bias=config.attention_bias)
+        self.k = nn.Linear(config.d_model, self.kv_heads * d_k, bias=config.attention_bias)
+        self.v = nn.Linear(config.d_model, self.kv_heads * d_v, bias=config.attention_bias)
+        self.out = nn.Linear(self.heads * d_v, config.d_model, bias=config.attention_bias)
+        self.rate = config.attention_dropout
+        self.kernel: Callable[..., Tensor] = attend
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        context: Float[Tensor, "B S D"],
+        bias: Float[Tensor, "#B 1 #T S2"],
+        cache: Cache = NO_CACHE,
+    ) -> Float[Tensor, "B T D"]:
+        """Let each of `x` look at `context`, or at all that `cache` makes of it; `bias` is 0 where it may look."""
+        q = split(self.q(x), self.heads)
+        k, v = cache(self.keys_values, context)
+        y = self.kernel(q, k, v, bias, self.rate if self.training else 0.0)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+    def keys_values(self, context: Float[Tensor, "B S D"]) -> KeysValues:
+        """Project the context to keys (B G S K) and values (B G S U)."""
+        return split(self.k(context), self.kv_heads), split(self.v(context), self.kv_heads)
+
+
+def split(x: Float[Tensor, "B T HK"], heads: int) -> Float[Tensor, "B H T K"]:
+    """Cut the last dimension into heads."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)

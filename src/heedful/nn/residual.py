@@ -1,0 +1,48 @@
+"""Residual connections around sublayers: the only place that knows where the norm stands.
+
+B batch, T tokens, D model.
+"""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.dropout import Dropout
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+class PostNorm(nn.Module):
+    """LayerNorm(x + Dropout(f(x))): the paper's order (Vaswani et al. 2017, sections 3.1 and 5.4)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
+        """Add what `f` makes of `x`, then normalise."""
+        return self.norm(x + self.dropout(f(x)))
+
+
+class PreNorm(nn.Module):
+    """x + Dropout(f(LayerNorm(x))): trains without warm-up and at any depth (Xiong et al. 2020)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
+        """Add what `f` makes of the normalised `x`."""
+        return x + self.dropout(f(self.norm(x)))
+
+
+def final_norm(config: ModelConfig) -> nn.Module:
+    """What follows the last block: a norm, unless the last sublayer has normalised already."""
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps) if config.norm == "pre" else nn.Identity()
+
+
+RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}

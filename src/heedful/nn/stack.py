@@ -1,0 +1,153 @@
+"""Blocks of sublayers, stacks of blocks, and who sees whom: the trunk of every model.
+
+B batch, T queries, S keys, D model.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.attention import HIDDEN, NO_CACHE, Attention, Cache, FixedCache, GrowingCache
+from heedful.nn.dropout import Dropout
+from heedful.nn.feedforward import FeedForward
+from heedful.nn.positions import Positions
+from heedful.nn.residual import RESIDUALS, final_norm
+
+
+class Sight:
+    """Who sees whom: the positions of the queries, which are the last of the keys, and the bias of their scores."""
+
+    def __init__(self, keep: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
+        self.length = keep.size(1)
+        position = (keep.cumsum(-1) - 1).clamp(min=0)  # padding does not count
+        self.position: Int[Tensor, "B T"] = position[:, -queries:]
+        self.mask: Bool[Tensor, "B #T S"] = keep[:, None, :]
+        if causal:
+            past = torch.ones(queries, self.length, dtype=torch.bool, device=keep.device)
+            self.mask = self.mask & past.tril(self.length - queries)
+
+    def bias(self, like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
+        """0 where a query may look and minus infinity elsewhere, in the type of `like`."""
+        return additive(self.mask, like)
+
+
+class Memory:
+    """What a decoder looks at: the states of an encoder, and which of them are real."""
+
+    def __init__(self, states: Float[Tensor, "B S D"], keep: Bool[Tensor, "B S"]) -> None:
+        self.states = states
+        self.keep = keep
+        self.bias: Float[Tensor, "B 1 1 S"] = additive(keep[:, None, :], states)
+
+    def select(self, rows: Int[Tensor, " R"]) -> "Memory":
+        """The memory of some rows of the batch, in the given order."""
+        return Memory(self.states[rows], self.keep[rows])
+
+
+def additive(mask: Bool[Tensor, "B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
+    """A mask as a term of the attention scores."""
+    return torch.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(~mask, HIDDEN)[:, None]
+
+
+class LayerCache:
+    """What one decoder block remembers between steps."""
+
+    def __init__(self) -> None:
+        self.own = GrowingCache()
+        self.memory = FixedCache()
+
+    def select(self, rows: Int[Tensor, " R"]) -> None:
+        """Keep, reorder or repeat rows of the batch."""
+        self.own.select(rows)
+        self.memory.select(rows)
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention and a feed-forward network (Vaswani et al. 2017, figure 1, left)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        residual = RESIDUALS[config.norm]
+        self.self_attention, self.self_residual = Attention(config), residual(config)
+        self.feed_forward, self.feed_residual = FeedForward(config), residual(config)
+
+    def forward(self, x: Float[Tensor, "B T D"], bias: Float[Tensor, "#B 1 #T S"]) -> Float[Tensor, "B T D"]:
+        """Every token looks at every token that `bias` shows it."""
+        x = self.self_residual(x, lambda h: self.self_attention(h, h, bias))
+        return self.feed_residual(x, self.feed_forward)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, cross-attention and a feed-forward network (figure 1, right)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        residual = RESIDUALS[config.norm]
+        self.self_attention, self.self_residual = Attention(config), residual(config)
+        self.cross_attention, self.cross_residual = Attention(config), residual(config)
+        self.feed_forward, self.feed_residual = FeedForward(config), residual(config)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B T D"],
+        bias: Float[Tensor, "#B 1 #T S"],
+        memory: Memory,
+        own: Cache = NO_CACHE,
+        projected: Cache = NO_CACHE,
+    ) -> Float[Tensor, "B T D"]:
+        """Every token looks at the tokens before it, then at the memory."""
+        x = self.self_residual(x, lambda h: self.self_attention(h, h, bias, own))
+        x = self.cross_residual(x, lambda h: self.cross_attention(h, memory.states, memory.bias, projected))
+        return self.feed_residual(x, self.feed_forward)
+
+
+class Encoder(nn.Module):
+    """A stack of encoder blocks over embedded tokens (section 3.1)."""
+
+    def __init__(self, config: ModelConfig, positions: Positions) -> None:
+        super().__init__()
+        self.positions = positions
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
+        self.norm = final_norm(config)
+
+    def forward(self, x: Float[Tensor, "B S D"], keep: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
+        """Encode embedded tokens; those that are not kept are seen by none."""
+        sight = Sight(keep, x.size(1), causal=False)
+        x = self.dropout(self.positions.embed(x, sight.position, sight.length))
+        bias = sight.bias(x)
+        for block in self.blocks:
+            x = block(x, bias)
+        return self.norm(x)
+
+
+class Decoder(nn.Module):
+    """A stack of decoder blocks over embedded tokens and a memory (section 3.1)."""
+
+    def __init__(self, config: ModelConfig, positions: Positions) -> None:
+        super().__init__()
+        self.positions = positions
+        self.dropout = Dropout(config.dropout)
+        self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
+        self.norm = final_norm(config)
+
+    def forward(self, x: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+        """Decode all positions at once, each from those before it (teacher forcing)."""
+        sight = Sight(keep, x.size(1), causal=True)
+        x = self.dropout(self.positions.embed(x, sight.position, sight.length))
+        bias = sight.bias(x)
+        for block in self.blocks:
+            x = block(x, bias, memory)
+        return self.norm(x)
+
+    def step(
+        self, x: Float[Tensor, "R 1 D"], seen: int, memory: Memory, caches: list[LayerCache]
+    ) -> Float[Tensor, "R 1 D"]:
+        """Decode one position after `seen` others, whose keys and values are in `caches`."""
+        position = torch.full((x.size(0), 1), seen, device=x.device)
+        x = self.dropout(self.positions.embed(x, position, seen + 1))
+        bias = x.new_zeros(1, 1, 1, seen + 1)
+        for block, cache in zip(self.blocks, caches, strict=True):
+            x = block(x, bias, memory, cache.own, cache.memory)
+        return self.norm(x)

@@ -1,0 +1,52 @@
+"""Rows of ids to one rectangle."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import InputError
+from heedful.text.pipeline import PAD
+
+Rows = Sequence[Sequence[int]]
+
+
+def pad(
+    rows: Rows, length: int | None = None, side: Literal["left", "right"] = "right"
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Fill rows with <pad> up to one length.
+
+    Args:
+        rows: Ids, B rows of any length.
+        length: L, of every row of the result; None: the longest row's.
+        side: Where <pad> goes.
+
+    Returns:
+        The ids (B, L), and which of them are real (B, L).
+
+    Raises:
+        InputError: A row is longer than `length`; cutting it is `truncate`'s work.
+    """
+    longest = max(map(len, rows), default=0)
+    length = longest if length is None else length
+    if longest > length:
+        raise InputError(f"a row of {longest} ids does not fit a length of {length}; truncate it, or pad to {longest}")
+    ids = np.full((len(rows), length), PAD, dtype=np.int64)
+    keep = np.zeros((len(rows), length), dtype=np.bool_)
+    for row, values in enumerate(rows):
+        place = slice(len(values)) if side == "right" else slice(length - len(values), length)
+        ids[row, place] = values
+        keep[row, place] = True
+    return ids, keep
+
+
+def truncate(rows: Rows, length: int) -> list[list[int]]:
+    """The first `length` ids of each row; an <eos> beyond them is cut off too.
+
+    Raises:
+        InputError: `length` is negative.
+    """
+    if length < 0:
+        raise InputError(f"rows cannot be cut to {length} ids; give 0 or more")
+    return [list(row[:length]) for row in rows]

@@ -1,0 +1,64 @@
+"""Text on its way to a model: reserved names, normalisation, and the cut into words.
+
+A word carries the space before it (" apple"), and every text gets one space in front, so that its first word looks like
+any other and decoding only has to join the pieces and drop that space. Because the space itself is the mark, there is no
+stand-in for it (such as U+2581) that a text could contain by accident.
+"""
+
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+
+from heedful.config.schema import TokenizerConfig
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+
+# Cutting a reserved name that is typed as text behind its "<" leaves no word that holds the name, so that no model can
+# learn or look up a piece that is one.
+_RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|unused\d+|0x[0-9A-F]{2})>)"
+_SPACED_WORD = r" ?[^ ]+| "
+_RAW_WORD = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
+_HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
+
+
+def reserved(config: TokenizerConfig) -> tuple[str, ...]:
+    """The names at the head of every vocabulary: the special tokens and, where text may be spelled in bytes, the bytes."""
+    return SPECIALS + (BYTES if config.byte_fallback or config.kind == "byte" else ())
+
+
+def first_space(config: TokenizerConfig) -> str:
+    """What is put before a text: a space, but nothing where a piece is never longer than a character."""
+    return "" if config.kind in ("character", "byte") else " "
+
+
+def normalizer(config: TokenizerConfig) -> normalizers.Normalizer:
+    """Unicode normalisation, lower-casing and the first space, in this order."""
+    forms = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
+    case = [normalizers.Lowercase()] if config.lowercase else []
+    space = [normalizers.Prepend(" ")] if first_space(config) else []
+    return normalizers.Sequence([*forms[config.normalization], *case, *space])
+
+
+def splitter(config: TokenizerConfig) -> pre_tokenizers.PreTokenizer:
+    """The cut into words: at spaces, and unless the text is pretokenized between letters, digits and anything else.
+
+    A word tokenizer takes each Han character of raw text for a word; the other kinds find the words in a run of them.
+    """
+    raw_word = (_HAN_CHARACTER if config.kind == "word" else "") + _RAW_WORD
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_RESERVED_NAME), "merged_with_previous"),
+            pre_tokenizers.Split(Regex(_SPACED_WORD if config.pretokenized else raw_word), "isolated"),
+        ]
+    )
+
+
+def assemble(model: models.Model, config: TokenizerConfig) -> tokenizers.Tokenizer:
+    """The whole way, from text to ids and back. Special tokens are ids only: no text is ever searched for them."""
+    library = tokenizers.Tokenizer(model)
+    library.normalizer = normalizer(config)
+    library.pre_tokenizer = splitter(config)
+    strip = [decoders.Strip(" ", left=1, right=0)] if first_space(config) else []
+    library.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), *strip])
+    return library

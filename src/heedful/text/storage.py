@@ -1,0 +1,106 @@
+"""A tokenizer on disk: a folder with tokenizer.json, the library's own format, and config.json, which says what it is."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError, RunError
+
+FORMAT = 1
+DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
+OF_A_RUN = ("joint", "dropout", "path")  # how a run uses its tokenizers; the other settings tell what a tokenizer is
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The contents of config.json."""
+
+    format: int
+    sha256: str  # of tokenizer.json
+    tokenizer: TokenizerConfig
+
+
+def describe(definition: str, config: TokenizerConfig) -> str:
+    """What config.json says about a tokenizer.json."""
+    settings = {key: value for key, value in asdict(config).items() if key not in OF_A_RUN}
+    return json.dumps({"format": FORMAT, "sha256": digest(definition), "tokenizer": settings}, indent=2) + "\n"
+
+
+def digest(text: str) -> str:
+    """SHA-256, in hex, of a text as it lies in a file."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def write(folder: Path, definition: str, description: str) -> None:
+    """Write both files, over an older tokenizer where one is there.
+
+    Raises:
+        InputError: The folder holds something else.
+        RunError: It cannot be written.
+    """
+    refuse_foreign(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / DEFINITION).write_bytes(definition.encode("utf-8"))
+        (folder / DESCRIPTION).write_bytes(description.encode("utf-8"))
+    except OSError as error:
+        raise RunError(f"{folder}: the tokenizer cannot be written ({error.strerror or error})") from error
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Keep a tokenizer from being written over something else.
+
+    Raises:
+        InputError: `folder` is a file, or is not empty and holds no sound tokenizer.
+    """
+    if folder.is_dir() and any(folder.iterdir()):
+        try:
+            read(folder)
+        except InputError as error:
+            raise InputError(f"{folder} is not empty and holds no sound tokenizer; name another folder") from error
+    elif folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder for the tokenizer")
+
+
+def read(folder: Path) -> tuple[str, TokenizerConfig]:
+    """The text of tokenizer.json and the configuration.
+
+    Raises:
+        InputError: A file is missing, damaged, or was not written by heedful.
+    """
+    definition = _read_text(folder / DEFINITION)
+    try:
+        description = TypeAdapter(Description).validate_json(_read_text(folder / DESCRIPTION), strict=True)
+    except ValidationError as error:
+        raise InputError(
+            f"{folder / DESCRIPTION}: damaged, or not written by heedful; copy the tokenizer again, or train one with "
+            "`heedful tokenizer train`"
+        ) from error
+    if description.format != FORMAT:
+        raise InputError(
+            f"{folder / DESCRIPTION}: has format {description.format}, and this heedful reads {FORMAT}; update heedful"
+        )
+    if description.sha256 != digest(definition):
+        raise InputError(
+            f"{folder / DEFINITION}: is not the file that {DESCRIPTION} beside it describes (other checksum): damaged "
+            "or edited; copy the tokenizer again"
+        )
+    return definition, description.tokenizer
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{file}: there is no such file; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, as "
+            "`heedful tokenizer train` writes it"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: damaged, or not a tokenizer (not UTF-8); copy the tokenizer again") from error

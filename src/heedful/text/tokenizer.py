@@ -1,0 +1,221 @@
+"""Text to ids and back.
+
+With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
+asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: one for a character, and in the
+kinds "word" and "wordpiece" one for a whole word, whose space is lost with it.
+"""
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import accumulate, islice
+from pathlib import Path
+
+import tokenizers
+
+from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError
+from heedful.text import storage
+from heedful.text.dropout import Merges, merge_with_dropout
+from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK, first_space, reserved
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "checked"]
+
+CHUNK = 1024  # lines that are encoded together
+FIRST_BYTE = len(SPECIALS)
+
+
+class Tokenizer:
+    """A trained vocabulary: ids 0 to 3 are the special tokens, then come the 256 bytes if it has them, then the pieces."""
+
+    def __init__(self, definition: str, config: TokenizerConfig) -> None:
+        self.config = config
+        self.byte_ids = range(FIRST_BYTE, len(reserved(config)))  # of the bytes 0 to 255; empty without byte fallback
+        self._definition = definition  # the contents of tokenizer.json
+        self._library = tokenizers.Tokenizer.from_str(definition)
+        self._model = self._library.model
+        self._normalizer = self._library.normalizer
+        self._splitter = self._library.pre_tokenizer
+        self._ids = self._library.get_vocab()
+        self._names = {i: name for name, i in self._ids.items()}
+        self._spellings = {i: self._spelling(i) for i in self._names}
+
+    def __len__(self) -> int:
+        """Size of the vocabulary, special tokens included."""
+        return len(self._ids)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without special tokens.
+
+        Raises:
+            InputError: The text holds a lone surrogate.
+        """
+        return self._complete(text, self._library.encode(checked(text), add_special_tokens=False).ids)
+
+    def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
+        """The ids of each text, as `encode` gives them, on all cores."""
+        return list(self.encode_lines(texts))
+
+    def encode_lines(self, lines: Iterable[str]) -> Iterator[list[int]]:
+        """Encode a stream on all cores, in order and in constant memory."""
+        lines = iter(lines)
+        while chunk := [checked(line) for line in islice(lines, CHUNK)]:
+            encodings = self._library.encode_batch_fast(chunk, add_special_tokens=False)
+            yield from (self._complete(line, encoding.ids) for line, encoding in zip(chunk, encodings, strict=True))
+
+    def encode_with_dropout(self, text: str, rate: float, rng: random.Random) -> list[int]:
+        """A random spelling of a text by BPE dropout (Provilkov et al. 2020); it decodes to the same text.
+
+        Args:
+            text: Any text.
+            rate: The probability of overlooking a merge: 0 gives `encode(text)`, 1 gives characters.
+            rng: Where chance comes from; from the same state comes the same spelling.
+
+        Raises:
+            InputError: The tokenizer is not of kind "bpe", the rate is no probability, or as `encode`.
+        """
+        if self.config.kind != "bpe":
+            raise InputError(f'BPE dropout needs a tokenizer of kind "bpe", and this one is "{self.config.kind}"')
+        if not 0 <= rate <= 1:
+            raise InputError(f"the rate of BPE dropout is a probability, from 0 to 1, and not {rate}")
+        if rate == 0:
+            return self.encode(text)
+        words = map(self._characters, self._words(text))
+        return [i for word in words for i in merge_with_dropout(word, self._merges, rate, rng)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text that ids spell; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD.
+
+        Raises:
+            InputError: An id is not in the vocabulary.
+        """
+        text = b"".join(self._spell(ids)).decode("utf-8", errors="replace")
+        return text.removeprefix(first_space(self.config))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """A printable name of each id: "▁" is a space; bytes and special tokens stand in angle brackets.
+
+        Raises:
+            InputError: An id is not in the vocabulary.
+        """
+        ids = list(ids)
+        self._spell(ids)
+        return [_printable(self._names[i]) for i in ids]
+
+    def word_of_piece(self, ids: Iterable[int]) -> list[int]:
+        """For each piece the number of its word, from 0; a special token is a word by itself.
+
+        Raises:
+            InputError: An id is not in the vocabulary.
+        """
+        spellings = self._spell(ids)
+        starts = self._word_starts(b"".join(spellings))
+        words: list[int] = []
+        word, place, apart = -1, 0, True
+        for spelling in spellings:
+            special = not spelling
+            word += special or apart or place in starts
+            words.append(word)
+            place += len(spelling)
+            apart = special
+        return words
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the saved files, in hex: equal digests encode equally."""
+        return storage.digest(self._definition + storage.describe(self._definition, self.config))
+
+    def save(self, folder: Path) -> None:
+        """Write `folder`/tokenizer.json and `folder`/config.json.
+
+        Raises:
+            InputError: The folder holds something else than a tokenizer.
+            RunError: It cannot be written.
+        """
+        storage.write(folder, self._definition, storage.describe(self._definition, self.config))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizer":
+        """Read what `save` wrote.
+
+        Raises:
+            InputError: A file is missing, damaged, or was not written by heedful.
+        """
+        return cls(*storage.read(folder))
+
+    @cached_property
+    def _merges(self) -> Merges:
+        pairs = json.loads(self._definition)["model"]["merges"]
+        ids = self._ids
+        return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}
+
+    def _words(self, text: str) -> list[str]:
+        normal = self._normalizer.normalize_str(checked(text))
+        return [word for word, _ in self._splitter.pre_tokenize_str(normal)]
+
+    def _complete(self, text: str, ids: list[int]) -> list[int]:
+        """Spell unknown words in characters and bytes, where the library's model itself cannot."""
+        if UNK not in ids or not self.byte_ids:
+            return ids
+        return [i for word in self._words(text) for i in self._spelled_out(word)]
+
+    def _spelled_out(self, word: str) -> list[int]:
+        ids = [token.id for token in self._model.tokenize(word)]
+        return self._characters(word) if UNK in ids else ids
+
+    def _characters(self, word: str) -> list[int]:
+        """The id of each character, or those of its bytes, or <unk>."""
+        ids: list[int] = []
+        for character in word:
+            known = self._ids.get(character)
+            if known is not None:
+                ids.append(known)
+            elif self.byte_ids:
+                ids.extend(self.byte_ids[byte] for byte in character.encode("utf-8"))
+            else:
+                ids.append(UNK)
+        return ids
+
+    def _spelling(self, i: int) -> bytes:
+        """What an id contributes to a decoded text."""
+        if i in self.byte_ids:
+            return bytes([i - FIRST_BYTE])
+        if i == UNK:
+            return b" <unk>" if self.config.kind in ("word", "wordpiece") else b"<unk>"
+        return b"" if i < FIRST_BYTE else self._names[i].encode("utf-8")
+
+    def _spell(self, ids: Iterable[int]) -> list[bytes]:
+        try:
+            return [self._spellings[i] for i in ids]
+        except KeyError as error:
+            raise InputError(f"id {error} is not in the vocabulary, whose ids go from 0 to {len(self) - 1}") from error
+
+    def _word_starts(self, spelled: bytes) -> set[int]:
+        """The places, in bytes, where words begin."""
+        text = spelled.decode("utf-8", errors="surrogateescape")  # a broken byte becomes one surrogate: one character
+        words = self._splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
+        places = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
+        return {places[first] for _, (first, _) in words}
+
+
+def checked(text: str) -> str:
+    """The text itself, if it can be written in UTF-8.
+
+    Raises:
+        InputError: It holds a lone surrogate.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"character {error.start + 1} of the text is a lone surrogate (U+{ord(text[error.start]):04X}), half of a "
+            'character; decode the text again, with errors="replace" where it is damaged'
+        ) from error
+    return text
+
+
+def _printable(name: str) -> str:
+    shown = name.replace(" ", "▁")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)

@@ -1,0 +1,214 @@
+"""From lines to a tokenizer. The lines are read once and forgotten: what is kept is each word and how often it occurs.
+
+Wherever two candidates are equally frequent, code points decide, so that the same lines give the same files, bit for bit.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import accumulate, chain, groupby
+
+import tokenizers
+from tokenizers import models, trainers
+
+from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError
+from heedful.text.pair import TokenizerPair
+from heedful.text.pipeline import SPECIALS, UNK, assemble, normalizer, reserved, splitter
+from heedful.text.tokenizer import Tokenizer, checked
+from heedful.text.unigram import train_unigram
+
+CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
+FEWEST_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
+LONGEST_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes squared time
+
+Words = Counter[str]
+Merges = list[tuple[str, str]]
+
+
+def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    """Learn a vocabulary of at most `config.vocab_size` entries from lines, which are read once.
+
+    - "word": the most frequent words.
+    - "character": the most frequent characters; "byte": the 256 bytes, whatever the lines.
+    - "bpe": the most frequent pairs of pieces are merged, from characters upwards (Sennrich et al. 2016).
+    - "wordpiece": the vocabulary that such merges give, matched longest piece first (Wu et al. 2016, section 4.1); words
+      of more than 100 characters are unknown to it.
+    - "unigram": the pieces that make the text most probable (Kudo 2018).
+
+    Raises:
+        InputError: `vocab_size` has no room for what must be in the vocabulary, there is no text, or a line holds a lone
+            surrogate.
+    """
+    _room(config)
+    words = _count_words(lines, config)
+    library = assemble(_MODELS[config.kind](words, config), config)
+    return Tokenizer(library.to_str(), replace(config, dropout=0.0, path=None))
+
+
+def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig) -> TokenizerPair:
+    """Train on both languages: one tokenizer for both if `config.joint`, else one for each.
+
+    Raises:
+        InputError: As `train_tokenizer`.
+    """
+    if config.joint:
+        both = train_tokenizer(chain(source_lines, target_lines), config)
+        return TokenizerPair(both, both)
+    return TokenizerPair(train_tokenizer(source_lines, config), train_tokenizer(target_lines, config))
+
+
+def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer:
+    """A tokenizer of kind "word" with a fixed table, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
+
+    Special tokens may be left out of the table. Ids that it skips get names that no text contains.
+
+    Raises:
+        InputError: `config` asks for another kind, two words have one id, or an id is reserved.
+    """
+    if config.kind != "word":
+        raise InputError(f'a table of words makes a tokenizer of kind "word", not "{config.kind}"')
+    head = {name: i for i, name in enumerate(reserved(config))}
+    names = {i: name for name, i in head.items()}
+    for word, i in ids.items():
+        if head.get(word) == i:
+            continue
+        if i < 0 or i in names:
+            raise InputError(f"the id {i} of {word!r} is taken; give each word an id of its own, from {len(head)} on")
+        names[i] = f" {word}"
+    vocabulary = {names.get(i, f"<unused{i}>"): i for i in range(max(names) + 1)}
+    model = models.WordLevel(vocabulary, unk_token=SPECIALS[UNK])
+    return Tokenizer(assemble(model, config).to_str(), replace(config, vocab_size=len(vocabulary)))
+
+
+def _room(config: TokenizerConfig) -> int:
+    """How many pieces fit beside the reserved names."""
+    room = config.vocab_size - len(reserved(config))
+    if room < (config.kind != "byte"):
+        wanted = len(reserved(config)) + (config.kind != "byte")
+        bytes_too = " and 256 bytes" if len(reserved(config)) > len(SPECIALS) else ""
+        remedy = " or set tokenizer.byte_fallback = false" if bytes_too and config.kind != "byte" else ""
+        raise InputError(
+            f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(SPECIALS)} special tokens{bytes_too}; "
+            f"give at least {wanted}{remedy}"
+        )
+    return room
+
+
+def _count_words(lines: Iterable[str], config: TokenizerConfig) -> Words:
+    normal, split = normalizer(config), splitter(config)
+    words: Words = Counter()
+    for line in lines:
+        words.update(word for word, _ in split.pre_tokenize_str(normal.normalize_str(checked(line))))
+    return words
+
+
+def _word(words: Words, config: TokenizerConfig) -> models.Model:
+    return models.WordLevel(_numbered(_ranked(words)[: _room(config)], config), unk_token=SPECIALS[UNK])
+
+
+def _character(words: Words, config: TokenizerConfig) -> models.Model:
+    characters = _ranked(_count_characters(words))[: _room(config)]
+    return _bpe_model(_numbered(characters, config), [], config)
+
+
+def _byte(_: Words, config: TokenizerConfig) -> models.Model:
+    """Merges nothing, and knows no character, so that each is spelled in bytes."""
+    return _bpe_model(_numbered([], config), [], config)
+
+
+def _bpe(words: Words, config: TokenizerConfig) -> models.Model:
+    return _bpe_model(*_merged(words, config), config)
+
+
+def _wordpiece(words: Words, config: TokenizerConfig) -> models.Model:
+    vocabulary, _ = _merged(words, config)
+    return models.WordPiece(
+        vocabulary,
+        unk_token=SPECIALS[UNK],
+        continuing_subword_prefix="",
+        max_input_chars_per_word=LONGEST_WORDPIECE_WORD,
+    )
+
+
+def _unigram(words: Words, config: TokenizerConfig) -> models.Model:
+    pieces = train_unigram(_within(_alphabet(words, config), words), _room(config))
+    least = pieces[-1][1]  # the library bases the cost of an unknown character on the least score of all
+    head = [(name, least) for name in reserved(config)]
+    return models.Unigram([*head, *pieces], unk_id=UNK, byte_fallback=config.byte_fallback)
+
+
+_MODELS: dict[str, Callable[[Words, TokenizerConfig], models.Model]] = {
+    "word": _word,
+    "character": _character,
+    "byte": _byte,
+    "bpe": _bpe,
+    "unigram": _unigram,
+    "wordpiece": _wordpiece,
+}
+
+
+def _bpe_model(vocabulary: dict[str, int], merges: Merges, config: TokenizerConfig) -> models.BPE:
+    spells_bytes = len(reserved(config)) > len(SPECIALS)
+    return models.BPE(vocabulary, merges, unk_token=SPECIALS[UNK], byte_fallback=spells_bytes)
+
+
+def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merges]:
+    """The vocabulary and the merges of byte-pair encoding."""
+    learner = tokenizers.Tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size,
+        min_frequency=FEWEST_PAIRS,
+        special_tokens=list(reserved(config)),
+        show_progress=False,
+    )
+    learner.train_from_iterator(_within(_alphabet(words, config), words).elements(), trainer)
+    learned = json.loads(learner.to_str())["model"]
+    return learned["vocab"], [(left, right) for left, right in learned["merges"]]
+
+
+def _alphabet(words: Words, config: TokenizerConfig) -> list[str]:
+    """The characters that become pieces: all, or with byte fallback those that make up nearly all of the text."""
+    counts = _count_characters(words)
+    ranked, room = _ranked(counts), _room(config)
+    if config.byte_fallback:
+        before = accumulate((counts[character] for character in ranked), initial=0)
+        enough = CHARACTER_COVERAGE * counts.total()
+        return [character for character, seen in zip(ranked[:room], before, strict=False) if seen < enough]
+    if len(ranked) > room:
+        raise InputError(
+            f"the text has {len(ranked)} different characters, and tokenizer.vocab_size = {config.vocab_size} has room "
+            f"for {room}; give at least {len(ranked) + len(SPECIALS)}, or set tokenizer.byte_fallback = true"
+        )
+    return ranked
+
+
+def _count_characters(words: Words) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    return counts
+
+
+def _ranked(counts: Counter[str]) -> list[str]:
+    """The most frequent first."""
+    if not counts:
+        raise InputError("there is no text to train a tokenizer on; are the files empty?")
+    return sorted(counts, key=lambda name: (-counts[name], name))
+
+
+def _within(alphabet: Iterable[str], words: Words) -> Words:
+    """The words, cut where a character is outside the alphabet."""
+    known = set(alphabet)
+    parts: Words = Counter()
+    for word, count in words.items():
+        for inside, characters in groupby(word, known.__contains__):
+            if inside:
+                parts["".join(characters)] += count
+    return parts
+
+
+def _numbered(pieces: Iterable[str], config: TokenizerConfig) -> dict[str, int]:
+    return {name: i for i, name in enumerate([*reserved(config), *pieces])}

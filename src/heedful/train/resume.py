@@ -1,0 +1,60 @@
+"""May this recipe go on with that run? Only what changes no number of the rest may differ."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from heedful.checkpoint import Checkpoint
+from heedful.config.load import recipe_to_dict
+from heedful.config.schema import Recipe
+from heedful.data.prepare import data_digest
+from heedful.errors import InputError
+
+FREE = {  # keys, or tables of keys, that a resumed run may change
+    "name",
+    "data.root",  # the digest of the data itself is compared instead
+    "data.test",
+    "decode",
+    "train.max_updates",
+    "train.max_epochs",
+    "train.patience",
+    "train.save_minutes",
+    "train.keep_last",
+    "train.log_every",
+    "train.device",
+    "train.threads",
+    "train.tensorboard",
+}
+TIMED = {"cosine", "linear"}  # schedules that depend on max_updates
+
+
+def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
+    """Compare a recipe, and the data that it names, with those that a run was begun with.
+
+    Raises:
+        InputError: something differs that would change what the rest of the run computes; all settings are listed.
+    """
+    free = FREE - {"train.max_updates"} if recipe.optimizer.schedule in TIMED else FREE
+    now, then = dict(_flat(recipe_to_dict(recipe))), dict(_flat(recipe_to_dict(saved.recipe)))
+    changed = [
+        f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
+        for key in sorted(now.keys() | then.keys())
+        if now.get(key) != then.get(key) and not any(key == name or key.startswith(name + ".") for name in free)
+    ]
+    if changed:
+        raise InputError(
+            "the run cannot go on with other settings: " + "; ".join(changed) + ". "
+            "Use the old values, or begin another run with another --out"
+        )
+    if data_digest(recipe) != saved.state["data"]:
+        raise InputError(
+            "the run cannot go on: its training or validation text has changed since it was begun. "
+            "Restore the files, or begin another run with another --out"
+        )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,190 @@
+"""A run: a model, its data, and where it is between them. Everything it needs to go on is in its last checkpoint."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from heedful.checkpoint import Checkpoint, Checkpoints, average, write_model
+from heedful.config.schema import Recipe
+from heedful.data.batches import BatchPlan, assemble
+from heedful.data.prepare import Prepared
+from heedful.errors import RunError
+from heedful.machine import choose_device, environment
+from heedful.models import build, load_weights, weights
+from heedful.optim import load_optimizer_tensors, optimizer_tensors
+from heedful.tasks import translation
+from heedful.tasks.translation import Batch
+from heedful.train.journal import Journal
+from heedful.train.learner import Learner, Update, seed_of
+from heedful.train.progress import Progress, Window
+from heedful.train.validation import Validation, validate
+
+MOST_SKIPPED = 10  # updates in a row without a finite gradient before a run gives up
+
+
+class Run:
+    """Training in one folder, at its start; `resume` takes it to where a checkpoint was made."""
+
+    def __init__(
+        self, recipe: Recipe, folder: Path, prepared: Prepared, checkpoints: Checkpoints, console: Console
+    ) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.prepared = prepared
+        self.console = console
+        self.device = choose_device(recipe.train.device)
+        torch.manual_seed(seed_of(recipe.train.seed))
+        vocabularies = len(prepared.tokenizers.source), len(prepared.tokenizers.target)
+        self.model = build(recipe.model, *vocabularies).to(self.device)
+        self.learner = Learner(self.model, recipe)
+        lengths = [store.lengths for store in prepared.train]
+        self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
+        self.checkpoints = checkpoints
+        self.progress = Progress()
+        self.batches = self.plan.epoch(self.progress.epoch)
+        self.saved_at = time.monotonic()
+
+    def resume(self, saved: Checkpoint) -> None:
+        """Go on from a checkpoint of this run."""
+        load_weights(self.model, saved.weights)
+        load_optimizer_tensors(self.learner.optimizer, self.model, saved.optimizer)
+        self.progress = Progress.from_json(saved.state["progress"])
+        self.batches = self.plan.epoch(self.progress.epoch)
+        self.remember_best()
+        self.console.print(f"going on after update {self.progress.update}")
+        if saved.state["environment"] != environment(self.device):
+            self.console.print("the machine or torch differs from the last time: exact to rounding only")
+
+    def is_finished(self) -> bool:
+        """Whether the recipe asks for no more updates."""
+        train, progress = self.recipe.train, self.progress
+        return (
+            progress.update >= train.max_updates
+            or (train.max_epochs is not None and progress.epoch >= train.max_epochs)
+            or (train.patience is not None and progress.worse >= train.patience)
+        )
+
+    def update(self, journal: Journal) -> None:
+        """Take one update, and do what is due after it: log, validate, save."""
+        batches = self.next_batches()
+        self.count(self.learner.update(batches, self.progress.update + 1), journal)
+        update = self.progress.update
+        if update % self.recipe.train.validate_every == 0:
+            self.validate(journal)
+        elif update % self.recipe.train.save_every == 0 or self.minutes_since_save() > self.recipe.train.save_minutes:
+            self.try_to_save()
+
+    def next_batches(self) -> list[Batch]:
+        """The batches of the next update; the last update of an epoch may have fewer."""
+        start = self.progress.batch
+        ids = self.batches[start : start + self.recipe.train.accumulate]
+        self.progress.batch += len(ids)
+        return [self.assemble(batch) for batch in ids]
+
+    def assemble(self, ids: np.ndarray) -> Batch:
+        """The sentence pairs of one batch."""
+        return translation.collate(*assemble(self.prepared.train, ids), self.device)
+
+    def count(self, update: Update, journal: Journal) -> None:
+        """Take note of an update, and log if it is time.
+
+        Raises:
+            RunError: too many updates in a row had no finite gradient.
+        """
+        progress, window = self.progress, self.progress.window
+        progress.update += 1
+        progress.tokens += update.tokens
+        if progress.batch == len(self.batches):
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+            self.batches = self.plan.epoch(progress.epoch)
+        progress.skipped += not update.finite
+        progress.skipped_in_a_row = 0 if update.finite else progress.skipped_in_a_row + 1
+        if progress.skipped_in_a_row == MOST_SKIPPED:
+            raise RunError(
+                f"no finite gradient in {MOST_SKIPPED} updates up to {progress.update}: the run has diverged; "
+                "begin another with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0"
+            )
+        if update.finite:
+            window.add(update.loss, update.nll, update.count)
+        journal.advance(progress.update, update.tokens)
+        if progress.update % self.recipe.train.log_every == 0:
+            journal.record(progress.update, {**window.means(), "lr": update.lr, "norm": update.norm})
+            progress.window = Window()
+
+    def validate(self, journal: Journal) -> Validation | None:
+        """Score the model, remember whether it is the best, and save it."""
+        validation = validate(self.model, self.recipe, self.prepared)
+        if validation is not None:
+            metric, progress = self.recipe.train.best, self.progress
+            merit = validation.merit(metric)
+            is_better = progress.best is None or merit > progress.best
+            if is_better:
+                progress.best, progress.best_update = merit, progress.update
+            progress.worse = 0 if is_better else progress.worse + 1
+            journal.record_validation(progress.update, validation)
+        self.try_to_save()
+        journal.restart_clock()
+        return validation
+
+    def minutes_since_save(self) -> float:
+        """Time since the last checkpoint."""
+        return (time.monotonic() - self.saved_at) / 60
+
+    def try_to_save(self) -> None:
+        """Save; if that fails tell it and go on, so that a full disk does not end a run."""
+        try:
+            self.save()
+        except RunError as error:
+            self.console.print(f"NOT SAVED: {error}; training goes on")
+
+    def save(self) -> None:
+        """Publish a checkpoint of this very moment.
+
+        Raises:
+            RunError: it could not be written; the earlier ones are intact.
+        """
+        self.checkpoints.save(
+            Checkpoint(
+                step=self.progress.update,
+                recipe=self.recipe,
+                tokenizers=self.prepared.tokenizers,
+                weights=weights(self.model),
+                optimizer=optimizer_tensors(self.learner.optimizer, self.model),
+                state={
+                    "progress": self.progress.to_json(),
+                    "data": self.prepared.digest,
+                    "environment": environment(self.device),
+                },
+            )
+        )
+        self.remember_best()
+        self.saved_at = time.monotonic()
+
+    def remember_best(self) -> None:
+        """Mark the best checkpoint; a kill may fall between saving and marking, so it is done after resuming too."""
+        progress = self.progress
+        if progress.best is not None and progress.best_update in self.checkpoints.steps():
+            self.checkpoints.mark_best(progress.best_update, self.recipe.train.best, progress.best)
+
+    def finish(self, journal: Journal) -> None:
+        """Write the final model to `folder / "model"`, and score it."""
+        final = self.final_weights()
+        load_weights(self.model, final)
+        validation = validate(self.model, self.recipe, self.prepared)
+        if validation is not None:
+            journal.record_validation(self.progress.update, validation, "final")
+        write_model(self.folder / "model", self.recipe, self.prepared.tokenizers, final)
+
+    def final_weights(self) -> dict[str, Tensor]:
+        """The mean of the last `average_last` checkpoints; of one, the best, or without validation the last."""
+        train = self.recipe.train
+        if train.average_last > 1:
+            regular = [step for step in self.checkpoints.steps() if step % train.save_every == 0]
+            return average([self.checkpoints.path(step) for step in regular[-train.average_last :]])
+        best = self.checkpoints.best
+        step = best.step if best else self.progress.update
+        return average([self.checkpoints.path(step)])

@@ -1,0 +1,147 @@
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from faulty_storage import FaultyStorage
+from same import same_tensors
+
+from heedful.checkpoint import Checkpoint, DamagedError, LoadedModel, find_model, load_model, write_model
+from heedful.checkpoint.folder import publish
+from heedful.checkpoint.manifest import json_text
+from heedful.checkpoint.model import model_files
+from heedful.config.load import recipe_to_dict
+from heedful.errors import InputError
+from heedful.models import weights
+
+Maker = Callable[[int], Checkpoint]
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path, checkpoint_of: Maker) -> Path:
+    made = checkpoint_of(7)
+    write_model(tmp_path / "model", made.recipe, made.tokenizers, made.weights, storage=FaultyStorage())
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def box(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A box with one model, en-de, and something that is none."""
+    box = tmp_path / "box"
+    shutil.copytree(model_folder, box / "en-de")
+    (box / "notes").mkdir()
+    monkeypatch.setattr("heedful.checkpoint.load.BOX", box)
+    monkeypatch.chdir(tmp_path)
+    return box
+
+
+def holds(loaded: LoadedModel, checkpoint: Checkpoint) -> bool:
+    return (
+        loaded.recipe == checkpoint.recipe
+        and same_tensors(weights(loaded.model), checkpoint.weights)
+        and loaded.tokenizers.source.encode("eine") == checkpoint.tokenizers.source.encode("eine")
+    )
+
+
+def test_a_model_works_wherever_it_is_copied(model_folder: Path, tmp_path: Path, checkpoint_of: Maker) -> None:
+    moved = shutil.move(model_folder, tmp_path / "moved")
+    loaded = load_model(str(moved))
+    assert holds(loaded, checkpoint_of(7))
+    assert loaded.path == tmp_path / "moved"
+    assert not loaded.model.training
+
+
+def test_a_checkpoint_is_a_model_too(run: Path, checkpoint_of: Maker) -> None:
+    assert holds(load_model(run / "checkpoints/step-00000003"), checkpoint_of(3))
+
+
+def test_of_a_run_the_final_model_comes_first_then_the_best_then_the_latest(
+    run: Path, model_folder: Path, checkpoint_of: Maker
+) -> None:
+    shutil.copytree(model_folder, run / "model")
+    assert holds(load_model(run), checkpoint_of(7))
+    shutil.rmtree(run / "model")
+    assert holds(load_model(run), checkpoint_of(2))
+    shutil.rmtree(run / "checkpoints/step-00000002")
+    assert holds(load_model(run), checkpoint_of(5))
+
+
+def test_using_a_model_changes_no_file(run: Path) -> None:
+    (run / "checkpoints/step-00000002/state.json").write_text("{}")
+    before = sorted(run.rglob("*"))
+    with pytest.raises(DamagedError, match=r"state\.json has 2 bytes"):
+        load_model(run)
+    assert sorted(run.rglob("*")) == before
+
+
+def test_a_model_in_the_box_has_a_name(box: Path, checkpoint_of: Maker) -> None:
+    assert load_model("en-de").path == box / "en-de"
+    assert holds(load_model("en-de"), checkpoint_of(7))
+
+
+def test_a_folder_comes_before_the_box(box: Path, run: Path, checkpoint_of: Maker) -> None:
+    run.rename("en-de")
+    assert holds(load_model("en-de"), checkpoint_of(2))
+
+
+@pytest.mark.parametrize("name", ["en-dd", "run/en-de", "../box/notes"])
+def test_an_unknown_name_is_told_what_there_is(name: str, box: Path) -> None:
+    with pytest.raises(InputError, match=r"(the box holds en-de|holds no heedful model)"):
+        load_model(name)
+
+
+def test_a_near_name_is_suggested(box: Path) -> None:
+    with pytest.raises(InputError, match=r"did you mean en-de\?"):
+        load_model("en_de")
+
+
+def test_an_empty_box_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heedful.checkpoint.load.BOX", tmp_path / "none")
+    with pytest.raises(InputError, match="the box holds nothing"):
+        load_model(tmp_path / "unknown")
+
+
+@pytest.mark.parametrize("name", ["model.pt", "pytorch_model.bin", "last.ckpt", "model.pkl"])
+def test_pickles_are_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+    with pytest.raises(InputError, match="pickle, which can run code"):
+        load_model(tmp_path / name)
+
+
+def test_a_file_of_a_model_is_not_the_model(model_folder: Path) -> None:
+    with pytest.raises(InputError, match="give the model folder that holds it"):
+        load_model(model_folder / "model.safetensors")
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(InputError, match=r"holds no heedful model: neither manifest\.json"):
+        find_model(tmp_path)
+
+
+def test_weights_that_do_not_fit_are_listed(tmp_path: Path, checkpoint_of: Maker) -> None:
+    made = checkpoint_of(3)
+    missing, wrong, *_ = made.weights
+    changed = {name: value for name, value in made.weights.items() if name != missing}
+    changed.update({"alien": torch.zeros(1), wrong: torch.zeros(2, 3)})
+    write_model(tmp_path / "model", made.recipe, made.tokenizers, changed, storage=FaultyStorage())
+    with pytest.raises(InputError) as caught:
+        load_model(tmp_path / "model")
+    for part in (f"missing {missing}", "unexpected alien", f"{wrong} is (2, 3)", str(tmp_path / "model")):
+        assert part in str(caught.value)
+
+
+def test_tokenizers_of_another_model_are_refused(tmp_path: Path, checkpoint_of: Maker) -> None:
+    made = checkpoint_of(3)
+    files = model_files(made.recipe, made.tokenizers, made.weights)
+    recipe = {"recipe": recipe_to_dict(made.recipe), "source_vocab": 97, "target_vocab": 101}
+    publish(FaultyStorage(), tmp_path / "model", {**files, "recipe.json": [json_text(recipe)]}, {})
+    with pytest.raises(InputError, match="made for vocabularies of 97 and 101 tokens"):
+        load_model(tmp_path / "model")
+
+
+def test_a_recipe_that_says_nothing_is_damaged(tmp_path: Path) -> None:
+    publish(FaultyStorage(), tmp_path / "model", {"recipe.json": [b"{}"]}, {})
+    with pytest.raises(DamagedError, match=r"recipe\.json does not hold what was saved"):
+        load_model(tmp_path / "model")

@@ -1,0 +1,144 @@
+"""What cannot work is refused with a remedy; what can work is let through."""
+
+from typing import get_type_hints
+
+import pytest
+
+from heedful.config.check import AT_LEAST, MORE_THAN_ZERO, RATES, RULES, impossible
+from heedful.config.keys import all_keys
+from heedful.config.schema import (
+    DecodeConfig,
+    FilterConfig,
+    ModelConfig,
+    OptimizerConfig,
+    Recipe,
+    TokenizerConfig,
+    TrainConfig,
+)
+from heedful.config.validate import recipe_from_dict
+from heedful.errors import InputError
+
+# key of the rule -> values that break it, and what the message must hold
+BROKEN = [
+    ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
+    ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
+    ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
+    ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
+    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
+    ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
+    ("tokenizer.dropout", {"tokenizer": {"kind": "unigram", "dropout": 0.1}}, 'tokenizer.kind is "unigram"'),
+    ("optimizer.lr", {"optimizer": {"lr": 3e-4}}, "nothing would be learned"),
+    ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge"),
+    ("optimizer.warmup", {"optimizer": {"warmup": 0}}, "the paper: 4000"),
+    (
+        "optimizer.warmup",
+        {"optimizer": {"schedule": "linear", "lr": 1e-3, "warmup": 41}, "train": {"max_updates": 41}},
+        "make warmup the smaller one",
+    ),
+    ("optimizer.min_lr", {"optimizer": {"min_lr": 1e-5}}, 'optimizer.schedule is "vaswani"'),
+    ("optimizer.min_lr", {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 0.01}}, "above the peak"),
+    ("train.batch_tokens", {"train": {"batch_tokens": 249}}, "raise batch_tokens, or lower max_tokens"),
+    ("train.average_last", {"train": {"average_last": 7}}, "raise keep_last, or lower average_last"),
+    ("train.best", {"train": {"validate_bleu": False}}, 'set train.best = "loss"'),
+    ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
+    ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
+    ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
+]
+
+
+@pytest.mark.parametrize(("key", "values", "words"), BROKEN, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        recipe_from_dict(values, "here", {key: "there"})
+    assert str(caught.value).startswith("there: ")
+    assert words in str(caught.value)
+
+
+def test_every_rule_is_tried_above() -> None:
+    assert [rule.key for rule in RULES] == [key for key, _, _ in BROKEN]
+
+
+def test_the_defaults_are_possible() -> None:
+    assert impossible(Recipe()) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"model": {"heads": 7, "d_k": 3}},
+        {"model": {"kv_heads": 2}},
+        {"model": {"d_model": 35, "heads": 5, "positions": "none"}},
+        {"tokenizer": {"joint": False}, "model": {"tie": "output"}},
+        {"model": {"source_vectors": "a.vec", "target_vectors": "a.vec", "freeze_vectors": True}},
+        {"tokenizer": {"dropout": 0.1}},
+        {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 1e-3}},
+        {"optimizer": {"schedule": "inverse_sqrt", "lr": 1e-3, "warmup": 0}},
+        {"train": {"validate_bleu": False, "best": "loss"}},
+        {"train": {"patience": 3}, "data": {"valid": {"source": "a", "target": "b"}}},
+        {"train": {"device": "cuda:1"}},
+        {"decode": {"n_best": 4}},
+    ],
+)
+def test_the_remedies_work(values: dict) -> None:
+    assert isinstance(recipe_from_dict(values, "here"), Recipe)
+
+
+def nested(key: str, value: object) -> dict:
+    """`value` at a dotted key."""
+    if key.startswith("data.train."):
+        return {"data": {"train": [{"source": "a"}, {"source": "b", key.rpartition(".")[2]: value}]}}
+    for name in reversed(key.split(".")):
+        value = {name: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def refusal(key: str, value: object) -> str:
+    with pytest.raises(InputError) as caught:
+        recipe_from_dict(nested(key, value), "here")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("key", sorted(AT_LEAST))
+def test_numbers_have_a_least_value(key: str) -> None:
+    assert f"here: {key} must be at least {AT_LEAST[key]}, but is " in refusal(key, AT_LEAST[key] - 1)
+
+
+@pytest.mark.parametrize("key", sorted(MORE_THAN_ZERO))
+def test_sizes_are_more_than_zero(key: str) -> None:
+    assert "must be more than 0, but is 0.0" in refusal(key, 0.0)
+    assert "must be a finite number, but is nan" in refusal(key, float("nan"))
+    assert "must be a finite number, but is inf" in refusal(key, float("inf"))
+
+
+@pytest.mark.parametrize("key", sorted(RATES - {"optimizer.betas"}))
+def test_rates_are_shares(key: str) -> None:
+    assert "at least 0 and less than 1, but is 1.0" in refusal(key, 1.0)
+    assert "at least 0 and less than 1, but is -0.1" in refusal(key, -0.1)
+
+
+def test_both_betas_are_shares() -> None:
+    assert "optimizer.betas.1 must be at least 0 and less than 1" in refusal("optimizer.betas", [0.9, 1.0])
+    assert "optimizer.betas.0 must be at least 0 and less than 1" in refusal("optimizer.betas", [-0.9, 0.9])
+
+
+def test_the_tables_name_keys_that_exist() -> None:
+    keys = {key.replace(".0.", ".") for key in all_keys()}
+    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | {rule.key for rule in RULES} <= keys
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("data.filters", FilterConfig),
+        ("tokenizer", TokenizerConfig),
+        ("model", ModelConfig),
+        ("optimizer", OptimizerConfig),
+        ("train", TrainConfig),
+        ("decode", DecodeConfig),
+    ],
+)
+def test_every_number_of_a_recipe_has_bounds(name: str, table: type) -> None:
+    numbers = {f"{name}.{field}" for field, hint in get_type_hints(table).items() if hint in (int, float, int | None)}
+    assert numbers <= set(AT_LEAST) | MORE_THAN_ZERO | RATES

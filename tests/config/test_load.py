@@ -1,0 +1,267 @@
+"""Recipes: what stands above what, and what a user reads who has made a mistake."""
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.config.load import (
+    load_preset,
+    load_recipe,
+    parse_override,
+    recipe_from_dict,
+    recipe_schema,
+    recipe_to_dict,
+)
+from heedful.config.presets import PRESETS
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.toml import to_toml
+from heedful.errors import InputError
+
+GOOD = """\
+name = "small"
+preset = "tiny"
+
+[data]
+root = "text"
+[[data.train]]
+source = "a.en"
+target = "a.de"
+weight = 2
+
+[model]
+heads = 2
+
+[optimizer]
+betas = [0.8, 0.9]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(GOOD)
+    return path
+
+
+def refusal(path: Path, *overrides: str) -> str:
+    with pytest.raises(InputError) as caught:
+        load_recipe(path, overrides)
+    assert "Traceback" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_file_is_typed_and_completed(file: Path) -> None:
+    recipe = load_recipe(file)
+    assert recipe.data.train == (CorpusConfig(source="a.en", target="a.de", weight=2.0),)
+    assert isinstance(recipe.data.train[0].weight, float)
+    assert recipe.optimizer.betas == (0.8, 0.9)
+    assert recipe.decode.max_extra == 50
+
+
+def test_overrides_stand_over_the_file_and_the_file_over_its_preset(file: Path) -> None:
+    assert load_recipe(file).model.d_model == 128
+    assert load_recipe(file).model.heads == 2
+    assert load_recipe(file, ["model.heads=8"]).model.heads == 8
+    assert load_recipe(file, ["model.heads=8", "model.heads=16"]).model.heads == 16
+
+
+def test_later_presets_stand_over_earlier_ones(file: Path) -> None:
+    recipe = load_recipe(file, ['preset=["tiny", "vaswani-D-dropout0.2"]'])
+    assert (recipe.model.d_model, recipe.model.dropout, recipe.model.heads) == (512, 0.2, 2)
+
+
+def test_a_folder_stands_for_its_config(file: Path) -> None:
+    assert load_recipe(file.parent) == load_recipe(str(file))
+
+
+def test_a_relative_root_starts_at_the_recipe_and_data_root_wins(file: Path, tmp_path: Path) -> None:
+    assert load_recipe(file).data.root == str(tmp_path / "text")
+    assert load_recipe(file, ["data.root=../other"]).data.root == str(tmp_path.parent / "other")
+    assert load_recipe(file, data_root=tmp_path / "given").data.root == str(tmp_path / "given")
+    assert load_recipe(file, [f"data.root={tmp_path}"]).data.root == str(tmp_path)
+
+
+def test_every_path_starts_at_the_root(file: Path, tmp_path: Path) -> None:
+    vectors = ["model.source_vectors=a.vec", "model.target_vectors=a.vec"]
+    recipe = load_recipe(file, ["tokenizer.path=pieces", *vectors])
+    assert recipe.tokenizer.path == str(tmp_path / "text/pieces")
+    assert recipe.model.source_vectors == recipe.model.target_vectors == str(tmp_path / "text/a.vec")
+    assert load_recipe(file, [f"tokenizer.path={tmp_path}"]).tokenizer.path == str(tmp_path)
+
+
+def test_a_preset_is_a_recipe_without_data() -> None:
+    recipe = load_preset("tiny", ["model.heads=2"])
+    assert (recipe.model.d_model, recipe.model.heads, recipe.data.train) == (128, 2, ())
+    with pytest.raises(InputError, match=r'^preset "tinny": there is no preset "tinny"; did you mean tiny\?'):
+        load_preset("tinny")
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("optimizer.lr=3e-4", "optimizer.lr", 3e-4),
+        ("train.seed = 7", "train.seed", 7),
+        ("train.compile=true", "train.compile", True),
+        ("model.norm=pre", "model.norm", "pre"),
+        ('model.norm="pre"', "model.norm", "pre"),
+        ("optimizer.betas=[0.9, 0.95]", "optimizer.betas", [0.9, 0.95]),
+        ("data.root=/a b/c=d", "data.root", "/a b/c=d"),
+        ("model.kv_heads=null", "model.kv_heads", None),
+        ("name=1\nx = 2", "name", "1\nx = 2"),
+        ("name=", "name", ""),
+    ],
+)
+def test_overrides_are_toml_or_else_text(text: str, key: str, value: object) -> None:
+    assert parse_override(text) == (key, value)
+
+
+def test_overrides_reach_into_lists(file: Path) -> None:
+    recipe = load_recipe(file, ["data.train.0.source=b.en", "data.train.1.source=c.tsv", "data.train.1.weight=3"])
+    assert recipe.data.train == (
+        CorpusConfig(source="b.en", target="a.de", weight=2.0),
+        CorpusConfig(source="c.tsv", weight=3.0),
+    )
+    assert load_recipe(file, ["optimizer.betas.1=0.7"]).optimizer.betas == (0.8, 0.7)
+
+
+def test_null_takes_a_value_back(file: Path) -> None:
+    assert load_recipe(file, ["model.kv_heads=1", "model.kv_heads=null"]).model.kv_heads is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["train.lr=3e-4"], "--set train.lr=3e-4: unknown key train.lr; did you mean optimizer.lr?"),
+        (["optimizer.lr"], "--set optimizer.lr: write key=value, such as --set optimizer.lr=3e-4"),
+        (["=3"], "--set =3: write key=value, such as --set optimizer.lr=3e-4"),
+        (["train.seed=x"], '--set train.seed=x: train.seed must be a whole number, but is "x"'),
+        (
+            ["model.norm=middle"],
+            '--set model.norm=middle: model.norm must be "post" or "pre", but is "middle"',
+        ),
+        (["data.train.5.source=x"], "--set data.train.5.source=x: 5 is no place in a list of 1; the next is 1"),
+        (["data.train.source=x"], "--set data.train.source=x: source is no place in a list of 1; the next is 1"),
+        (["name=1979-05-27"], '--set name=1979-05-27: name must be text in quotes, but is ["1979-05-27"]'),
+        (["train.device=gpu"], '--set train.device=gpu: train.device = "gpu" is no device; use "auto", "cpu",'),
+    ],
+)
+def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: str) -> None:
+    assert refusal(file, *overrides).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("n_heads = 3", "line 13: unknown key model.n_heads; did you mean model.heads?"),
+        ("colour = 3", "line 13: unknown key model.colour; [model] may hold d_model, d_ff, heads,"),
+        ('d_model = "64"', 'line 13: model.d_model must be a whole number, but is "64"; write 64 without quotes'),
+        ("d_model = 64.0", "line 13: model.d_model must be a whole number, but is 64.0; write 64"),
+        ("d_model = true", "line 13: model.d_model must be a whole number, but is true"),
+        ('dropout = "0.1"', 'line 13: model.dropout must be a number, but is "0.1"; write 0.1 without quotes'),
+        ('attention_bias = "no"', 'must be true or false, but is "no"; write false without quotes'),
+        ('norm = "prre"', 'line 13: model.norm must be "post" or "pre", but is "prre"; did you mean "pre"?'),
+        ("dropout = [1, 2]", "line 13: model.dropout must be a number, but is a list"),
+        ("d_model = 35\npositions = 'none'", "line 12: model.d_model = 35 cannot be divided by model.heads = 2;"),
+        ("[decode]\nbeam = 0", "line 14: decode.beam must be at least 1, but is 0"),
+        ("[data.valid]\ntarget = 'b'", "line 13: data.valid.source is missing"),
+        ("[tarin]\nseed = 1", "line 13: unknown key tarin; did you mean train?"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_remedy(file: Path, line: str, message: str) -> None:
+    file.write_text(GOOD.replace("heads = 2\n", f"heads = 2\n{line}\n"))
+    assert message in refusal(file)
+    assert refusal(file).startswith(f"{file}, line 1")
+
+
+def test_one_bracket_for_a_list_of_tables_is_understood(file: Path) -> None:
+    file.write_text(GOOD.replace("[[data.train]]", "[data.train]"))
+    assert refusal(file) == (
+        f"{file}, line 6: data.train must be a list, but is a table; write [[data.train]] with two brackets"
+    )
+
+
+def test_a_list_of_the_wrong_length_is_named(file: Path) -> None:
+    assert "optimizer.betas takes 2 values, not 3" in refusal(file, "optimizer.betas=[0.1, 0.2, 0.3]")
+    assert "optimizer.betas.1 is missing" in refusal(file, "optimizer.betas=[0.1]")
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('[train]\nsede = 1\nlog_every = "often"\n[decode]\nbeem = 2\n')
+    assert refusal(file, "train.compile=maybe").splitlines() == [
+        "4 problems in the recipe",
+        f"  {file}, line 2: unknown key train.sede; did you mean train.seed?",
+        f'  {file}, line 3: train.log_every must be a whole number, but is "often"',
+        f"  {file}, line 5: unknown key decode.beem; did you mean decode.beam?",
+        '  --set train.compile=maybe: train.compile must be true or false, but is "maybe"',
+    ]
+
+
+def test_a_flood_of_problems_is_cut(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("[model]\n" + "".join(f"x{i} = 1\n" for i in range(11)))
+    assert len(refusal(file).splitlines()) == 1 + 8 + 1
+    assert refusal(file).endswith("and 3 more")
+
+
+@pytest.mark.parametrize("name", ["vaswani-bass", "", 3])
+def test_an_unknown_preset_is_named(file: Path, name: object) -> None:
+    file.write_text(f"preset = {json.dumps(name)}")
+    assert refusal(file).startswith(f"{file}, line 1: there is no preset {json.dumps(name)}; did you mean ")
+
+
+def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
+    assert refusal(tmp_path).startswith(f"{tmp_path}: this folder holds no config.toml")
+    assert refusal(tmp_path / "x").startswith(f"{tmp_path / 'x'}: there is no such recipe")
+    assert 'preset = "tiny"' in refusal(Path("tiny"))
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_a_damaged_recipe_loads_or_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    lines = data.draw(st.permutations(GOOD.splitlines()))
+    start = data.draw(st.integers(0, len(GOOD)))
+    text = "\n".join(lines)
+    text = text[:start] + data.draw(st.text(max_size=5)) + text[start + data.draw(st.integers(0, 9)) :]
+    file = tmp_path_factory.getbasetemp() / "damaged.toml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with suppress(InputError):
+        assert isinstance(load_recipe(file), Recipe)
+
+
+@pytest.mark.parametrize("values", [{}, *PRESETS.values()], ids=["defaults", *PRESETS])
+def test_a_recipe_survives_json_and_toml(tmp_path: Path, values: dict) -> None:
+    recipe = recipe_from_dict({**values, "data": {"root": str(tmp_path), "train": [{"source": "ä\t.tsv"}]}}, "here")
+    assert recipe_from_dict(json.loads(json.dumps(recipe_to_dict(recipe))), "here") == recipe
+    file = tmp_path / "written.toml"
+    file.write_text(to_toml(recipe_to_dict(recipe)))
+    assert load_recipe(file) == recipe
+
+
+def test_strange_json_is_refused() -> None:
+    for values in ({"name": "\ud800"}, {"model": []}, {"data": {"train": {}}}, {"model": None}):
+        with pytest.raises(InputError, match="here"):
+            recipe_from_dict(values, "here")
+
+
+def test_the_schema_describes_every_table_and_forbids_the_rest() -> None:
+    schema = recipe_schema()
+    tables = [schema, *schema["$defs"].values()]
+    assert all(table["additionalProperties"] is False for table in tables)
+    assert schema["$defs"]["DecodeConfig"]["properties"]["beam"]["description"] == "1: greedy"
+    assert "tiny" in schema["properties"]["preset"]["anyOf"][0]["enum"]
+    assert set(recipe_to_dict(Recipe())) | {"preset"} == set(schema["properties"])
+
+
+def test_reading_the_schema_needs_no_pydantic_and_loading_no_torch() -> None:
+    code = (
+        "import sys, heedful.config.schema; assert 'pydantic' not in sys.modules;"
+        "import heedful.config.load; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,79 @@
+"""Presets are what the papers say."""
+
+from dataclasses import replace
+
+import pytest
+
+from heedful.config.load import recipe_from_dict
+from heedful.config.presets import PRESETS, TABLE_3, merge
+from heedful.config.schema import ModelConfig, Recipe
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_recipe(name: str) -> None:
+    recipe_from_dict(PRESETS[name], name)
+
+
+def test_base_is_the_model_of_the_paper() -> None:
+    recipe = recipe_from_dict(PRESETS["vaswani-base"], "base")
+    model, optimizer, train, decode = recipe.model, recipe.optimizer, recipe.train, recipe.decode
+    assert (model.encoder_layers, model.decoder_layers, model.d_model, model.d_ff, model.heads) == (6, 6, 512, 2048, 8)
+    assert (model.norm, model.positions, model.tie, model.attention_bias) == ("post", "sinusoidal", "all", False)
+    assert (model.dropout, model.attention_dropout, model.activation_dropout) == (0.1, 0.0, 0.0)
+    assert (optimizer.name, optimizer.betas, optimizer.eps) == ("adam", (0.9, 0.98), 1e-9)
+    assert (optimizer.schedule, optimizer.lr, optimizer.warmup, optimizer.clip_norm) == ("vaswani", 1.0, 4000, 0.0)
+    assert (train.max_updates, train.label_smoothing, train.average_last) == (100_000, 0.1, 5)
+    assert train.batch_tokens * train.accumulate == 32_768
+    assert (decode.beam, decode.penalty, decode.alpha, decode.max_extra) == (4, "gnmt", 0.6, 50)
+    assert (recipe.tokenizer.kind, recipe.tokenizer.vocab_size, recipe.tokenizer.joint) == ("bpe", 37_000, True)
+
+
+def test_big_is_larger_and_longer() -> None:
+    recipe = recipe_from_dict(PRESETS["vaswani-big"], "big")
+    model, train = recipe.model, recipe.train
+    assert (model.encoder_layers, model.d_model, model.d_ff, model.heads, model.dropout) == (6, 1024, 4096, 16, 0.3)
+    assert (train.max_updates, train.average_last, train.label_smoothing) == (300_000, 20, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("A-h1", {"heads": 1}),
+        ("A-h32", {"heads": 32}),
+        ("B-dk16", {"d_k": 16, "d_v": 64}),
+        ("B-dk32", {"d_k": 32, "d_v": 64}),
+        ("C-N2", {"encoder_layers": 2, "decoder_layers": 2}),
+        ("C-d256", {"d_model": 256}),
+        ("C-ff4096", {"d_ff": 4096}),
+        ("D-dropout0.2", {"dropout": 0.2}),
+        ("E-learned", {"positions": "learned"}),
+    ],
+)
+def test_a_row_of_table_3_differs_from_base_in_one_thing(name: str, changes: dict) -> None:
+    row, base = (recipe_from_dict(PRESETS[f"vaswani-{row}"], row) for row in (name, "base"))
+    assert row.train == base.train
+    assert {key: value for key, value in vars(row.model).items() if value != getattr(base.model, key)} == changes
+
+
+def test_label_smoothing_is_what_the_name_says() -> None:
+    for value in ("0.0", "0.2"):
+        recipe = recipe_from_dict(PRESETS[f"vaswani-D-smoothing{value}"], value)
+        assert recipe.train.label_smoothing == float(value)
+
+
+def test_table_3_is_whole() -> None:
+    groups = [row.name[0] for row in TABLE_3]
+    assert {group: groups.count(group) for group in "ABCDE"} == {"A": 4, "B": 2, "C": 7, "D": 4, "E": 1}
+    assert all(4 < row.perplexity < 7 and 23 < row.bleu < 27 for row in TABLE_3)
+
+
+def test_tiny_is_a_model_and_no_more() -> None:
+    model = ModelConfig(d_model=128, d_ff=256, heads=4, encoder_layers=4, decoder_layers=4)
+    assert recipe_from_dict(PRESETS["tiny"], "tiny") == replace(Recipe(), model=model)
+
+
+def test_merging_replaces_all_but_tables_and_leaves_its_arguments_alone() -> None:
+    below = {"a": {"b": 2, "c": {"d": 3}}, "e": [5, 7]}
+    above = {"a": {"c": {"d": 11}}, "e": [13]}
+    assert merge(below, above) == {"a": {"b": 2, "c": {"d": 11}}, "e": [13]}
+    assert below == {"a": {"b": 2, "c": {"d": 3}}, "e": [5, 7]}

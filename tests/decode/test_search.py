@@ -1,0 +1,19 @@
+import pytest
+import torch
+from toy_states import ToyState
+
+from heedful.config.schema import DecodeConfig
+from heedful.decode import beam, greedy
+from heedful.decode.search import search
+
+
+@pytest.mark.parametrize(("width", "strategy"), [(1, greedy), (2, beam), (5, beam)])
+def test_a_beam_of_one_is_searched_greedily_and_a_wider_one_by_beam_search(width, strategy):
+    config = DecodeConfig(beam=width)
+    seeds, lengths = list(range(13)), torch.tensor([7] * 13)
+    assert search(ToyState(seeds), lengths, config) == strategy.search(ToyState(seeds), lengths, config)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_nothing_to_decode_gives_nothing(width):
+    assert search(ToyState([]), torch.zeros(0, dtype=torch.long), DecodeConfig(beam=width)) == []

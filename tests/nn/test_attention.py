@@ -1,0 +1,168 @@
+import math
+
+import pytest
+import torch
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.attention import HIDDEN, Attention, FixedCache, GrowingCache, attend, scaled_dot_product
+
+
+@torch.no_grad()
+def loops(q, k, v, mask):
+    """Formula 1 of the paper, one number at a time, in Python floats."""
+    batch, heads, queries, size = q.shape
+    keys, groups = k.shape[2], q.shape[1] // k.shape[1]
+    out = torch.zeros(batch, heads, queries, v.shape[3], dtype=torch.float64)
+    for b in range(batch):
+        for h in range(heads):
+            for t in range(queries):
+                seen = [s for s in range(keys) if mask[b, t if mask.shape[1] > 1 else 0, s]]
+                scores = [
+                    sum(float(q[b, h, t, i] * k[b, h // groups, s, i]) for i in range(size)) / math.sqrt(size)
+                    for s in seen
+                ]
+                top = max(scores)
+                exps = [math.exp(score - top) for score in scores]
+                for s, e in zip(seen, exps, strict=True):
+                    out[b, h, t] += e / sum(exps) * v[b, h // groups, s].double()
+    return out
+
+
+def draw(groups=1, queries=5, keys=7):
+    torch.manual_seed(0)
+    q = torch.randn(3, 6, queries, 11, dtype=torch.float64)
+    k = torch.randn(3, 6 // groups, keys, 11, dtype=torch.float64)
+    v = torch.randn(3, 6 // groups, keys, 13, dtype=torch.float64)
+    mask = torch.rand(3, queries, keys) > 0.4
+    mask[:, :, 2] = True
+    return q, k, v, mask
+
+
+def bias_of(mask, dtype=torch.float64):
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, HIDDEN)[:, None]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_the_reference_equals_float64_loops(groups):
+    q, k, v, mask = draw(groups)
+    got, weights = scaled_dot_product(q, k, v, bias_of(mask))
+    torch.testing.assert_close(got, loops(q, k, v, mask), atol=1e-12, rtol=0)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, 6, 5, dtype=torch.float64))
+    assert (weights.masked_select(~mask[:, None].expand_as(weights)) == 0).all()
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_the_fused_kernel_equals_the_reference(groups):
+    q, k, v, mask = draw(groups)
+    v = v[..., :11]
+    want = scaled_dot_product(q, k, v, bias_of(mask))[0]
+    with torch.no_grad():
+        got = attend(q, k, v, bias_of(mask))
+    torch.testing.assert_close(got, want)
+
+
+def test_values_may_be_wider_than_keys_in_the_fused_kernel():
+    q, k, v, mask = draw()
+    with torch.no_grad():
+        torch.testing.assert_close(attend(q, k, v, bias_of(mask)), scaled_dot_product(q, k, v, bias_of(mask))[0])
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_a_query_that_sees_nothing_gets_a_finite_output(grad):
+    q, k, v, mask = draw()
+    mask[1] = False
+    with torch.set_grad_enabled(grad):
+        assert attend(q.float(), k.float(), v.float(), bias_of(mask, torch.float32)).isfinite().all()
+
+
+def test_large_scores_stay_finite():
+    q, k, v, mask = draw()
+    assert scaled_dot_product(q * 1e4, k, v, bias_of(mask))[0].isfinite().all()
+
+
+def test_scaling_makes_the_variance_of_scores_one():
+    torch.manual_seed(0)
+    q, k = torch.randn(4001, 64), torch.randn(4001, 64)
+    products = (q * k).sum(-1)
+    assert abs(products.var().item() - 64) < 6
+    assert abs((products / 8).var().item() - 1) < 0.1
+
+
+def module(**changes):
+    torch.manual_seed(1)
+    return Attention(ModelConfig(**{"d_model": 24, "heads": 4, **changes})).eval()
+
+
+def test_one_head_equals_the_plain_formula_with_its_projections():
+    layer = module(heads=1)
+    x, mask = torch.randn(3, 5, 24), torch.ones(3, 5, 5, dtype=torch.bool).tril()
+    with torch.no_grad():
+        want = layer.out(loops(layer.q(x)[:, None], layer.k(x)[:, None], layer.v(x)[:, None], mask).float()[:, 0])
+        torch.testing.assert_close(layer(x, x, bias_of(mask, torch.float32)), want)
+
+
+def test_multi_head_attention_equals_torch():
+    layer = module()
+    torch_layer = torch.nn.MultiheadAttention(24, 4, batch_first=True).eval()
+    assert torch_layer.in_proj_weight is not None
+    with torch.no_grad():
+        torch_layer.in_proj_weight.copy_(torch.cat([layer.q.weight, layer.k.weight, layer.v.weight]))
+        torch_layer.in_proj_bias.copy_(torch.cat([layer.q.bias, layer.k.bias, layer.v.bias]))
+        torch_layer.out_proj.load_state_dict(layer.out.state_dict())
+    x, context = torch.randn(3, 5, 24), torch.randn(3, 7, 24)
+    keep = torch.ones(3, 7, dtype=torch.bool)
+    keep[1, 4:] = False
+    want, _ = torch_layer(x, context, context, key_padding_mask=~keep)
+    torch.testing.assert_close(layer(x, context, bias_of(keep[:, None], torch.float32)), want)
+
+
+def test_grouped_heads_equal_repeated_heads():
+    grouped, full = module(kv_heads=2), module()
+    with torch.no_grad():
+        for name in ("k", "v"):
+            few, many = getattr(grouped, name), getattr(full, name)
+            many.weight.copy_(few.weight.unflatten(0, (2, 6)).repeat_interleave(2, 0).flatten(0, 1))
+            many.bias.copy_(few.bias.unflatten(0, (2, 6)).repeat_interleave(2, 0).flatten(0, 1))
+        full.q.load_state_dict(grouped.q.state_dict())
+        full.out.load_state_dict(grouped.out.state_dict())
+    x = torch.randn(3, 5, 24)
+    bias = torch.zeros(1, 1, 1, 5)
+    torch.testing.assert_close(grouped(x, x, bias), full(x, x, bias))
+
+
+def test_keys_and_values_have_free_sizes():
+    layer = module(d_k=7, d_v=13)
+    x = torch.randn(3, 5, 24)
+    assert layer(x, x, torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
+    assert layer.q.weight.shape == (28, 24)
+    assert layer.out.weight.shape == (24, 52)
+
+
+def test_a_growing_cache_returns_all_it_was_given_and_selects_rows():
+    cache, layer = GrowingCache(), module(kv_heads=2)
+    x = torch.randn(3, 11, 24)
+    with torch.no_grad():
+        whole = layer.keys_values(x)
+        parts = [cache(layer.keys_values, part) for part in x.split([1, 1, 2, 3, 4], dim=1)]
+        torch.testing.assert_close(parts[-1], whole)
+        rows = torch.tensor([2, 2, 0, 1])
+        cache.select(rows)
+        y = torch.randn(4, 1, 24)
+        keys, _ = cache(layer.keys_values, y)
+    torch.testing.assert_close(keys[:, :, :11], whole[0][rows])
+    torch.testing.assert_close(keys[:, :, 11:], layer.keys_values(y)[0])
+
+
+def test_a_fixed_cache_projects_once_and_selects_rows():
+    cache, layer = FixedCache(), module()
+    calls = []
+
+    def project(context):
+        calls.append(1)
+        return layer.keys_values(context)
+
+    x = torch.randn(3, 5, 24)
+    first = cache(project, x)
+    cache.select(torch.tensor([1, 1]))
+    torch.testing.assert_close(cache(project, x)[1], first[1][[1, 1]])
+    assert len(calls) == 1

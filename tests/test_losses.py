@@ -1,0 +1,76 @@
+import math
+
+import pytest
+import torch
+
+from heedful import losses
+from heedful.losses import cross_entropy, reference_cross_entropy
+
+
+@pytest.fixture(autouse=True)
+def few_logits_at_once(monkeypatch):
+    monkeypatch.setitem(losses.LOGITS_AT_ONCE, "cpu", 23 * 5)  # 37 tokens: seven chunks and a rest
+
+
+def draw(dtype=torch.float32):
+    torch.manual_seed(0)
+    hidden = torch.randn(37, 11, dtype=dtype, requires_grad=True)
+    weight = torch.randn(23, 11, dtype=dtype, requires_grad=True)
+    return hidden, weight, torch.randint(0, 23, (37,))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_the_fused_loss_and_its_gradients_equal_the_reference(smoothing):
+    hidden, weight, target = draw()
+    fused, reference = (f(hidden, weight, target, smoothing) for f in (cross_entropy, reference_cross_entropy))
+    torch.testing.assert_close(fused.sum, reference.sum)
+    torch.testing.assert_close(fused.nll, reference.nll)
+    assert fused.count == reference.count == 37
+    gradients = [torch.autograd.grad(loss.sum / 7, [hidden, weight]) for loss in (fused, reference)]
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_the_gradient_equals_finite_differences():
+    hidden, weight, target = draw()
+    loss = cross_entropy(hidden, weight, target, 0.1).sum
+    (grad,) = torch.autograd.grad(loss, hidden)
+    step = torch.zeros_like(hidden)
+    step[3, 5] = 1e-2
+    with torch.no_grad():
+        up, down = (
+            reference_cross_entropy((hidden + sign * step).double(), weight.double(), target, 0.1).sum
+            for sign in (1, -1)
+        )
+    assert grad[3, 5].item() == pytest.approx((up - down).item() / 2e-2, rel=1e-2)
+
+
+def test_the_smoothed_loss_equals_the_formula():
+    hidden, weight, target = draw()
+    with torch.no_grad():
+        log_p = (hidden @ weight.T).double().log_softmax(-1)
+    smooth = torch.full((37, 23), 0.1 / 23, dtype=torch.float64)
+    smooth[torch.arange(37), target] += 0.9
+    got = cross_entropy(hidden, weight, target, 0.1)
+    assert got.sum.item() == pytest.approx(-(smooth * log_p).sum().item(), rel=1e-5)
+    assert got.nll.item() == pytest.approx(-log_p[torch.arange(37), target].sum().item(), rel=1e-5)
+
+
+def test_bfloat16_is_near_float32():
+    hidden, weight, target = draw()
+    exact = cross_entropy(hidden, weight, target, 0.1).sum
+    near = cross_entropy(hidden.bfloat16(), weight.bfloat16(), target, 0.1).sum
+    assert near.dtype == torch.float32
+    assert near.item() == pytest.approx(exact.item(), rel=2e-2)
+
+
+def test_losses_add_up_over_batches():
+    hidden, weight, target = draw()
+    whole = cross_entropy(hidden, weight, target, 0.1)
+    parts = [cross_entropy(hidden[s], weight, target[s], 0.1) for s in (slice(0, 13), slice(13, 37))]
+    torch.testing.assert_close(parts[0].sum + parts[1].sum, whole.sum)
+    assert parts[0].count + parts[1].count == whole.count
+
+
+def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary():
+    loss = cross_entropy(torch.zeros(7, 11), torch.zeros(23, 11), torch.arange(7), 0.1)
+    assert loss.sum.item() == pytest.approx(7 * math.log(23))

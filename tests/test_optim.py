@@ -1,0 +1,100 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.config.schema import OptimizerConfig
+from heedful.optim import SCHEDULES, build_optimizer, learning_rate, load_optimizer_tensors, optimizer_tensors
+
+
+def rate(step, total=100_000, d_model=512, **changes):
+    return learning_rate(OptimizerConfig(**changes), step, total, d_model)
+
+
+@pytest.mark.parametrize(
+    ("step", "d_model", "want"),
+    [(1, 512, 1.7469e-7), (4000, 512, 6.9877e-4), (16_000, 512, 3.4939e-4), (4000, 1024, 4.9411e-4)],
+)
+def test_the_papers_schedule_has_the_papers_values(step, d_model, want):
+    assert rate(step, d_model=d_model) == pytest.approx(want, rel=1e-4)
+
+
+def test_the_papers_schedule_peaks_where_the_warm_up_ends():
+    rates = [rate(step, warmup=97) for step in range(1, 400)]
+    assert rates.index(max(rates)) + 1 == 97
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "want"),
+    [
+        ("inverse_sqrt", 1, 0.005 / 2000),
+        ("inverse_sqrt", 2000, 0.005),
+        ("inverse_sqrt", 8000, 0.0025),
+        ("cosine", 2000, 0.005),
+        ("cosine", 5000, (0.005 + 0.001) / 2),
+        ("cosine", 8000, 0.001),
+        ("linear", 3500, 0.001 + 0.004 * 0.75),
+        ("linear", 8000, 0.001),
+        ("constant", 1000, 0.0025),
+        ("constant", 7777, 0.005),
+    ],
+)
+def test_schedules_pass_through_known_points(schedule, step, want):
+    got = rate(step, 8000, schedule=schedule, lr=0.005, warmup=2000, min_lr=0.001)
+    assert got == pytest.approx(want)
+
+
+@pytest.mark.parametrize("schedule", set(SCHEDULES) - {"vaswani"})
+def test_schedules_work_without_warm_up(schedule):
+    assert rate(1, 100, schedule=schedule, lr=0.5, warmup=0) == pytest.approx(0.5, rel=2e-2)
+    assert math.isfinite(rate(1000, 100, schedule=schedule, lr=0.5, warmup=0))
+
+
+def tiny():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
+
+
+def steps(model, optimizer, count):
+    for i in range(count):
+        torch.manual_seed(i)
+        model(torch.randn(7, 3)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_a_restored_optimizer_goes_on_bit_for_bit(name):
+    config = OptimizerConfig(name=name, lr=0.01, weight_decay=0.1)
+    whole, first, second = tiny(), tiny(), tiny()
+    optimizers = [build_optimizer(config, model) for model in (whole, first, second)]
+    steps(whole, optimizers[0], 5)
+    steps(whole, optimizers[0], 5)
+    steps(first, optimizers[1], 5)
+    second.load_state_dict(first.state_dict())
+    load_optimizer_tensors(optimizers[2], second, optimizer_tensors(optimizers[1], first))
+    steps(second, optimizers[2], 5)
+    for a, b in zip(whole.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_adam_equals_its_formula():
+    model = nn.Linear(1, 1, bias=False)
+    optimizer = build_optimizer(OptimizerConfig(lr=0.1), model)
+    w, m, v = model.weight.item(), 0.0, 0.0
+    for step in range(1, 4):
+        model(torch.ones(1, 1)).square().sum().backward()
+        gradient = 2 * w
+        m, v = 0.9 * m + 0.1 * gradient, 0.98 * v + 0.02 * gradient**2
+        w -= 0.1 * (m / (1 - 0.9**step)) / (math.sqrt(v / (1 - 0.98**step)) + 1e-9)
+        optimizer.step()
+        optimizer.zero_grad()
+        assert model.weight.item() == pytest.approx(w, rel=1e-5)
+
+
+def test_frozen_parameters_are_left_out():
+    model = tiny()
+    model[0].weight.requires_grad_(False)
+    (group,) = build_optimizer(OptimizerConfig(), model).param_groups
+    assert len(group["params"]) == 3

@@ -1,0 +1,110 @@
+"""What a user touches: the public names, the commands, and every block of code in the documentation."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.testing import CliRunner
+
+import heedful
+from heedful.cli import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").glob("*/README.md")]
+Command = TyperCommand | TyperGroup
+
+HEAVY = {"torch", "numpy", "tokenizers", "sacrebleu", "pydantic", "matplotlib", "transformers"}
+
+
+def modules_after(code: str) -> set[str]:
+    """Top-level modules that a fresh interpreter holds after running `code`."""
+    tail = "; import sys; sys.stderr.write(' '.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code + tail], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in run.stderr.split()}
+
+
+def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
+    """Every command below `command` with the words that reach it."""
+    yield path, command
+    if isinstance(command, TyperGroup):
+        for name, child in command.commands.items():
+            assert isinstance(child, Command)
+            yield from commands(child, (*path, name))
+
+
+def command_line() -> Command:
+    """The root of the command line, made afresh."""
+    root = typer.main.get_command(app)
+    assert isinstance(root, Command)
+    return root
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    """The fenced code blocks of a page in these languages."""
+    fenced = re.findall(r"^```(\w+)[^\n]*\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [code for language, code in fenced if language in languages]
+
+
+def shown_commands() -> Iterator[tuple[str, str]]:
+    """Each heedful command that a page or the Makefile shows, with the file that shows it."""
+    for page in PAGES:
+        text = "\n".join(blocks(page, "bash", "console", "sh"))
+        yield from ((page.name, line) for line in re.findall(r"(?:^|[$|] )(heedful [^|<>\n#]+)", text, re.MULTILINE))
+    makefile = (ROOT / "Makefile").read_text()
+    yield from (("Makefile", line) for line in re.findall(r"\$\(BIN\)/(heedful [^|<>\n]+)", makefile))
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(heedful.__all__) == ["Translator", "__version__", "load"]
+    assert all(getattr(heedful, name) for name in heedful.__all__)
+
+
+def test_importing_heedful_imports_nothing_heavy() -> None:
+    assert modules_after("import heedful") & (HEAVY | {"typer", "rich"}) == set()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    assert modules_after("from heedful.cli import app; app(['--help'], standalone_mode=False)") & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), commands(command_line()), ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_every_command_and_option_explains_itself(path: tuple[str, ...], command: Command) -> None:
+    result = CliRunner().invoke(app, [*path, "--help"])
+    assert result.exit_code == 0
+    assert command.help
+    assert [option.name for option in command.params if isinstance(option, TyperOption) and not option.help] == []
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(shown_commands())))
+def test_every_command_that_is_shown_parses(page: str, line: str) -> None:
+    root = command_line()
+    for _, command in commands(root):
+        command.callback = lambda **_: None
+    root.main(shlex.split(line)[1:], standalone_mode=False)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_in_the_documentation_runs(page: Path, tmp_path: Path) -> None:
+    code = "\n".join(blocks(page, "python"))
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_page_on_recipes_says_what_the_schema_says() -> None:
+    page = runpy.run_path(str(ROOT / "docs/reference/recipe.py"))["page"]
+    assert (ROOT / "docs/reference/recipe.md").read_text() == page(), "run: python docs/reference/recipe.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_files_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
