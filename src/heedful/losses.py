@@ -55,14 +55,16 @@ class FusedCrossEntropy(torch.autograd.Function):
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         for start in range(0, hidden.size(0), rows):
             h, t = hidden[start : start + rows], target[start : start + rows, None]
-            log_p = torch.log_softmax(h @ weight.T, dim=-1, dtype=torch.float32)
-            chosen = -log_p.gather(1, t).sum()
-            nll += chosen
-            total += (1 - smoothing) * chosen - smoothing / vocab * log_p.sum()
-            grad = log_p.exp_().sub_(smoothing / vocab)
-            grad.scatter_add_(1, t, grad.new_full(t.shape, smoothing - 1))
-            grad = grad.to(h.dtype)
-            torch.mm(grad, weight, out=hidden_grad[start : start + rows])
+            logits = h @ weight.T
+            grad = torch.softmax(logits, dim=-1)
+            top, place = logits.max(dim=-1, keepdim=True)
+            normalizer = top.float() - grad.gather(1, place).float().log()  # log of the sum of all exponentials
+            chosen = normalizer - logits.gather(1, t).float()
+            mean = normalizer - logits.sum(-1, keepdim=True, dtype=torch.float32) / vocab
+            nll += chosen.sum()
+            total += ((1 - smoothing) * chosen + smoothing * mean).sum()
+            grad.sub_(smoothing / vocab).scatter_add_(1, t, grad.new_full(t.shape, smoothing - 1))
+            hidden_grad[start : start + rows] = grad @ weight
             weight_grad += grad.T @ h
         ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype))
         ctx.mark_non_differentiable(nll)

@@ -18,14 +18,14 @@ from heedful.text.training import train_tokenizer
 
 @pytest.fixture(scope="session")
 def recipe() -> Recipe:
-    model = ModelConfig(d_model=6, d_ff=7, heads=2, encoder_layers=1, decoder_layers=1, tie="none")
-    return Recipe(name="small", model=model, tokenizer=TokenizerConfig(kind="character", joint=False))
+    model = ModelConfig(d_model=6, d_ff=7, heads=2, encoder_layers=1, decoder_layers=1, attention_bias=False)
+    return Recipe(name="small", model=model, tokenizer=TokenizerConfig(kind="character"))
 
 
 @pytest.fixture(scope="session")
 def tokenizers(recipe: Recipe) -> TokenizerPair:
-    source = train_tokenizer(["eine kleine Nachtmusik"], recipe.tokenizer)
-    return TokenizerPair(source, train_tokenizer(["a serenade"], recipe.tokenizer))
+    joint = train_tokenizer(["eine kleine Nachtmusik", "a little serenade"], recipe.tokenizer)
+    return TokenizerPair(joint, joint)
 
 
 @pytest.fixture(scope="session")

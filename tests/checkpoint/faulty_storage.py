@@ -107,10 +107,11 @@ class LostPower(KilledProcess):
     What was flushed is kept by inode. Removed files move to a folder of their own, so that no inode is used twice.
     """
 
-    def __init__(self, at: float, root: Path, removed: Path) -> None:
+    def __init__(self, at: float, root: Path) -> None:
         super().__init__(at)
         self.root = root
-        self.removed = removed
+        self.removed = root.with_name("removed")
+        self.removed.mkdir()
         self.files, self.folders = self.now()
 
     def now(self) -> tuple[dict[int, bytes], dict[int, dict[str, int]]]:
@@ -141,9 +142,11 @@ class LostPower(KilledProcess):
         self.meet(writes=False)
         folder.rename(self.removed / str(self.calls))
 
-    def after(self, place: Path, luck: "Luck") -> None:
-        """Rebuild at `place` what is found when power is back."""
+    def after(self, luck: "Luck") -> Path:
+        """A folder with what is found when power is back."""
+        place = self.root.with_name("after")
         self._rebuild(inode(self.root), place, luck, *self.now())
+        return place
 
     def _rebuild(self, node: int, place: Path, luck: "Luck", *now: Any) -> None:
         files, folders = now

@@ -10,7 +10,9 @@ from same import same_tensors
 
 from heedful.checkpoint import Checkpoint, Checkpoints, DamagedError, average, load_model, write_model
 from heedful.errors import InputError, RunError
-from heedful.models import weights
+from heedful.models import build, weights
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
 
 Maker = Callable[[int], Checkpoint]
 
@@ -43,6 +45,17 @@ class TestWriting:
         whole = write(tmp_path / "whole", made)
         sizes = [(folder / "model.safetensors").stat().st_size for folder in (tmp_path / "half", whole)]
         assert sizes[1] - sizes[0] == pytest.approx(2 * sum(value.numel() for value in made.weights.values()), abs=99)
+
+    def test_two_vocabularies_stay_two(self, tmp_path: Path, checkpoint_of: Maker) -> None:
+        made = checkpoint_of(3)
+        config = replace(made.recipe.tokenizer, joint=False)
+        pair = TokenizerPair(train_tokenizer(["drei"], config), train_tokenizer(["seventeen"], config))
+        model = build(made.recipe.model, len(pair.source), len(pair.target))
+        write(tmp_path / "model", made, tokenizers=pair, weights=weights(model))
+        loaded = load_model(tmp_path / "model")
+        assert same_tensors(weights(loaded.model), weights(model))
+        assert loaded.tokenizers.target.encode("teens") == pair.target.encode("teens")
+        assert len(loaded.tokenizers.source) != len(loaded.tokenizers.target)
 
     @pytest.mark.parametrize("name", ["notes.txt", "state.json"])
     def test_only_a_model_is_replaced(self, name: str, tmp_path: Path, checkpoint_of: Maker) -> None:

@@ -55,6 +55,14 @@ class TestSaving:
         checkpoints.save(checkpoint_of(7))
         assert checkpoints.steps() == [2, 5, 7]
 
+    def test_steps_between_the_regular_ones_take_no_place_of_theirs(self, tmp_path: Path, checkpoint_of: Maker) -> None:
+        checkpoints = Checkpoints(tmp_path, 2, FaultyStorage(), every=10)
+        kept = []
+        for step in (10, 13, 20, 27, 29, 30, 31):
+            checkpoints.save(checkpoint_of(step))
+            kept.append(checkpoints.steps())
+        assert kept[3:] == [[10, 20, 27], [10, 20, 27, 29], [20, 29, 30], [20, 30, 31]]
+
     def test_two_complete_ones_are_kept_whatever_lies_beside_them(self, run: Path, checkpoint_of: Maker) -> None:
         checkpoints = opened(run)
         (checkpoints.path(5) / "model.safetensors").write_bytes(b"cut off")

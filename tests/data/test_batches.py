@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.data import batches as batches_module
-from heedful.data.batches import BatchPlan, assemble, plan_in_order
+from heedful.data.batches import BatchPlan, assemble
 from heedful.data.store import PairStore
 
 
@@ -64,7 +64,7 @@ def test_every_epoch_shows_each_pair_as_often_as_its_weight_says(corpora, tokens
 def test_batches_keep_to_the_budget_and_only_a_long_pair_breaks_it_alone(corpora, tokens, seed):
     lengths = np.concatenate([np.array(pairs, np.int32) for pairs, _ in corpora])
     plan = BatchPlan([lengths], [1.0], tokens, seed)
-    for batch in [*plan.epoch(0), *plan_in_order(lengths, tokens)]:
+    for batch in plan.epoch(0):
         assert batch.dtype == np.int64
         assert len(batch) > 0
         assert len(batch) == 1 or len(batch) * lengths[batch].max() <= tokens
@@ -187,28 +187,17 @@ def test_blocks_hold_different_pairs_in_every_epoch(monkeypatch):
     assert len(set(first[:99]) & set(second[:99])) < 40
 
 
-def test_a_plan_in_order_goes_from_short_to_long():
-    lengths = lengths_like_a_corpus(499)
-    batches = plan_in_order(lengths, 211)
-    assert sorted(np.concatenate(batches)) == list(range(499))
-    longest = [lengths[batch].max() for batch in batches]
-    assert longest == sorted(longest)
-    assert [batch.tolist() for batch in plan_in_order(lengths, 211)] == [batch.tolist() for batch in batches]
-
-
 @pytest.fixture
 def stores(tmp_path):
+    """Three stores of 5, 13 and 7 pairs; ids of the first take four bytes."""
     rng = random.Random(3)
+
+    def row() -> list[int]:
+        return [*(rng.randrange(4, 97) for _ in range(rng.randint(0, 11))), 3]
+
     return [
-        PairStore.write(
-            tmp_path / str(number),
-            [
-                tuple([*(rng.randrange(4, 97) for _ in range(rng.randint(0, 11))), 3] for _ in range(2))
-                for _ in range(size)
-            ],
-            vocab_size=97 if number else 70_001,
-        )
-        for number, size in enumerate((5, 13, 7))
+        PairStore.write(tmp_path / str(size), [(row(), row()) for _ in range(size)], vocab_size)
+        for size, vocab_size in ((5, 70_001), (13, 97), (7, 97))
     ]
 
 

@@ -91,6 +91,12 @@ def test_half_of_the_letters_decide():
     assert is_written_in("東京大学は", "kana")
 
 
+def test_half_and_full_width_letters_belong_to_their_script():
+    assert is_written_in("ｶﾀｶﾅ", "kana")
+    assert is_written_in("ｌａｔｉｎ", "latin")
+    assert is_written_in("ﾡﾢ", "hangul")
+
+
 def test_a_pair_in_the_wrong_script_is_dropped_on_either_side():
     pair_filter = PairFilter(replace(LOOSE, source_script="latin", target_script="han"))
     assert pair_filter.text_reason("hello", "你好") is None

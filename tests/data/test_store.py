@@ -75,7 +75,8 @@ def test_equal_content_has_an_equal_digest(tmp_path):
 def test_chunks_leave_no_seams(folder, monkeypatch):
     monkeypatch.setattr(store_module, "CHUNK", 7)
     rng = random.Random(3)
-    pairs = [tuple([rng.randrange(97) for _ in range(rng.randint(1, 11))] for _ in range(2)) for _ in range(101)]
+    rows = [[rng.randrange(97) for _ in range(rng.randint(1, 11))] for _ in range(202)]
+    pairs = list(zip(rows[::2], rows[1::2], strict=True))
     store = PairStore.write(folder, pairs, vocab_size=97)
     assert [(store.source(i).tolist(), store.target(i).tolist()) for i in range(101)] == pairs
 
@@ -118,7 +119,7 @@ def test_a_damaged_store_is_never_opened(folder, name, damage):
     other = folder.with_name("other")
     PairStore.write(other, [([7, 3], [11, 3]), *PAIRS[1:]], vocab_size=29)
     damage(folder / name, other)
-    with pytest.raises(InputError, match="^.*no sound prepared data.*$"):
+    with pytest.raises(InputError, match=r"^.*no sound prepared data.*$"):
         PairStore.open(folder)
 
 

@@ -62,10 +62,17 @@ def test_the_same_picture_is_the_same_file(tmp_path, suffix):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_an_svg_outlines_one_cell_in_each_row(tmp_path):
-    draw(USUAL, tmp_path / "a.svg")
+def test_an_svg_outlines_the_strongest_source_word_of_each_target_word(tmp_path):
+    chosen = [2, 0, 4, 4, 1, 6, 3]
+    shades = np.full((7, 11), 0.01, dtype=np.float32)
+    shades[range(7), chosen] = 0.9
+    draw(HeatMap(shades, [f"s{i}" for i in range(11)], [f"t{i}" for i in range(7)], "", ""), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert len(re.findall("stroke: #d55e00", text)) == len(USUAL.target)
+    boxes = re.findall(r'<path d="M ([\d.]+) ([\d.]+) [^"]*" style="[^"]*stroke: #d55e00', text)
+    left, bottom = np.array(boxes, dtype=float).T
+    cell = np.diff(bottom).mean()
+    assert np.diff(bottom) == pytest.approx(cell)
+    assert (left - left[1]) / cell == pytest.approx(chosen)
 
 
 def test_dollars_and_backslashes_are_words_and_not_formulas(tmp_path):
@@ -107,6 +114,13 @@ def test_a_long_sentence_still_fits_on_a_page(tmp_path):
 def test_the_font_of_matplotlib_is_enough_for_german():
     assert fonts_for("Größenwahn über Äpfel … ▁ “ok”").families == [FONT]
     assert fonts_for("Größenwahn über Äpfel … ▁ “ok”").missing == set()
+
+
+def test_a_character_that_another_font_has_is_drawn_by_that_font(tmp_path):
+    sum_and_integral = "\u2a0b"  # in a font for formulas that comes with matplotlib
+    assert fonts_for(f"a{sum_and_integral}").missing == set()
+    assert fonts_for(f"a{sum_and_integral}").families[0] == FONT
+    assert draw(picture([f"x{sum_and_integral}", "b"], ["c"]), tmp_path / "a.png") == set()
 
 
 def test_every_character_is_either_missing_or_in_a_font():

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import attention, config, evaluate, info, train
+from heedful.cli import attention, config, evaluate, info, init, scenes, tokenizer, train, translate
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -14,10 +14,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train.train)
-app.command()(evaluate.evaluate)
-app.command()(attention.attention)
-app.command()(info.info)
+for command in (
+    init.init,
+    train.train,
+    evaluate.evaluate,
+    translate.translate,
+    attention.attention,
+    info.info,
+    scenes.scenes,
+):
+    app.command()(command)
+app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(config.app, name="config")
 
 

@@ -30,18 +30,20 @@ def attention(
     from heedful.decode.translator import load
     from heedful.inspect_.attention import cross_attention, view
 
-    seen = cross_attention(load(model, device), text, target)
+    translator = load(model, device)
+    seen = cross_attention(translator, text, target)
     weights, title = view(seen.by_word(), layer, head)
     picture = HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, f"model {model}")
     try:
         missing = draw(picture, out)
     except OSError as error:
         raise RunError(f"cannot write {out}: {error.strerror or error}") from error
-    typer.echo(" ".join(seen.target.words[:-1]))
+    typer.echo(translator.tokenizers.target.decode(seen.target.ids))
     typer.echo(f"{out}: {title}", err=True)
     if missing:
+        characters = " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing))
         typer.echo(
-            f"Words with {' '.join(sorted(missing))} are drawn as numbers, as no installed font has these characters; "
-            "install one that does, such as Noto Sans CJK",
+            f"Words with {characters} are drawn as their number, as no font here has these characters; install one "
+            "that does, such as Noto Sans CJK",
             err=True,
         )

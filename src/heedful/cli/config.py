@@ -26,7 +26,7 @@ def show(
     data: Data = None,
     overrides: Overrides = None,
 ) -> None:
-    """Print a recipe with everything resolved: presets, overrides, defaults and paths. The output is a recipe itself."""
+    """Print a recipe with presets, overrides, defaults and paths resolved. The output is a recipe itself."""
     from heedful.config.load import recipe_to_dict
     from heedful.config.toml import to_toml
 

@@ -71,7 +71,7 @@ def evaluate(
     recipe = recipe_of(model) if model else Recipe()
     names = [name.strip() for name in metrics.split(",")] + ["tokenised-bleu"] * tokenised
     scoring = Scoring(metrics=tuple(dict.fromkeys(names)), language=language or recipe.data.target_language)
-    test = files(source, reference) if reference else recipe_test_set(recipe, data)
+    test = files_test_set(source, reference) if reference else recipe_test_set(recipe, data)
     check_aligned({**test.source, **test.references})
     decoding = Decoding(device, beam)
     baseline = translations(against, test, decoding) if against else []

@@ -70,18 +70,19 @@ def describe(name: str, overrides: list[str]) -> tuple["ModelConfig", tuple[int,
 
 def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
     """The model's shape in one line."""
-    head = config.d_k or config.d_model // config.heads
-    vocabulary = " + ".join(f"{size:,}" for size in dict.fromkeys(vocabs))
+    d_k = config.d_k or config.d_model // config.heads
+    values = "" if config.d_v in (None, d_k) else f" (values {config.d_v})"
+    vocabulary = f"{vocabs[0]:,}" if config.tie == "all" else f"{vocabs[0]:,} + {vocabs[1]:,}"
     return (
         f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
-        f"{config.heads} heads of {head}, {config.norm}-norm, vocabulary {vocabulary}"
+        f"{config.heads} heads of {d_k}{values}, {config.norm}-norm, vocabulary {vocabulary}"
     )
 
 
 def kinds_table(counts: "ParameterCounts") -> "Table":
     """Weights and biases by kind."""
     table = plain_table("", "weights", "biases", "all", "share")
-    for kind in counts.weights:
+    for kind in sorted(counts.weights, key=lambda kind: -counts.weights[kind]):
         weights, biases = counts.weights[kind], counts.biases[kind]
         share = (weights + biases) / counts.total
         table.add_row(kind, f"{weights:,}", f"{biases:,}", f"{weights + biases:,}", f"{share:.1%}")

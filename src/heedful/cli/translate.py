@@ -16,32 +16,31 @@ if TYPE_CHECKING:
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
+MODELS = "the model's"
+
 
 def translate(
-    text: Annotated[list[str] | None, typer.Argument(help="Sentences.  [default: lines of standard input]")] = None,
+    text: Annotated[list[str] | None, typer.Argument(help="Sentences.", show_default="standard input")] = None,
     model: Annotated[str, typer.Option(help="A model folder, a run, or the name of a model in the box.")] = "en-de",
     source: Annotated[Path | None, typer.Option("--input", help="A file, one sentence a line; plain or .gz.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write here.  [default: standard output]")] = None,
-    beam: Annotated[int | None, typer.Option(help="Width of the search; 1 is greedy.  [default: the model's]")] = None,
-    penalty: Annotated[
-        str | None, typer.Option(help="Length penalty: gnmt or average.  [default: the model's]")
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Its strength; 0: none.  [default: the model's]")] = None,
-    n_best: Annotated[int | None, typer.Option(help="Alternatives of each sentence; above 1 with --json.")] = None,
-    batch_tokens: Annotated[
-        int | None, typer.Option(help="Source tokens x beam at a time.  [default: the model's]")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Where to write.", show_default="standard output")] = None,
+    beam: Annotated[int | None, typer.Option(help="Width of the search; 1 is greedy.", show_default=MODELS)] = None,
+    penalty: Annotated[str | None, typer.Option(help="On length: gnmt or average.", show_default=MODELS)] = None,
+    alpha: Annotated[float | None, typer.Option(help="Its strength; 0 is none.", show_default=MODELS)] = None,
+    n_best: Annotated[int | None, typer.Option(help="Alternatives of a sentence; above 1 with --json.")] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens x beam at once.", show_default=MODELS)] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write JSON with scores and pieces, an object a line.")
+        bool, typer.Option("--json", help="Write a JSON object a line, with scores and pieces.")
     ] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
 ) -> None:
-    """Translate sentences, a file or standard input; every line becomes one line, and an empty one stays empty.
+    """Translate sentences, a file or standard input; each line becomes a line, and a blank one an empty one.
 
-    With --json a line becomes {"translations": [{"text", "score", "pieces", "token_scores", "complete"}, ...],
-    "truncated"}, the best translation first. Each piece has the natural logarithm of its probability; the score is
-    their sum over the length penalty. A translation is not "complete" if it was cut at the longest length, and a
-    line is "truncated" if it was too long to be read to its end.
+    With --json a line is {"translations": [...], "truncated": false} with the
+    best translation first, each {"text", "score", "pieces", "token_scores",
+    "complete"}. A token's score is the natural logarithm of its probability,
+    a translation's the sum of them over the length penalty. What was cut at
+    the longest length is not complete; a line too long to read is truncated.
     """
     if text and source:
         raise InputError("there are sentences and --input; give one of them")
@@ -53,16 +52,17 @@ def translate(
     translator = prepare(model, device, {key: value for key, value in changes.items() if value is not None})
     truncated = []
     with writing(output) as stream:
-        for number, translation in enumerate(translations(translator, text, source, bool(output)), start=1):
+        for number, translation in enumerate(translations(translator, text, source, output), start=1):
             line = json_line(translation, translator.tokenizers.target) if as_json else translation.text
             stream.write(f"{line}\n".encode())
             stream.flush()
             if translation.truncated:
                 truncated.append(number)
     if truncated:
+        others = f" and {len(truncated) - 1} more" if truncated[1:] else ""
         typer.echo(
-            f"heedful: {len(truncated)} lines, line {truncated[0]} the first of them, are longer than "
-            f"{translator.longest_source - 1} tokens and were translated up to there; split them into sentences",
+            f"heedful: line {truncated[0]}{others}: only {translator.longest_source - 1} tokens of a line are "
+            "translated; split long lines into sentences",
             err=True,
         )
 
@@ -86,29 +86,35 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Translator":
 
 
 def translations(
-    translator: "Translator", text: list[str] | None, source: Path | None, to_file: bool
-) -> Iterator["Translation"]:
-    """Translate the sentences given, or else the file, or else standard input: at once what is typed at a terminal."""
+    translator: "Translator", text: list[str] | None, source: Path | None, output: Path | None
+) -> Iterable["Translation"]:
+    """Translate, with a sign of progress where it disturbs nobody; what is typed at a terminal is answered at once."""
     from rich.console import Console
     from rich.progress import track
 
-    if not (text or source) and sys.stdin.isatty():
+    if not (text or source) and sys.stdin and sys.stdin.isatty():
         typer.echo("Type a sentence a line; Ctrl-D ends.", err=True)
         return translator.translate_lines(lines(text, source), window=1)
     console = Console(stderr=True)
-    hidden = not console.is_terminal or (sys.stdout.isatty() and not to_file)
+    hidden = not console.is_terminal or (output is None and sys.stdout.isatty())
     found = translator.translate_lines(lines(text, source))
-    return iter(track(found, "translating", console=console, transient=True, disable=hidden))
+    return track(found, "translating", console=console, transient=True, disable=hidden)
 
 
 def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
-    """The lines to translate."""
+    """The sentences, or else the lines of the file, or else of standard input.
+
+    Raises:
+        InputError: a file or standard input cannot be read.
+    """
     from heedful.data.files import decode_lines, read_lines
 
     if text:
         return text
     if source:
         return read_lines(source)
+    if sys.stdin is None:
+        raise InputError("standard input is closed; give sentences or --input")
     return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
 
 

@@ -68,16 +68,6 @@ class BatchPlan:
         return np.random.Philox(np.random.SeedSequence((self.seed, *key))).random_raw(count)
 
 
-def plan_in_order(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """Return batches that show each pair once, from short to long: for scoring, where chance has no place.
-
-    Args:
-        lengths: Tokens of source and target, shape (n, 2).
-        tokens: As for a `BatchPlan`.
-    """
-    return _cut(np.arange(len(lengths)), lengths, np.zeros(len(lengths), np.int64), tokens)
-
-
 def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the source ids (B, S) and target ids (B, T) of a batch, int64, padded at the end with <pad>.
 

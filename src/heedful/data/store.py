@@ -127,7 +127,8 @@ def published(folder: Path) -> Iterator[Path]:
         yield temporary
         temporary.rename(folder)
     except OSError as error:
-        raise RunError(f"{folder}: cannot be written ({error.strerror or error}); nothing was left there") from error
+        reason = error.strerror or error
+        raise RunError(f"{folder}: cannot be written ({reason}); make room for it or name another folder") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

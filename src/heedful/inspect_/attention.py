@@ -3,7 +3,6 @@
 L decoder layers, H heads, T target pieces or words, S source pieces or words.
 """
 
-import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,66 +15,11 @@ from torch.nn.functional import one_hot
 
 from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
+from heedful.inspect_.pieces import Pieces
 from heedful.models import EncoderDecoder
 from heedful.nn.attention import Attention, scaled_dot_product
 from heedful.nn.stack import DecoderBlock
 from heedful.tasks.translation import collate
-from heedful.text.tokenizer import EOS, Tokenizer
-
-WITHOUT_SPACES = (
-    "CJK",
-    "HIRAGANA",
-    "KATAKANA",
-    "THAI",
-    "LAO",
-    "KHMER",
-    "MYANMAR",
-)  # how the names of such letters begin
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """A sentence as a model sees it, <eos> included, and the words that its pieces spell.
-
-    In scripts without spaces between words, each piece counts as a word.
-    """
-
-    ids: list[int]
-    labels: list[str]  # of each piece
-    words: list[str]
-    word_of_piece: list[int]
-
-    @classmethod
-    def of(cls, text: str, tokenizer: Tokenizer, limit: int) -> "Pieces":
-        """Cut a text as a model does.
-
-        Raises:
-            InputError: There is no text, or it has `limit` tokens or more.
-        """
-        ids = tokenizer.encode(text)
-        if not text.strip() or len(ids) >= limit:
-            raise InputError(
-                f"a text of {len(ids)} tokens: attention can be shown for 1 to {limit - 1}; give one sentence"
-            )
-        words: list[list[int]] = []
-        word_of_piece: list[int] = []
-        numbers = tokenizer.word_of_piece(ids)
-        for i, number, before in zip(ids, numbers, [None, *numbers], strict=False):
-            if number != before or _stands_alone(tokenizer.decode([i])):
-                words.append([])
-            words[-1].append(i)
-            word_of_piece.append(len(words) - 1)
-        [end] = tokenizer.pieces([EOS])
-        return cls(
-            ids=[*ids, EOS],
-            labels=[*tokenizer.pieces(ids), end],
-            words=[*(tokenizer.decode(word).strip() or "␣" for word in words), end],
-            word_of_piece=[*word_of_piece, len(words)],
-        )
-
-
-def _stands_alone(piece: str) -> bool:
-    return piece != "" and unicodedata.name(piece[0], "").startswith(WITHOUT_SPACES)
 
 
 @dataclass(frozen=True)
@@ -99,8 +43,8 @@ def _membership(pieces: Pieces) -> Int[Tensor, "P W"]:
 def cross_attention(translator: Translator, source: str, target: str | None = None) -> AlignedAttention:
     """Record where each decoder layer and head looks while it writes a translation.
 
-    The translation is fed to the decoder in one pass (teacher forcing), which gives the weights that writing it piece
-    by piece gives.
+    The tokens of the translation are fed to the decoder in one pass (teacher forcing), which gives the weights that
+    writing them one by one gives.
 
     Args:
         translator: The model with its tokenizers.
@@ -108,17 +52,35 @@ def cross_attention(translator: Translator, source: str, target: str | None = No
         target: Its translation; None: what the translator makes of it.
 
     Raises:
-        InputError: A text is empty or too long for the model.
+        InputError: The source is empty, or a text too long for the model.
     """
-    read = Pieces.of(source, translator.tokenizers.source, translator.longest_source)
+    if not source.strip():
+        raise InputError("there is no text; give one sentence")
+    read = translator.tokenizers.source.encode(source)
+    check_length(read, translator.longest_source)
     if target is None:
-        [target] = translator.translate([source])
-    written = Pieces.of(target, translator.tokenizers.target, translator.longest_source + translator.config.max_extra)
-    batch = collate(np.array([read.ids]), np.array([written.ids]), translator.device)
+        [translation] = translator.translate_lines([source])
+        written = translation.alternatives[0].hypothesis.tokens
+    else:
+        written = translator.tokenizers.target.encode(target)
+    check_length(written, translator.longest_source + translator.config.max_extra)
+    pieces = Pieces.of(read, translator.tokenizers.source), Pieces.of(written, translator.tokenizers.target)
+    return AlignedAttention(*pieces, teacher_forced(translator, *pieces))
+
+
+def check_length(ids: list[int], limit: int) -> None:
+    """Raise an InputError if with <eos> there are more than `limit` ids."""
+    if len(ids) >= limit:
+        raise InputError(f"a text of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
+
+
+def teacher_forced(translator: Translator, source: Pieces, target: Pieces) -> Float[Tensor, "L H T S"]:
+    """The cross-attention weights of one run of the model over a whole sentence pair."""
+    batch = collate(np.array([source.ids]), np.array([target.ids]), translator.device)
     model = translator.model
-    with torch.inference_mode(), evaluating(model), recording(cross_attention_layers(model)) as records:
+    with torch.no_grad(), evaluating(model), recording(cross_attention_layers(model)) as records:
         model(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
-    return AlignedAttention(read, written, torch.cat([weights for [weights] in records]).float().cpu())
+    return torch.cat([weights for [weights] in records]).float().cpu()
 
 
 def cross_attention_layers(model: EncoderDecoder) -> list[Attention]:

@@ -1,7 +1,8 @@
-"""BPE dropout (Provilkov et al. 2020, algorithm 1): merges are left out at random, so that words come in many spellings."""
+"""BPE dropout (Provilkov et al. 2020, algorithm 1): merges are overlooked at random, so that spellings vary."""
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 Pair = tuple[int, int]
 Merges = Mapping[Pair, tuple[int, int]]  # two neighbours -> (rank, the piece they become); low ranks merge first
@@ -24,7 +25,7 @@ def _merge(symbols: list[int], merges: Merges, rate: float, rng: random.Random) 
     while True:
         found = [
             (*merges[pair], place)
-            for place, pair in enumerate(zip(symbols, symbols[1:], strict=False))
+            for place, pair in enumerate(pairwise(symbols))
             if pair in merges and rng.random() >= rate
         ]
         if not found:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import InputError
+from heedful.text import storage
 from heedful.text.tokenizer import Tokenizer
 
 JOINT, SOURCE, TARGET = "joint", "source", "target"
@@ -37,12 +38,17 @@ class TokenizerPair:
 
     @classmethod
     def load(cls, folder: Path) -> "TokenizerPair":
-        """Read what `save` wrote.
+        """Read what `save` wrote; the folder of a single tokenizer is one for both sides.
 
         Raises:
             InputError: A file is missing, damaged, or was not written by heedful.
         """
-        if (folder / JOINT).exists():
-            both = Tokenizer.load(folder / JOINT)
-            return cls(both, both)
+        for both in (folder / JOINT, folder):
+            if (both / storage.DEFINITION).exists():
+                tokenizer = Tokenizer.load(both)
+                return cls(tokenizer, tokenizer)
+        if not (folder / SOURCE).exists():
+            raise InputError(
+                f"{folder}: holds no tokenizer; train one with `heedful tokenizer train FILES --out {folder}`"
+            )
         return cls(Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET))

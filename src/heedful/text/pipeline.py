@@ -1,8 +1,8 @@
 """Text on its way to a model: reserved names, normalisation, and the cut into words.
 
-A word carries the space before it (" apple"), and every text gets one space in front, so that its first word looks like
-any other and decoding only has to join the pieces and drop that space. Because the space itself is the mark, there is no
-stand-in for it (such as U+2581) that a text could contain by accident.
+A word carries the space before it (" apple"). Every text gets one space in front, so that its first word looks like
+any other; decoding joins the pieces and drops that space. Because the space itself is the mark, there is no stand-in
+for it, such as U+2581, that a text could contain by accident.
 """
 
 import tokenizers
@@ -23,8 +23,8 @@ _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
 
 
 def reserved(config: TokenizerConfig) -> tuple[str, ...]:
-    """The names at the head of every vocabulary: the special tokens and, where text may be spelled in bytes, the bytes."""
-    return SPECIALS + (BYTES if config.byte_fallback or config.kind == "byte" else ())
+    """The head of every vocabulary: the special tokens and, with byte fallback, the 256 bytes."""
+    return SPECIALS + (BYTES if config.byte_fallback else ())
 
 
 def first_space(config: TokenizerConfig) -> str:

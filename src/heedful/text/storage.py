@@ -1,4 +1,4 @@
-"""A tokenizer on disk: a folder with tokenizer.json, the library's own format, and config.json, which says what it is."""
+"""A tokenizer on disk: a folder with tokenizer.json, in the library's format, and config.json, which describes it."""
 
 import hashlib
 import json

@@ -1,8 +1,8 @@
 """Text to ids and back.
 
 With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
-asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: one for a character, and in the
-kinds "word" and "wordpiece" one for a whole word, whose space is lost with it.
+asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
+"word" and "wordpiece" a whole word with the space before it.
 """
 
 import json
@@ -28,7 +28,7 @@ FIRST_BYTE = len(SPECIALS)
 
 
 class Tokenizer:
-    """A trained vocabulary: ids 0 to 3 are the special tokens, then come the 256 bytes if it has them, then the pieces."""
+    """A trained vocabulary: special tokens (ids 0 to 3), the 256 bytes if it has them, and pieces."""
 
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
@@ -143,7 +143,14 @@ class Tokenizer:
         Raises:
             InputError: A file is missing, damaged, or was not written by heedful.
         """
-        return cls(*storage.read(folder))
+        definition, config = storage.read(folder)
+        try:
+            return cls(definition, config)
+        except Exception as error:  # the library has no narrower one
+            raise InputError(
+                f"{folder / storage.DEFINITION}: the installed tokenizers {tokenizers.__version__} cannot read it "
+                f"({error}); update it: pip install -U tokenizers"
+            ) from error
 
     @cached_property
     def _merges(self) -> Merges:
@@ -159,7 +166,9 @@ class Tokenizer:
         """Spell unknown words in characters and bytes, where the library's model itself cannot."""
         if UNK not in ids or not self.byte_ids:
             return ids
-        return [i for word in self._words(text) for i in self._spelled_out(word)]
+        words = self._words(text)
+        spelled = {word: self._spelled_out(word) for word in set(words)}
+        return [i for word in words for i in spelled[word]]
 
     def _spelled_out(self, word: str) -> list[int]:
         ids = [token.id for token in self._model.tokenize(word)]

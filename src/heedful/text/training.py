@@ -1,6 +1,6 @@
 """From lines to a tokenizer. The lines are read once and forgotten: what is kept is each word and how often it occurs.
 
-Wherever two candidates are equally frequent, code points decide, so that the same lines give the same files, bit for bit.
+Between equally frequent candidates code points decide, so that the same lines give the same files, bit for bit.
 """
 
 import json
@@ -15,12 +15,13 @@ from tokenizers import models, trainers
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
-from heedful.text.pipeline import SPECIALS, UNK, assemble, normalizer, reserved, splitter
+from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, splitter
 from heedful.text.tokenizer import Tokenizer, checked
 from heedful.text.unigram import train_unigram
 
 CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
 FEWEST_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
+LONGEST_LESSON = 64  # characters; longer words are cut there, since learning from one takes squared time
 LONGEST_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes squared time
 
 Words = Counter[str]
@@ -33,14 +34,16 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     - "word": the most frequent words.
     - "character": the most frequent characters; "byte": the 256 bytes, whatever the lines.
     - "bpe": the most frequent pairs of pieces are merged, from characters upwards (Sennrich et al. 2016).
-    - "wordpiece": the vocabulary that such merges give, matched longest piece first (Wu et al. 2016, section 4.1); words
-      of more than 100 characters are unknown to it.
+    - "wordpiece": the vocabulary of those merges, matched longest piece first (Wu et al. 2016, section 4.1); a word of
+      more than 100 characters is unknown.
     - "unigram": the pieces that make the text most probable (Kudo 2018).
 
     Raises:
-        InputError: `vocab_size` has no room for what must be in the vocabulary, there is no text, or a line holds a lone
-            surrogate.
+        InputError: `vocab_size` has no room for what must be in the vocabulary, kind "byte" is to do without bytes,
+            there is no text, or a line holds a lone surrogate.
     """
+    if config.kind == "byte" and not config.byte_fallback:
+        raise InputError('a tokenizer of kind "byte" spells everything in bytes; set tokenizer.byte_fallback = true')
     _room(config)
     words = _count_words(lines, config)
     library = assemble(_MODELS[config.kind](words, config), config)
@@ -85,13 +88,12 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
 def _room(config: TokenizerConfig) -> int:
     """How many pieces fit beside the reserved names."""
     room = config.vocab_size - len(reserved(config))
-    if room < (config.kind != "byte"):
-        wanted = len(reserved(config)) + (config.kind != "byte")
-        bytes_too = " and 256 bytes" if len(reserved(config)) > len(SPECIALS) else ""
-        remedy = " or set tokenizer.byte_fallback = false" if bytes_too and config.kind != "byte" else ""
+    fewest = 0 if config.kind == "byte" else 1
+    if room < fewest:
+        bytes_too = f" and {len(BYTES)} bytes (tokenizer.byte_fallback)" if config.byte_fallback else ""
         raise InputError(
             f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(SPECIALS)} special tokens{bytes_too}; "
-            f"give at least {wanted}{remedy}"
+            f"give at least {len(reserved(config)) + fewest}"
         )
     return room
 
@@ -133,7 +135,7 @@ def _wordpiece(words: Words, config: TokenizerConfig) -> models.Model:
 
 
 def _unigram(words: Words, config: TokenizerConfig) -> models.Model:
-    pieces = train_unigram(_within(_alphabet(words, config), words), _room(config))
+    pieces = train_unigram(_lessons(words, config), _room(config))
     least = pieces[-1][1]  # the library bases the cost of an unknown character on the least score of all
     head = [(name, least) for name in reserved(config)]
     return models.Unigram([*head, *pieces], unk_id=UNK, byte_fallback=config.byte_fallback)
@@ -150,8 +152,7 @@ _MODELS: dict[str, Callable[[Words, TokenizerConfig], models.Model]] = {
 
 
 def _bpe_model(vocabulary: dict[str, int], merges: Merges, config: TokenizerConfig) -> models.BPE:
-    spells_bytes = len(reserved(config)) > len(SPECIALS)
-    return models.BPE(vocabulary, merges, unk_token=SPECIALS[UNK], byte_fallback=spells_bytes)
+    return models.BPE(vocabulary, merges, unk_token=SPECIALS[UNK], byte_fallback=config.byte_fallback)
 
 
 def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merges]:
@@ -163,7 +164,7 @@ def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merg
         special_tokens=list(reserved(config)),
         show_progress=False,
     )
-    learner.train_from_iterator(_within(_alphabet(words, config), words).elements(), trainer)
+    learner.train_from_iterator(_lessons(words, config).elements(), trainer)
     learned = json.loads(learner.to_str())["model"]
     return learned["vocab"], [(left, right) for left, right in learned["merges"]]
 
@@ -199,15 +200,16 @@ def _ranked(counts: Counter[str]) -> list[str]:
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
-def _within(alphabet: Iterable[str], words: Words) -> Words:
-    """The words, cut where a character is outside the alphabet."""
-    known = set(alphabet)
-    parts: Words = Counter()
+def _lessons(words: Words, config: TokenizerConfig) -> Words:
+    """What merges and pieces are learned from: words without what is outside the alphabet, and of bounded length."""
+    alphabet = set(_alphabet(words, config))
+    lessons: Words = Counter()
     for word, count in words.items():
-        for inside, characters in groupby(word, known.__contains__):
-            if inside:
-                parts["".join(characters)] += count
-    return parts
+        for known, characters in groupby(word, alphabet.__contains__):
+            run = "".join(characters) if known else ""
+            for start in range(0, len(run), LONGEST_LESSON):
+                lessons[run[start : start + LONGEST_LESSON]] += count
+    return lessons
 
 
 def _numbered(pieces: Iterable[str], config: TokenizerConfig) -> dict[str, int]:

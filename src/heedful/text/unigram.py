@@ -1,10 +1,10 @@
 """Training of a unigram language model's vocabulary (Kudo 2018, section 3.2).
 
-The `tokenizers` library has a trainer too, but it adds up in an order that changes from process to process, and so do its
-scores; here the same words give the same vocabulary, bit for bit.
+The `tokenizers` library has a trainer too, but it adds up in an order that changes from process to process, and its
+scores change with it; here the same words give the same vocabulary, bit for bit.
 
-W texts, E edges (pieces where they occur in a text), P pieces. A node is a place before, between or behind the characters of
-a text; the nodes of all texts are numbered in a row.
+W texts, E edges (pieces where they occur in a text), P pieces. A node is a place before, between or behind the
+characters of a text; the nodes of all texts are numbered in a row.
 """
 
 from collections import Counter
@@ -19,7 +19,6 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LONGEST_PIECE = 16  # characters
-LONGEST_WORD = 64  # characters; longer words are cut there
 MOST_WORDS = 200_000  # the rarer words of a large text teach little and take memory
 SEEDS = 10  # pieces to begin with, for each that is wanted
 SHRINKAGE = 0.75  # the share of the pieces that outlives a cut
@@ -31,9 +30,9 @@ DIGITS = 6  # of a score
 def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]]:
     """Learn at most `size` pieces: every character, and those strings that make the words most probable.
 
-    Seeds are cut down in rounds. Each round estimates the probabilities of the pieces by expectation and maximisation,
-    then drops those whose absence costs least: a piece is worth its expected count times what its probability gains over
-    the best spelling without it.
+    There are too many pieces at first. In turns their probabilities are estimated by expectation and maximisation, and
+    those are dropped whose absence costs least: a piece is worth its expected count times what its log probability is
+    above that of the best spelling without it.
 
     Args:
         words: Words and how often they occur.
@@ -42,7 +41,7 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     Returns:
         Pieces and their log probabilities, the most probable first.
     """
-    texts = _shortened(words)
+    texts = _most_frequent(words)
     seeds = _seeds(texts, SEEDS * size)
     pieces = list(seeds)
     corpus = Lattice.of(list(texts), pieces)
@@ -51,17 +50,15 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
     character = np.array([len(piece) == 1 for piece in pieces])
     alive = np.ones(len(pieces), dtype=np.bool_)
     scores = _log_share(np.array(list(seeds.values()), dtype=np.float64), alive)
-    while True:
-        for _ in range(ROUNDS):
-            expected = corpus.expected_counts(scores, counts)
-            scores = _log_share(expected, alive)
-        if alive.sum() <= size:
-            ranked = sorted((-round(float(scores[i]), DIGITS), pieces[i]) for i in np.flatnonzero(alive))
-            return [(piece, -cost) for cost, piece in ranked]
+    expected, scores = _estimate(corpus, counts, scores, alive)
+    while alive.sum() > size:
         worth = np.where(character, np.inf, expected * (scores - inside.best_scores(scores)))
         survivors = np.argsort(np.where(alive, -worth, np.inf), kind="stable")
         alive[survivors[max(size, int(SHRINKAGE * alive.sum())) :]] = False
         corpus, inside = corpus.restricted(alive), inside.restricted(alive)
+        expected, scores = _estimate(corpus, counts, scores, alive)
+    ranked = sorted((-round(float(scores[i]), DIGITS), pieces[i]) for i in np.flatnonzero(alive))
+    return [(piece, -cost) for cost, piece in ranked]
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ class Lattice:
         behind = self._sweep(self._right_to_left, self.heads, weights, np.logaddexp)
         likelihood = before[self.lasts][self._texts]
         share = np.exp(before[self.tails] + weights + behind[self.heads] - likelihood)
-        return np.bincount(self.pieces, share * counts[self._texts], minlength=len(scores))
+        return np.bincount(self.pieces, share * counts[self._texts], minlength=len(scores)).astype(np.float64)
 
     def best_scores(self, scores: Floats) -> Floats:
         """Log probability of each text's best spelling, (W,): the Viterbi algorithm."""
@@ -160,17 +157,22 @@ def _turns(nodes: Integers, distances: Integers) -> list[Turn]:
     return turns
 
 
+def _estimate(corpus: Lattice, counts: Floats, scores: Floats, alive: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Expectation and maximisation: expected counts and log probabilities of the pieces, both (P,)."""
+    expected = corpus.expected_counts(scores, counts)
+    for _ in range(ROUNDS - 1):
+        expected = corpus.expected_counts(_log_share(expected, alive), counts)
+    return expected, _log_share(expected, alive)
+
+
 def _log_share(counts: Floats, alive: NDArray[np.bool_]) -> Floats:
     counts = np.maximum(counts, FEWEST)
     return np.log(counts) - np.log(counts[alive].sum())
 
 
-def _shortened(words: Mapping[str, int]) -> Counter[str]:
-    texts: Counter[str] = Counter()
-    for word in sorted(words, key=lambda word: (-words[word], word))[:MOST_WORDS]:
-        for start in range(0, len(word), LONGEST_WORD):
-            texts[word[start : start + LONGEST_WORD]] += words[word]
-    return texts
+def _most_frequent(words: Mapping[str, int]) -> dict[str, int]:
+    ranked = sorted(words, key=lambda word: (-words[word], word))
+    return {word: words[word] for word in ranked[:MOST_WORDS]}
 
 
 def _seeds(texts: Mapping[str, int], most: int) -> dict[str, int]:

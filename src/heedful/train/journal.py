@@ -16,6 +16,7 @@ from heedful.train.validation import Validation
 
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes as a whole one
 TIMINGS = "timings.jsonl"
+RESULT = "result.json"  # scores of the final model on the validation set
 
 
 class Lines:
@@ -94,6 +95,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, update: int, total: int, board: Board, console: Console) -> None:
+        self.folder = folder
         self.log = Lines(folder / LOG, update)
         self.timings = Lines(folder / TIMINGS, update)
         self.board = board
@@ -137,12 +139,18 @@ class Journal:
         self.say(f"update {update}: {description}")
         self.restart_clock()
 
-    def record_validation(self, update: int, validation: Validation, name: str = "valid") -> None:
+    def record_validation(self, update: int, validation: Validation) -> None:
         """Log, draw and show the scores of a validation."""
-        values = {f"{name}_{key}": value for key, value in asdict(validation).items()}
+        values = {f"valid_{key}": value for key, value in asdict(validation).items()}
         self.log.write({"update": update, **values})
         self.draw(update, values)
         self.say(f"update {update}: {shown(values)}")
+
+    def conclude(self, update: int, validation: Validation) -> None:
+        """Write and show the scores of the final model."""
+        text = json.dumps({"update": update, **asdict(validation)}) + "\n"
+        (self.folder / RESULT).write_text(text, encoding="utf-8")
+        self.say(f"final model: {shown(asdict(validation))}")
 
     def draw(self, update: int, values: Mapping[str, float | None]) -> None:
         """Add a point to each curve."""

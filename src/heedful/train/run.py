@@ -1,5 +1,6 @@
 """A run: a model, its data, and where it is between them. Everything it needs to go on is in its last checkpoint."""
 
+import random
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from heedful.checkpoint import Checkpoint, Checkpoints, average, write_model
 from heedful.config.schema import Recipe
 from heedful.data.batches import BatchPlan, assemble
 from heedful.data.prepare import Prepared
+from heedful.data.respelling import respell
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
 from heedful.models import build, load_weights, weights
@@ -86,8 +88,15 @@ class Run:
         return [self.assemble(batch) for batch in ids]
 
     def assemble(self, ids: np.ndarray) -> Batch:
-        """The sentence pairs of one batch."""
-        return translation.collate(*assemble(self.prepared.train, ids), self.device)
+        """The sentence pairs of one batch, spelled anew if the recipe asks for BPE dropout."""
+        sides = assemble(self.prepared.train, ids)
+        if rate := self.recipe.tokenizer.dropout:
+            rng = random.Random(seed_of(self.recipe.train.seed, self.progress.epoch, int(ids[0])))
+            tokenizers = self.prepared.tokenizers
+            sides = [
+                respell(*side, rate, rng) for side in zip(sides, (tokenizers.source, tokenizers.target), strict=True)
+            ]
+        return translation.collate(*sides, self.device)
 
     def count(self, update: Update, journal: Journal) -> None:
         """Take note of an update, and log if it is time.
@@ -171,13 +180,13 @@ class Run:
             self.checkpoints.mark_best(progress.best_update, self.recipe.train.best, progress.best)
 
     def finish(self, journal: Journal) -> None:
-        """Write the final model to `folder / "model"`, and score it."""
+        """Write the final model to `folder / "model"`, and its scores to `folder / "result.json"`."""
         final = self.final_weights()
         load_weights(self.model, final)
         validation = validate(self.model, self.recipe, self.prepared)
-        if validation is not None:
-            journal.record_validation(self.progress.update, validation, "final")
         write_model(self.folder / "model", self.recipe, self.prepared.tokenizers, final)
+        if validation is not None:
+            journal.conclude(self.progress.update, validation)
 
     def final_weights(self) -> dict[str, Tensor]:
         """The mean of the last `average_last` checkpoints; of one, the best, or without validation the last."""

@@ -1,4 +1,4 @@
-"""The scene in English: agreement, do-support, questions, "a" or "an", "who" or "that"."""
+"""Scenes in English: agreement, do-support, questions, "a" or "an", "who" or "that"."""
 
 from heedful.data.scenes.sentence import Word
 from heedful.data.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
@@ -96,7 +96,7 @@ def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
     if clause.time is None:
         return [], []
     texts = clause.time.english
-    words = [Word(text, "time", ((clause.time, str(i - len(texts))),)) for i, text in enumerate(texts)]
+    words = [Word(text, "time", ((clause, f"time {i - len(texts)}"),)) for i, text in enumerate(texts)]
     return (words, []) if "early" in clause.time.tenses else ([], words)
 
 
@@ -118,22 +118,22 @@ def _verbs(clause: Clause) -> list[Word]:
 def _auxiliaries(clause: Clause, third: bool, supported: bool) -> tuple[list[str], str]:
     """The auxiliaries of the tense and the form of the main verb behind them."""
     verb = clause.verb.english
-    do = "did" if clause.tense == "past" else "does" if third else "do"
+    be, do = _be(clause, third), "did" if clause.tense == "past" else "does" if third else "do"
     if clause.voice == "passive":
-        return [_be(clause, third)], verb.participle
-    if clause.tense in ("progressive", "past progressive"):
-        return [_be(clause, third)], verb.gerund
-    if clause.tense == "perfect":
-        return ["has" if third else "have"], verb.participle
-    if clause.tense == "future":
-        return ["will"], verb.base
+        return [be], verb.participle
     if clause.modal == "want":
         return [do, "want", "to"] if supported else ["wants" if third else "want", "to"], verb.base
-    if clause.modal:
-        return [clause.modal], verb.base
     if supported and clause.verb.frame != "copula":
-        return [do], verb.base
-    return [], verb.past if clause.tense == "past" else verb.third if third else verb.base
+        simple = [do], verb.base
+    else:
+        simple = [], verb.past if clause.tense == "past" else verb.third if third else verb.base
+    return {
+        "progressive": ([be], verb.gerund),
+        "past progressive": ([be], verb.gerund),
+        "perfect": (["has" if third else "have"], verb.participle),
+        "future": (["will"], verb.base),
+        "modal": ([clause.modal], verb.base),
+    }.get(clause.tense, simple)
 
 
 def _be(clause: Clause, third: bool) -> str:
@@ -163,10 +163,8 @@ def _question(item: Question, role: str) -> Word:
 
 
 def _pronoun(item: Pronoun, role: str) -> str:
-    if item.noun is None:
-        form = "we" if item.plural else "I"
-    else:
-        form = "they" if item.plural else item.noun.pronoun
+    one, several = ("I", "we") if item.noun is None else (item.noun.pronoun, "they")
+    form = several if item.plural else one
     return form if role == "subject" else OBJECT_FORMS[form]
 
 
@@ -182,7 +180,8 @@ def _phrase(phrase: Phrase, role: str) -> list[Word]:
 def _determiner(phrase: Phrase, following: str) -> list[Word]:
     if phrase.owner is not None:
         *words, owner = _phrase(phrase.owner, "possessor")
-        return [*words, Word(owner.text + "'s", owner.role, (*owner.links, (phrase, "owner")))]
+        suffix = "'" if phrase.owner.plural and owner.text.endswith("s") else "'s"
+        return [*words, Word(owner.text + suffix, owner.role, (*owner.links, (phrase, "owner")))]
     text = phrase.determiner
     if text == "a" and following[0] in "aeiou":
         text = "an"

@@ -1,4 +1,4 @@
-"""The scene in German: gender, case and number on every article, adjective and noun; the verb second, first or last."""
+"""Scenes in German: gender, case and number on every article, adjective and noun; the verb second, first or last."""
 
 import re
 from typing import Literal
@@ -104,7 +104,7 @@ def _joined(scene: Scene, second: Clause) -> list[Word]:
 
 
 def _clause(clause: Clause, order: Order) -> list[Word]:
-    """A clause in topological fields: [front] [finite verb] [middle] [rest of the verb], or with the finite verb last."""
+    """A clause in its fields: [front] [finite verb] [middle] [rest of the verb], or with the finite verb at the end."""
     fields = _fields(clause)
     front = fields.pop(_front(clause, order), [])
     middle = [word for field in fields.values() for word in field]
@@ -177,7 +177,7 @@ def _yet(clause: Clause) -> list[Word]:
 
 def _time(clause: Clause) -> list[Word]:
     texts = () if clause.time is None else clause.time.german
-    return [Word(text, "time", ((clause.time, str(i - len(texts))),)) for i, text in enumerate(texts)]
+    return [Word(text, "time", ((clause, f"time {i - len(texts)}"),)) for i, text in enumerate(texts)]
 
 
 def _goal(goal: Place | None) -> list[Word]:

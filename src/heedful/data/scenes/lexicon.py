@@ -1,4 +1,4 @@
-"""The words of the little world in three languages, read from the tables beside this file; each table explains its columns."""
+"""The words of the little world in three languages, read from the tables beside this file, which explain their columns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,13 +14,12 @@ GROUPS = {
     "anything": "living goods furniture plant",
 }
 
-# What is told of an action, by its aspect: one cannot be finding something, and nobody wants to lose it.
+# What is told of an action, by its aspect: one cannot be finding something, and nobody must lose it.
 TENSES = {
     "activity": ("progressive", "progressive", "past", "past", "habit", "perfect", "future", "modal"),
     "process": ("progressive", "progressive", "past", "past", "habit", "future", "modal"),
-    "trip": ("past", "past", "habit", "perfect", "future", "modal"),
     "event": ("past", "past", "past", "perfect", "future", "modal"),
-    "accident": ("past", "past", "perfect", "future"),
+    "happening": ("past", "past", "perfect", "future"),
     "state": ("present",),
 }
 
@@ -37,13 +36,14 @@ class Relation(NamedTuple):
 class Noun:
     """A noun; where a pair of forms stands, it is singular and plural."""
 
+    category: str
     kinds: frozenset[str]  # its category and its tags
     english: tuple[str, str]
     gender: str  # of the German noun: "m", "f" or "n"
     german: tuple[str, str]
     classifier: str
     chinese: str
-    where: Relation | None  # of places: how one is there
+    where: Relation  # of places: how one is there; empty for other nouns
 
     @property
     def counted(self) -> bool:
@@ -106,6 +106,11 @@ class Verb:
     german: GermanVerb
     chinese: tuple[str, ...]
 
+    @property
+    def anywhere(self) -> bool:
+        """Whether one can say where it happens."""
+        return self.frame in ("intransitive", "transitive") and self.aspect != "state" and "fixed" not in self.tags
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Time:
@@ -146,13 +151,11 @@ def _read_noun(section: str, cells: list[str]) -> Noun:
     singular, plural = english.split()
     article, *forms = german.split()
     classifier, name = chinese.split()
-    relation = None
-    if where:
-        *prepositions, after = where[0].split()
-        relation = Relation((prepositions[0],), prepositions[1], after.strip("-"))
+    preposition, german_preposition, side = where[0].split() if where else ("", "", "")
+    relation = Relation((preposition,), german_preposition, side.strip("-"))
     gender = {"der": "m", "die": "f", "das": "n"}[article]
     kinds = frozenset({section, *tags.split()})
-    return Noun(kinds, (singular, plural), gender, (forms[0], forms[1]), classifier, name, relation)
+    return Noun(section, kinds, (singular, plural), gender, (forms[0], forms[1]), classifier, name, relation)
 
 
 def _read_adjective(cells: list[str]) -> Adjective:
@@ -193,9 +196,7 @@ def _read_verb(frame: str, cells: list[str]) -> Verb:
 
 def _read_time(cells: list[str]) -> Time:
     tenses, english, german, chinese = cells
-    return Time(
-        frozenset(tenses.split()), tuple(english.split()), tuple(german.split()), tuple(chinese.split())
-    )
+    return Time(frozenset(tenses.split()), tuple(english.split()), tuple(german.split()), tuple(chinese.split()))
 
 
 NOUNS = tuple(_read_noun(section, cells) for section, cells in _rows("nouns.txt"))
@@ -203,6 +204,9 @@ ADJECTIVES = tuple(_read_adjective(cells) for _, cells in _rows("adjectives.txt"
 VERBS = tuple(_read_verb(frame, cells) for frame, cells in _rows("verbs.txt"))
 TIMES = tuple(_read_time(cells) for _, cells in _rows("times.txt"))
 
+NOWHERE = Relation(("",), "", "")  # where it is asked
+TO = Relation(("to",), "zu", "")
+INTO = Relation(("into",), "in", "")
 ON = Relation(("on",), "auf", "上")
 BESIDE = (
     Relation(("under",), "unter", "下面"),

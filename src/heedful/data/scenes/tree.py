@@ -1,9 +1,9 @@
-"""A scene as a tree, before any language: who does what to whom, where, when, and what is asked, denied or told about it.
+"""A scene as a tree, before any language: who does what to whom, where, when, and what is asked, denied or told of it.
 
 Nodes compare by identity. The languages say which node each of their words expresses, and that is what aligns them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from heedful.data.scenes.lexicon import Adjective, Noun, Relation, Time, Verb
 
@@ -98,6 +98,6 @@ class Scene:
     """One clause, or two with the word that links the second to the first."""
 
     main: Clause
-    link: str = ""  # "and", "but", or the conjunction of a subordinate clause: "because", "although", "when", "while", "if"
+    link: str = ""  # "and", "but", or before a subordinate clause "because", "although", "when", "while", "if"
     second: Clause | None = None
     second_first: bool = False  # whether the subordinate clause comes first

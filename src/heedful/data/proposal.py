@@ -1,0 +1,209 @@
+"""A first recipe for a parallel text: sizes by the amount of text, and by what the machine can train in some hours.
+
+"tiny" is the model of Wu et al. (2021) for 29,000 pairs, "small" between it and the usual one for the 160,000 of IWSLT;
+"base" and "big" are those of Vaswani et al. (2017) for 4.5 million. What lies between is a start, to be changed.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from string import Template
+
+import numpy as np
+
+from heedful.data.survey import Survey
+
+CPU_SPEED = 25e9  # floating-point operations a second that one core sustains in training; twice that in bfloat16
+CPU_BUDGET = 4 * 3600  # seconds that training may take without a GPU
+FEWEST_PASSES = 8  # over the data; a smaller model is better than fewer
+LEAST_BATCH = 1024  # tokens
+PAPER_BATCH = 25_000  # tokens in an update of the large models (Vaswani et al. 2017, section 5.1)
+BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
+SAVES = 40  # in a run; every other time the model is validated as well
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What training will run on."""
+
+    cores: int
+    bfloat16: bool  # computed in hardware, by the GPU if there is one
+    gpu_memory: float | None = None  # GiB; None without a GPU
+
+    @property
+    def budget(self) -> float:
+        """Floating-point operations that a training run may take."""
+        return CPU_BUDGET * self.cpu_speed if self.gpu_memory is None else math.inf
+
+    @property
+    def cpu_speed(self) -> float:
+        """Floating-point operations a second, roughly."""
+        return self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
+
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens of a batch that fits and keeps the machine busy."""
+        return max(tokens for memory, tokens in BATCHES if memory <= (self.gpu_memory or 0))
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model, and how it is trained."""
+
+    name: str
+    pairs: float  # up to so many it is large enough
+    d_model: int
+    d_ff: int
+    heads: int
+    layers: int  # of the encoder, and of the decoder
+    dropout: float
+    vocab_size: int
+    lr: float
+    warmup: int
+    passes: int  # over the data
+    gpu_memory: float = 0.0  # GiB that training takes; 0: a CPU is enough
+
+    @property
+    def work(self) -> float:
+        """Floating-point operations to train on one token a side: 6 for each weight that the two of them meet."""
+        encoder = 4 * self.d_model**2 + 2 * self.d_model * self.d_ff
+        decoder = encoder + 4 * self.d_model**2
+        return 6.0 * (self.layers * (encoder + decoder) + self.vocab_size * self.d_model)
+
+    def suits(self, machine: Machine, tokens: int) -> bool:
+        """Whether the machine can train it well on a text of so many tokens."""
+        return self.gpu_memory <= (machine.gpu_memory or 0) and FEWEST_PASSES * tokens * self.work <= machine.budget
+
+
+SIZES = (
+    Size("tiny", 60_000, 128, 256, 4, 4, 0.3, 4000, 3e-3, 1000, 80),
+    Size("small", 1_000_000, 256, 1024, 4, 4, 0.2, 8000, 1e-3, 2000, 40),
+    Size("base", 10_000_000, 512, 2048, 8, 6, 0.1, 32_000, 7e-4, 4000, 25, gpu_memory=6),
+    Size("big", math.inf, 1024, 4096, 16, 6, 0.1, 32_000, 5e-4, 4000, 12, gpu_memory=30),
+)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Where the text is: files of source and target as the recipe shall name them."""
+
+    name: str
+    source_language: str
+    target_language: str
+    train: list[str]
+    valid: list[str]
+    test: list[str]
+    bad_utf8: str
+
+
+def propose(found: Survey, machine: Machine, texts: Texts) -> str:
+    """The text of a recipe."""
+    tokens = int(found.tokens.sum())
+    size = choose_size(found.pairs, tokens, machine)
+    values = vars(size) | vars(texts) | vocabulary(found, size) | schedule(tokens, size, machine)
+    values |= {"size": size.name, "max_tokens": max_tokens(found.tokens)}
+    for part, files in (("train", texts.train), ("valid", texts.valid), ("test", texts.test)):
+        values[f"{part}_source"], values[f"{part}_target"] = files
+    quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
+    return TEMPLATE.substitute(quoted, pairs=f"{found.pairs:,}")
+
+
+def choose_size(pairs: int, tokens: int, machine: Machine) -> Size:
+    """The model that suits the amount of text, or the largest below it that suits the machine."""
+    smaller = [size for number, size in enumerate(SIZES) if number == 0 or pairs > SIZES[number - 1].pairs]
+    return next((size for size in reversed(smaller) if size.suits(machine, tokens)), SIZES[0])
+
+
+def max_tokens(tokens: np.ndarray) -> int:
+    """The longest sentence to train on: 250 tokens, or more where one in a thousand is longer."""
+    return int(min(1000, max(250, 50 * math.ceil(np.quantile(tokens, 0.999) / 50))))
+
+
+def vocabulary(found: Survey, size: Size) -> dict[str, object]:
+    """One vocabulary where both sides are written alike. One for characters of thousands needs room for them."""
+    sides = (found.source, found.target)
+    alphabet = max((side.alphabet for side in sides if side.is_spaceless), default=0)
+    joint = found.source.script == found.target.script and found.source.is_spaceless == found.target.is_spaceless
+    return {
+        "vocab_size": max(size.vocab_size, 1000 * math.ceil(2 * alphabet / 1000)),
+        "joint": joint,
+        "tie": "all" if joint else "output",
+    }
+
+
+def schedule(tokens: int, size: Size, machine: Machine) -> dict[str, object]:
+    """How many updates of how many tokens, so that little text is not gone through in a few large steps."""
+    batch = min(machine.batch_tokens, max(LEAST_BATCH, 2 ** int(math.log2(tokens / 50))))
+    accumulate = max(1, round(PAPER_BATCH / batch)) if size.gpu_memory else 1
+    trained = min(size.passes * tokens, machine.budget / size.work)
+    save_every = max(10, int(float(f"{trained / (batch * accumulate * SAVES):.1e}")))  # two digits
+    return {
+        "batch_tokens": batch,
+        "accumulate": accumulate,
+        "max_updates": SAVES * save_every,
+        "warmup": min(size.warmup, 4 * save_every),
+        "save_every": save_every,
+        "validate_every": 2 * save_every,
+        "precision": "bfloat16" if machine.bfloat16 else "float32",
+        "passes": round(SAVES * save_every * batch * accumulate / tokens),
+    }
+
+
+TEMPLATE = Template("""\
+# A first recipe, written by `heedful init` after a look at $pairs pairs of sentences. Change whatever you like:
+# `heedful config schema` describes every key, `heedful config check` finds slips.
+name = $name
+
+[data]
+source_language = $source_language
+target_language = $target_language
+bad_utf8 = $bad_utf8
+
+[[data.train]] # for more text, add another block like this one
+source = $train_source
+target = $train_target
+
+[data.valid] # scored during training
+source = $valid_source
+target = $valid_target
+
+[data.test] # scored by `heedful evaluate`
+source = $test_source
+target = $test_target
+
+[data.filters]
+max_tokens = $max_tokens # longer sentences are left out of training
+
+[tokenizer]
+vocab_size = $vocab_size # an upper bound; with more text more pieces are worth having
+joint = $joint # whether both languages share one vocabulary
+
+[model] # of the size $size
+d_model = $d_model
+d_ff = $d_ff
+heads = $heads
+encoder_layers = $layers
+decoder_layers = $layers
+norm = "pre" # trains at any depth; "post" is the paper's
+dropout = $dropout # the less text, the more dropout
+tie = $tie
+
+[optimizer]
+schedule = "inverse_sqrt"
+lr = $lr # if the loss jumps, halve it
+warmup = $warmup
+
+[train]
+max_updates = $max_updates # about $passes passes over the data
+batch_tokens = $batch_tokens # if memory runs out, halve it and double accumulate
+accumulate = $accumulate
+precision = $precision
+validate_every = $validate_every
+patience = 8 # validations without a better BLEU; then training stops
+save_every = $save_every
+keep_last = 5
+average_last = 5 # the final model is the mean of the last five checkpoints
+
+[decode]
+beam = 4
+""")

@@ -1,0 +1,80 @@
+"""Scenes: a parallel corpus without end from a small grammar of our own, with everything about it known.
+
+Each sentence pair tells one random scene in English and in German or Chinese. The gold word alignment and the syntactic
+role of every word are known, and every English sentence has exactly one translation, so that a model that has learned the
+grammar scores BLEU 100. `grammar` draws a scene as a tree, and `english`, `german` and `chinese` tell it.
+"""
+
+import random
+from collections.abc import Iterator
+from itertools import count as naturals
+from zlib import crc32
+
+from heedful.data.scenes import chinese, english, german
+from heedful.data.scenes.grammar import draw
+from heedful.data.scenes.sentence import ROLES, ScenePair, Sentence, align, sentence
+from heedful.errors import InputError
+
+__all__ = ["LANGUAGES", "ROLES", "ScenePair", "Sentence", "generate", "pair", "split"]
+
+LANGUAGES = {"en-de": german, "en-zh": chinese}
+LENGTHS = range(4, 21)  # English words, punctuation included
+
+
+def pair(languages: str, seed: int, index: int) -> ScenePair:
+    """Tell pair `index` of the corpus `seed`, a function of these arguments alone.
+
+    The English sentence does not depend on the languages: en-de and en-zh tell the same scenes.
+
+    Raises:
+        InputError: The languages are not among LANGUAGES.
+    """
+    if languages not in LANGUAGES:
+        raise InputError(f"unknown languages {languages!r}: scenes come in {' and '.join(LANGUAGES)}")
+    target = LANGUAGES[languages]
+    rng = random.Random(f"scenes {seed} {index}")
+    while True:
+        scene = draw(rng)
+        ours = english.realise(scene)
+        if len(ours) in LENGTHS:
+            theirs = target.realise(scene)
+            return ScenePair(sentence(ours, english.SPACE), sentence(theirs, target.SPACE), align(ours, theirs))
+
+
+def generate(languages: str, count: int, seed: int, start: int = 0) -> Iterator[ScenePair]:
+    """Yield `count` pairs of the corpus `seed` from pair `start` on; a sentence may come again.
+
+    Raises:
+        InputError: The languages are not among LANGUAGES.
+    """
+    for index in range(start, start + count):
+        yield pair(languages, seed, index)
+
+
+def split(languages: str, train: int, valid: int, test: int, seed: int) -> dict[str, list[ScenePair]]:
+    """Draw so many distinct pairs for each of "train", "valid" and "test".
+
+    The purpose of a sentence follows from its English text, whatever the seed and the sizes: what is in one corpus for
+    training is in no corpus for validation or testing.
+
+    Raises:
+        InputError: The languages are not among LANGUAGES.
+    """
+    sizes = {"train": train, "valid": valid, "test": test}
+    parts: dict[str, list[ScenePair]] = {purpose: [] for purpose in sizes}
+    seen: set[str] = set()
+    for index in naturals():
+        if all(len(parts[purpose]) >= size for purpose, size in sizes.items()):
+            return parts
+        drawn = pair(languages, seed, index)
+        text = drawn.source.text
+        purpose = _purpose(text)
+        if text not in seen and len(parts[purpose]) < sizes[purpose]:
+            seen.add(text)
+            parts[purpose].append(drawn)
+    return parts
+
+
+def _purpose(text: str) -> str:
+    """One sentence in 16 is for validation and one for testing."""
+    return {0: "valid", 1: "test"}.get(crc32(text.encode()) % 16, "train")

@@ -1,0 +1,209 @@
+"""The kinds of scenes, and how often each is drawn."""
+
+import random
+from collections.abc import Callable
+from itertools import accumulate
+
+from heedful.data.scenes.author import ANY, BE, DEFINITE, DONE, PEOPLE, QUALITIES, TIMES_OF, VERBS_OF, Author
+from heedful.data.scenes.lexicon import ADJECTIVES, BESIDE, NOUNS, NOWHERE, ON, TENSES, VERBS, nouns_of
+from heedful.data.scenes.tree import Clause, Nominal, Phrase, Place, Pronoun, Question, Scene
+
+PASSIVES = tuple(verb for verb in VERBS if "passive" in verb.tags)
+MOODS = tuple(quality for quality in ADJECTIVES if "mood" in quality.kinds)
+FEELINGS = tuple(verb for verb in VERBS_OF["transitive"] if verb.aspect == "state" and "owning" not in verb.tags)
+HUMAN = tuple(verb for verb in VERBS if PEOPLE[0] in verb.subjects)
+TAKING_THINGS = tuple(verb for verb in VERBS_OF["transitive"] if PEOPLE[0] not in verb.objects)
+LASTING = tuple(verb for verb in HUMAN if verb.anywhere and "progressive" in TENSES[verb.aspect])
+REASONED = tuple(verb for verb in VERBS_OF["transitive"] if verb in HUMAN)
+BRIEF = ("intransitive", "transitive", "transitive", "motion")
+DESCRIBED = tuple(noun for noun in NOUNS if QUALITIES[noun])
+MOVABLE = nouns_of("person animal text press thing garment dish container device fruit food drink")
+SOME = ("a",) * 4 + ("two", "three", "four", "some", "many")
+
+
+def draw(rng: random.Random) -> Scene:
+    """A scene of a random kind, drawn with `rng.random` alone."""
+    point = rng.random() * TOTALS[-1]
+    kind = next(kind for kind, total in zip(KINDS, TOTALS, strict=True) if point < total)
+    return kind(Author(rng, strangers=kind not in NAMING_ALL))
+
+
+def _event(author: Author) -> Scene:
+    """The old woman has given the child a red apple."""
+    return Scene(author.action(negated=author.chance(0.2)))
+
+
+def _known(author: Author) -> Scene:
+    """The dogs that the girl saw are sleeping in the garden; somebody sees the dogs that..."""
+    clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
+    slots = (clause.subject, None if clause.goal else clause.object)
+    phrases = [slot for slot in slots if isinstance(slot, Phrase) and DONE[slot.noun] and "name" not in slot.noun.kinds]
+    if phrases:
+        phrase = author.one(phrases)
+        author.relate(phrase)
+        if phrase is clause.object:  # what follows would seem to belong to the relative clause
+            clause.place = None
+            clause.time_first = clause.time is not None and "early" not in clause.time.tenses
+    return Scene(clause)
+
+
+def _description(author: Author) -> Scene:
+    """The horse is bigger than the dog."""
+    clause = author.description(author.fresh(DESCRIBED))
+    clause.negated = author.chance(0.15)
+    return Scene(clause)
+
+
+def _existence(author: Author) -> Scene:
+    """There are two cats under the table."""
+    thing = author.phrase(author.fresh(MOVABLE), SOME)
+    place = author.place() if author.chance(0.4) else author.beside((*BESIDE, ON, ON))
+    return Scene(Clause(BE, thing, "present", voice="existential", place=place))
+
+
+def _location(author: Author) -> Scene:
+    """The key is on the table."""
+    thing = author.phrase(author.fresh(MOVABLE), DEFINITE)
+    place = author.place() if author.chance(0.4) else author.beside((*BESIDE, ON, ON))
+    return Scene(Clause(BE, thing, "present", place=place, negated=author.chance(0.15), asked=author.chance(0.2)))
+
+
+def _passive(author: Author) -> Scene:
+    """The mouse was caught by the cat."""
+    verb = author.fresh(PASSIVES)
+    clause = Clause(verb, author.phrase(author.fresh(verb.objects), DEFINITE), "past", voice="passive")
+    clause.agent = author.phrase(author.fresh(verb.subjects), ANY)
+    clause.negated = author.chance(0.1)
+    if author.chance(0.4):
+        clause.time, clause.time_first = author.one(TIMES_OF["past"]), author.chance(0.35)
+    return Scene(clause)
+
+
+def _asked(author: Author) -> Scene:
+    """Does the man see the dog?"""
+    clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
+    return _question(clause)
+
+
+def _asked_who(author: Author) -> Scene:
+    """Who is looking for the dog?"""
+    verb = author.fresh([verb for verb in HUMAN if verb.frame not in ("report", "copula")])
+    return _question(author.clause(verb, author.one(TENSES[verb.aspect]), Question("who")))
+
+
+def _asked_what(author: Author) -> Scene:
+    """What did the girl buy yesterday?"""
+    verb = author.fresh(TAKING_THINGS)
+    tense = author.one(TENSES[verb.aspect])
+    return _question(author.clause(verb, tense, author.subject(verb), object_=Question("what")))
+
+
+def _asked_where(author: Author) -> Scene:
+    """Where is the cat sleeping?"""
+    where = Place(NOWHERE, Question("where"))
+    if author.chance(0.3):
+        return _question(Clause(BE, author.phrase(author.fresh(MOVABLE), DEFINITE), "present", place=where))
+    verb = author.fresh(LASTING)
+    clause = author.clause(verb, author.one(("progressive", "future")), author.subject(verb))
+    clause.place = where
+    return _question(clause)
+
+
+def _question(clause: Clause) -> Scene:
+    clause.asked, clause.time_first = True, False
+    return Scene(clause)
+
+
+def _report(author: Author) -> Scene:
+    """The boy thinks that the dog has eaten the meat."""
+    verb = author.fresh(VERBS_OF["report"])
+    clause = Clause(verb, author.subject(verb), "present")
+    clause.content = author.description(author.fresh(DESCRIBED)) if author.chance(0.3) else author.action()
+    clause.content.time_first = False
+    return Scene(clause)
+
+
+def _reason(author: Author) -> Scene:
+    """The woman is looking for the key because she needs it."""
+    verb = author.fresh(REASONED)
+    someone = author.phrase(author.fresh(PEOPLE), ANY)
+    main = author.clause(verb, author.one(TENSES[verb.aspect]), someone)
+    tense = "past" if main.tense == "past" else "present"
+    reasons = [reason for reason in _reasons(author, someone, main.object) if reason is not None]
+    if not reasons:
+        return Scene(main)
+    second = author.one(reasons)
+    second.tense = tense
+    link = "because" if second.predicate is None or author.chance(0.6) else "although"
+    return Scene(main, link, second)
+
+
+def _reasons(author: Author, someone: Phrase, other: Nominal | None) -> list[Clause | None]:
+    """Clauses in which pronouns take up who does it and what it is done to."""
+    she, it = _again(someone), _again(other)
+    mood = she and Clause(BE, she, "present", predicate=author.one(MOODS))
+    if not (she and it and it.noun and she.noun):
+        return [mood]
+    feelings = [verb for verb in FEELINGS if it.noun in verb.objects]
+    feeling = Clause(author.one(feelings), she, "present", object=_again(other)) if feelings else None
+    distinct = (it.plural, it.noun.pronoun) != (she.plural, she.noun.pronoun) and not (it.plural and she.plural)
+    qualities = QUALITIES[it.noun]
+    quality = Clause(BE, it, "present", predicate=author.one(qualities)) if distinct and qualities else None
+    return [mood, feeling, quality]
+
+
+def _again(item: Nominal | None) -> Pronoun | None:
+    """The pronoun for somebody or something, unless it would have to tell a sex that is open."""
+    if isinstance(item, Phrase) and (item.plural or item.noun.pronoun):
+        return Pronoun(item.noun, item.plural)
+    return None
+
+
+def _timed(author: Author) -> Scene:
+    """When the girl opened the door, the cat was sleeping."""
+    link = author.one(("when", "when", "while", "if"))
+    second, main = {
+        "when": ("past", author.one(("past", "past progressive"))),
+        "while": author.one((("progressive", "progressive"), ("past progressive", "past progressive"))),
+        "if": ("present", "future"),
+    }[link]
+    return Scene(_brief(author, main), link, _brief(author, second), second_first=author.chance(0.6))
+
+
+def _also(author: Author) -> Scene:
+    """The man is reading a letter and the woman is sleeping; the cat is small, but the dog is big."""
+    if author.chance(0.4):
+        first = author.description(author.fresh(DESCRIBED))
+        second = author.description(author.fresh(DESCRIBED))
+        second.tense = first.tense
+        return Scene(first, "but", second)
+    tense = author.one(("past", "progressive"))
+    return Scene(_brief(author, tense), "and", _brief(author, tense))
+
+
+def _brief(author: Author, tense: str) -> Clause:
+    """An action without a time of its own."""
+    drawn = {"past progressive": "progressive", "present": "past"}.get(tense, tense)
+    clause = author.action(drawn, frames=BRIEF)
+    clause.tense, clause.time, clause.time_first = tense, None, False
+    return clause
+
+
+KINDS: dict[Callable[[Author], Scene], int] = {
+    _event: 32,
+    _known: 14,
+    _description: 6,
+    _existence: 4,
+    _location: 3,
+    _passive: 6,
+    _asked: 6,
+    _asked_who: 3,
+    _asked_what: 2,
+    _asked_where: 3,
+    _report: 6,
+    _reason: 6,
+    _timed: 6,
+    _also: 3,
+}
+TOTALS = tuple(accumulate(KINDS.values()))
+NAMING_ALL = (_reason, _timed, _also)  # the scenes in which he, she and they are somebody named

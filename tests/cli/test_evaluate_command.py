@@ -1,0 +1,205 @@
+"""`heedful evaluate`: the same figures as the library, for files and models, and one message for each mistake."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+from heedful.checkpoint import write_model
+from heedful.cli.evaluate import evaluate
+from heedful.config.schema import (
+    CorpusConfig,
+    DataConfig,
+    DecodeConfig,
+    FilterConfig,
+    ModelConfig,
+    Recipe,
+    TokenizerConfig,
+)
+from heedful.decode.translator import load
+from heedful.errors import InputError
+from heedful.evaluate import Scoring, paired_bootstrap, score
+from heedful.models import build, weights
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
+
+SOURCE = ["the old dog sees the station .", "", "two women read a book .", "the cat sleeps .", "a red ball ."]
+TARGET = ["der alte Hund sieht den Bahnhof .", "", "zwei Frauen lesen ein Buch .", "die Katze schläft .", "Ball ."]
+OTHER = ["der Hund sieht den alten Bahnhof .", "ja .", "zwei Frauen lesen Bücher .", "die Katze .", "ein Ball ."]
+
+app = typer.Typer()
+app.command()(evaluate)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def write_texts(folder):
+    for name, lines in {"source": SOURCE, "target": TARGET, "other": OTHER, "short": TARGET[:3], "empty": []}.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with texts."""
+    write_texts(tmp_path)
+    return tmp_path
+
+
+def make_model(folder, data, max_extra=3, **shape):
+    config = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1, **shape)
+    tokenizer = train_tokenizer(SOURCE + TARGET, TokenizerConfig(vocab_size=307))
+    recipe = Recipe(data=data, model=config, decode=DecodeConfig(beam=2, max_extra=max_extra))
+    torch.manual_seed(max_extra)
+    model = build(config, len(tokenizer), len(tokenizer))
+    write_model(folder, recipe, TokenizerPair(tokenizer, tokenizer), weights(model))
+    return folder
+
+
+DATA = DataConfig(target_language="zh", test=CorpusConfig(source="source", target="target"))
+
+
+@pytest.fixture
+def model(place):
+    """A model that knows nothing, whose recipe names a test set."""
+    return make_model(place / "model", replace(DATA, root=str(place)))
+
+
+def test_text_gets_a_line_for_each_metric_with_its_signature(place):
+    result = run("--hypotheses", place / "other", "--reference", place / "target", "--language", "de")
+    found = score(OTHER, [TARGET], Scoring(language="de"))
+    assert result.stdout.splitlines() == [f"{s.name:5}  {s.value:6.2f}  {s.signature}" for s in found]
+    assert result.stderr == ""
+
+
+def test_json_has_all_digits(place):
+    options = ["--hypotheses", place / "other", "--reference", place / "target", "--reference", place / "source"]
+    result = json.loads(run(*options, "--metrics", "ter,chrf", "--tokenised", "--json").stdout)
+    found = score(OTHER, [TARGET, SOURCE], Scoring(metrics=("ter", "chrf", "tokenised-bleu")))
+    assert result == {
+        "system": str(place / "other"),
+        "references": [str(place / "target"), str(place / "source")],
+        "sentences": 5,
+        "scores": [vars(entry) for entry in found],
+    }
+
+
+def test_a_model_translates_the_test_set_of_its_recipe(place, model):
+    output = place / "output"
+    result = json.loads(run(model, "--output", output, "--json", "--device", "cpu").stdout)
+    lines = output.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    assert lines == load(model, "cpu").translate(SOURCE)
+    assert result["scores"] == [vars(s) for s in score(lines, [TARGET], Scoring(language="zh"))]
+    assert "tok:zh" in result["scores"][0]["signature"]
+
+
+def test_files_and_options_come_before_the_recipe(place, model):
+    output = place / "output"
+    files = ["--source", place / "other", "--reference", place / "source"]
+    options = ["--beam", 1, "--output", output, "--language", "de", "--json"]
+    result = json.loads(run(model, *files, *options).stdout)
+    translator = load(model, "cpu")
+    translator.config = replace(translator.config, beam=1)
+    lines = translator.translate(OTHER)
+    assert output.read_text(encoding="utf-8").removesuffix("\n").split("\n") == lines
+    assert result["scores"] == [vars(s) for s in score(lines, [SOURCE], Scoring(language="de"))]
+
+
+def test_data_moves_the_recipes_paths(place):
+    model = make_model(place / "model", replace(DATA, root=str(place / "gone")))
+    with pytest.raises(InputError, match="gone, which is not here: give --data"):
+        run(model)
+    assert run(model, "--data", place).stdout == run(make_model(place / "b", replace(DATA, root=str(place)))).stdout
+
+
+def test_a_baseline_text_is_compared_by_bootstrap(place):
+    options = ["--hypotheses", place / "other", "--against", place / "source", "--reference", place / "target"]
+    result = json.loads(run(*options, "--json").stdout)
+    expected = paired_bootstrap(SOURCE, OTHER, [TARGET])
+    assert result["baseline"] == str(place / "source")
+    assert [entry["p_value"] for entry in result["comparisons"]] == [c.p_value for c in expected]
+    assert [entry["system"] for entry in result["comparisons"]] == [vars(c.system) for c in expected]
+    heading, first, *_ = run(*options).stdout.splitlines()
+    assert heading.split() == ["baseline", "system", "p-value", "signature"]
+    assert first.split()[:5] == [
+        "BLEU",
+        f"{expected[0].baseline.value:.2f}",
+        f"({expected[0].baseline.mean:.2f}",
+        "±",
+        f"{expected[0].baseline.interval:.2f})",
+    ]
+    assert first.index(f"{expected[0].system.value:6.2f} (") == heading.index("system")
+
+
+def test_a_baseline_model_translates_the_same_source(place, model):
+    other = make_model(place / "second", replace(DATA, root=str(place)), max_extra=5)
+    result = json.loads(run(model, "--against", other, "--metrics", "chrf", "--json").stdout)
+    systems = [load(folder, "cpu").translate(SOURCE) for folder in (other, model)]
+    [expected] = paired_bootstrap(systems[0], systems[1], [TARGET], Scoring(metrics=("chrf",), language="zh"))
+    assert result["comparisons"] == [
+        {**vars(expected), "baseline": vars(expected.baseline), "system": vars(expected.system)}
+    ]
+
+
+def test_tokenised_text_is_pointed_out(tmp_path):
+    (tmp_path / "text").write_text("ein Hund .\n" * 101)
+    options = ["--hypotheses", tmp_path / "text", "--reference", tmp_path / "text"]
+    assert "the text looks tokenised; --tokenised" in run(*options).stderr
+    assert run(*options, "--tokenised").stderr == ""
+
+
+def test_source_lines_that_were_cut_are_counted(place):
+    settings = {"positions": "learned", "max_positions": 31}
+    data = replace(DATA, root=str(place), filters=FilterConfig(max_tokens=23))
+    model = make_model(place / "model", data, **settings)
+    (place / "source").write_text("\n".join([*SOURCE[:4], "x " * 37]) + "\n")
+    assert f"1 of 5 source lines were too long for {model} and were cut" in run(model).stderr
+
+
+MISTAKES = {
+    "give either a model or --hypotheses": [],
+    "give either a model or --hypotheses FILE": ["en-de", "--hypotheses", "other"],
+    "--source needs --reference": ["en-de", "--source", "source"],
+    "--hypotheses needs --reference": ["--hypotheses", "other"],
+    "--reference needs --source": ["en-de", "--reference", "target"],
+    "--data is where": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
+    "--output keeps": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
+    "--beam is for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
+    "there is no such folder": ["en-de", "--output", "nowhere/new"],
+    "other has 5 lines, but short has 3": ["--hypotheses", "other", "--reference", "short"],
+    "source has 5 lines, but short has 3": ["model", "--source", "source", "--reference", "short"],
+    "empty: no lines": ["--hypotheses", "other", "--reference", "empty"],
+    "nothing: there is no such file": ["--hypotheses", "nothing", "--reference", "target"],
+    'metric "meteor" is unknown': ["--hypotheses", "other", "--reference", "target", "--metrics", "bleu,meteor"],
+    "nothing is no text file": ["--hypotheses", "other", "--reference", "target", "--against", "nothing"],
+    'no model "nothing"': ["nothing"],
+    "names no data.test": ["untested"],
+    "but short has 3": ["--hypotheses", "other", "--reference", "target", "--against", "short"],
+    'device "abacus" cannot be used': ["model", "--device", "abacus"],
+}
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory):
+    """A folder with texts and two models, for commands that write nothing."""
+    folder = tmp_path_factory.mktemp("furnished")
+    write_texts(folder)
+    make_model(folder / "model", replace(DATA, root=str(folder)))
+    make_model(folder / "untested", DataConfig())
+    return folder
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_mistakes_get_one_message(furnished, monkeypatch, message):
+    monkeypatch.chdir(furnished)
+    with pytest.raises(InputError) as caught:
+        run(*MISTAKES[message])
+    assert message in str(caught.value)
+    assert not (furnished / "new").exists()

@@ -1,0 +1,36 @@
+"""A toy task: to write words in reverse."""
+
+import random
+from pathlib import Path
+
+SETTINGS = {
+    "data": {
+        "source_language": "en",
+        "target_language": "en",
+        "train": [{"source": "train.src", "target": "train.tgt"}],
+        "valid": {"source": "valid.src", "target": "valid.tgt"},
+        "filters": {"max_tokens": 61},
+    },
+    "tokenizer": {"kind": "word", "vocab_size": 29, "byte_fallback": False, "pretokenized": True},
+    "model": {"d_model": 16, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1},
+    "optimizer": {"lr": 0.01, "schedule": "constant", "warmup": 5},
+    "train": {
+        "max_updates": 19,
+        "batch_tokens": 61,
+        "validate_every": 7,
+        "save_every": 5,
+        "log_every": 3,
+        "average_last": 2,
+        "threads": 1,
+        "device": "cpu",
+    },
+}
+WORDS = [f"w{i}" for i in range(23)]
+
+
+def write_pairs(folder: Path, name: str, count: int, seed: int) -> None:
+    """Sentences of words, and the same words in reverse."""
+    rng = random.Random(seed)
+    rows = [rng.choices(WORDS, k=rng.randint(1, 7)) for _ in range(count)]
+    folder.joinpath(f"{name}.src").write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
+    folder.joinpath(f"{name}.tgt").write_text("".join(" ".join(row[::-1]) + "\n" for row in rows), encoding="utf-8")

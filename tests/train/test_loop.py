@@ -1,0 +1,275 @@
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import torch
+from reversal import SETTINGS, write_pairs
+from rich.console import Console
+
+from heedful.checkpoint import load_model
+from heedful.config.load import recipe_from_dict
+from heedful.config.schema import Recipe
+from heedful.errors import InputError, RunError
+from heedful.train import loop
+from heedful.train.journal import LOG, RESULT
+from heedful.train.run import Run
+
+
+def recipe(text: Path, **tables: dict) -> Recipe:
+    values = deepcopy(SETTINGS)
+    for table, changes in tables.items():
+        values[table].update(changes)
+    values["data"]["root"] = str(text)
+    return recipe_from_dict(values, "test")
+
+
+def train(settings: Recipe, folder: Path) -> loop.Outcome:
+    return loop.train(settings, folder, Console(stderr=True, quiet=True))
+
+
+def stop_after(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next training be interrupted by SIGTERM during its update `update`."""
+    take = Run.update
+
+    def take_and_stop(self, journal):
+        if self.progress.update + 1 == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+        take(self, journal)
+
+    monkeypatch.setattr(Run, "update", take_and_stop)
+
+
+def fingerprint(folder: Path) -> tuple[str, bytes]:
+    weights = (folder / "model" / "model.safetensors").read_bytes()
+    return hashlib.sha256(weights).hexdigest(), (folder / LOG).read_bytes()
+
+
+VARIANTS = {
+    "plain": {},
+    "accumulated": {"train": {"accumulate": 3}},
+    "bfloat16": {"train": {"precision": "bfloat16"}},
+    "autocast": {"train": {"precision": "autocast"}},
+    "clipped": {"optimizer": {"clip_norm": 0.5, "schedule": "vaswani", "lr": 1.0}},
+    "dropouts": {"model": {"attention_dropout": 0.1, "activation_dropout": 0.2, "norm": "pre"}},
+    "subwords": {"tokenizer": {"kind": "bpe", "vocab_size": 41, "dropout": 0.3}},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_run_that_is_interrupted_three_times_equals_a_whole_run_bit_for_bit(variant, text, tmp_path, monkeypatch):
+    settings = recipe(text, **VARIANTS[variant])
+    assert train(settings, tmp_path / "whole") == loop.Outcome(19, 0)
+    for update in (4, 5, 13):
+        with monkeypatch.context() as patch:
+            stop_after(update, patch)
+            assert train(settings, tmp_path / "parts") == loop.Outcome(update, 143)
+    assert train(settings, tmp_path / "parts") == loop.Outcome(19, 0)
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+def test_a_finished_run_is_left_as_it_is(text, tmp_path):
+    train(recipe(text), tmp_path / "run")
+    before = fingerprint(tmp_path / "run")
+    assert train(recipe(text), tmp_path / "run") == loop.Outcome(19, 0)
+    assert fingerprint(tmp_path / "run") == before
+
+
+def test_more_updates_continue_a_finished_run_as_if_it_had_been_planned(text, tmp_path):
+    train(recipe(text), tmp_path / "extended")
+    train(recipe(text, train={"max_updates": 31}), tmp_path / "extended")
+    train(recipe(text, train={"max_updates": 31}), tmp_path / "whole")
+    assert fingerprint(tmp_path / "extended")[0] == fingerprint(tmp_path / "whole")[0]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from heedful.config.load import load_recipe
+from heedful.train.loop import train
+train(load_recipe(sys.argv[1]), Path(sys.argv[2]), Console(stderr=True, quiet=True))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_three_random_moments_equals_a_whole_run_bit_for_bit(text, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text(TOML.format(root=text), encoding="utf-8")
+
+    def start(folder: Path) -> subprocess.Popen:
+        return subprocess.Popen([sys.executable, "-c", CHILD, str(config), str(folder)])
+
+    assert start(tmp_path / "whole").wait() == 0
+    kills, rng = 0, random.Random(3)
+    while kills < 3:
+        child = start(tmp_path / "parts")
+        goal = logged(tmp_path / "parts") + rng.randint(1, 60)
+        while logged(tmp_path / "parts") < goal and child.poll() is None:
+            time.sleep(rng.random() / 100)
+        child.kill()
+        kills += child.wait() == -signal.SIGKILL
+    assert start(tmp_path / "parts").wait() == 0
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+def logged(folder: Path) -> int:
+    try:
+        return len((folder / LOG).read_bytes().splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+TOML = """
+[data]
+root = "{root}"
+train = [{{source = "train.src", target = "train.tgt"}}]
+valid = {{source = "valid.src", target = "valid.tgt"}}
+filters = {{max_tokens = 61}}
+[tokenizer]
+kind = "word"
+vocab_size = 29
+byte_fallback = false
+pretokenized = true
+[model]
+d_model = 16
+d_ff = 23
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+[train]
+max_updates = 300
+batch_tokens = 61
+validate_every = 29
+save_every = 7
+log_every = 1
+threads = 1
+device = "cpu"
+"""
+
+
+def test_another_process_with_the_same_recipe_computes_the_same(text, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text(TOML.format(root=text).replace("300", "19"), encoding="utf-8")
+    for name, seed in (("first", "1"), ("second", "2")):
+        command = [sys.executable, "-c", CHILD, str(config), str(tmp_path / name)]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+    assert fingerprint(tmp_path / "first") == fingerprint(tmp_path / "second")
+
+
+def test_the_log_has_each_update_once_and_no_times(text, tmp_path):
+    train(recipe(text), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / LOG).read_text().splitlines()]
+    losses = [record["update"] for record in records if "loss" in record]
+    assert losses == [3, 6, 9, 12, 15, 18]
+    assert [record["update"] for record in records if "valid_bleu" in record] == [7, 14]
+    assert {"update", "loss", "perplexity", "lr", "norm"} == set(records[0])
+
+
+def test_the_final_model_is_the_mean_of_the_last_checkpoints(text, tmp_path):
+    train(recipe(text), tmp_path / "run")
+    checkpoints = tmp_path / "run" / "checkpoints"
+    parts = [load_model(checkpoints / f"step-{step:08d}").model.state_dict() for step in (10, 15)]
+    for name, value in load_model(tmp_path / "run" / "model").model.state_dict().items():
+        torch.testing.assert_close(value, (parts[0][name] + parts[1][name]) / 2)
+
+
+def test_without_averaging_the_final_model_is_the_best(text, tmp_path):
+    train(recipe(text, train={"average_last": 1, "best": "loss"}), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / LOG).read_text().splitlines()]
+    losses = [record["valid_loss"] for record in records if "valid_loss" in record]
+    assert result(tmp_path / "run")["loss"] == min(losses)
+
+
+def test_training_stops_when_validation_no_longer_improves(text, tmp_path):
+    settings = recipe(text, optimizer={"lr": 1e-12}, train={"patience": 2, "validate_every": 3, "best": "bleu"})
+    assert train(settings, tmp_path / "run").update == 9
+
+
+def test_training_stops_after_the_last_epoch(text, tmp_path):
+    settings = recipe(text, train={"max_epochs": 2, "max_updates": 1000, "accumulate": 4})
+    train(settings, tmp_path / "run")
+    state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())
+    assert (state["progress"]["epoch"], state["progress"]["batch"]) == (2, 0)
+
+
+def result(folder: Path) -> dict[str, float]:
+    return json.loads((folder / RESULT).read_text())
+
+
+def newest(folder: Path) -> Path:
+    return max((folder / "checkpoints").glob("step-*"))
+
+
+def test_other_settings_or_other_text_cannot_go_on_with_a_run(text, tmp_path):
+    train(recipe(text), tmp_path / "run")
+    before = fingerprint(tmp_path / "run")
+    with pytest.raises(InputError, match=r"model.dropout is 0.3, the run was begun with 0.1"):
+        train(recipe(text, model={"dropout": 0.3}), tmp_path / "run")
+    write_pairs(text, "train", 101, seed=5)
+    with pytest.raises(InputError, match="text has changed"):
+        train(recipe(text, train={"max_updates": 31}), tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == before
+
+
+def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tmp_path, monkeypatch):
+    from heedful.tasks import translation
+
+    honest, calls = translation.loss, []
+
+    def loss(model, batch, smoothing):
+        calls.append(model)
+        result = honest(model, batch, smoothing)
+        poisoned = len(calls) in (4, 5) or len(calls) > 30
+        return type(result)(result.sum * float("nan"), result.nll, result.count) if poisoned else result
+
+    monkeypatch.setattr(translation, "loss", loss)
+    settings = recipe(text, train={"max_updates": 100, "validate_every": 1000, "save_every": 8})
+    with pytest.raises(RunError, match=r"no finite gradient in 10 updates up to 40: the run has diverged"):
+        train(settings, tmp_path / "run")
+    state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())["progress"]
+    assert (state["update"], state["skipped"]) == (40, 12) or (state["update"], state["skipped"]) == (32, 4)
+    loaded = load_model(newest(tmp_path / "run"))
+    assert all(parameter.isfinite().all() for parameter in loaded.model.parameters())
+
+
+def test_a_disk_that_is_full_for_a_while_does_not_end_the_run(text, tmp_path, monkeypatch):
+    honest, calls = Run.save, []
+
+    def save(self):
+        calls.append(self.progress.update)
+        if len(calls) < 3:
+            raise RunError("no space left on device")
+        honest(self)
+
+    monkeypatch.setattr(Run, "save", save)
+    assert train(recipe(text), tmp_path / "run").update == 19
+    assert len(calls) > 3
+
+
+def test_a_run_without_validation_data_ends_with_its_last_weights(text, tmp_path):
+    settings = recipe(text, data={"valid": None}, train={"average_last": 1})
+    train(settings, tmp_path / "run")
+    final = load_model(tmp_path / "run" / "model").model.state_dict()
+    last = load_model(newest(tmp_path / "run")).model.state_dict()
+    assert all(torch.equal(final[name], last[name]) for name in final)
+
+
+@pytest.mark.slow
+def test_a_small_model_learns_to_reverse_words(text, tmp_path):
+    write_pairs(text, "train", 5003, seed=1)
+    settings = recipe(
+        text,
+        model={"d_model": 64, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "norm": "pre"},
+        optimizer={"lr": 3e-3, "warmup": 100, "schedule": "linear"},
+        train={"max_updates": 700, "batch_tokens": 1031, "validate_every": 700, "save_every": 700, "average_last": 1},
+    )
+    train(settings, tmp_path / "run")
+    assert result(tmp_path / "run")["bleu"] > 95
