@@ -23,6 +23,7 @@ from faulty_storage import (
 from same import same, same_tensors
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, load_model, write_model
+from heedful.checkpoint.manifest import check_sizes
 from heedful.errors import RunError
 from heedful.models import weights
 
@@ -54,6 +55,8 @@ def check(run: Path, checkpoint_of: Maker) -> int:
     assert same(latest.checkpoint, checkpoint_of(latest.checkpoint.step))
     assert checkpoints.best == Best(2, "loss", 0.7)
     assert {2, 5} <= set(checkpoints.steps()) <= {2, 3, 5, 7}
+    for step in checkpoints.steps():
+        check_sizes(checkpoints.path(step))
     return latest.checkpoint.step
 
 

@@ -70,6 +70,11 @@ def test_batches_keep_to_the_budget_and_only_a_long_pair_breaks_it_alone(corpora
         assert len(batch) == 1 or len(batch) * lengths[batch].max() <= tokens
 
 
+def test_a_budget_is_used_to_its_last_token():
+    plan = BatchPlan([np.full((30, 2), 7, np.int32)], [1.0], 5 * 7, seed=1)
+    assert [len(batch) for batch in plan.epoch(0)] == [5] * 6
+
+
 @pytest.mark.parametrize("part", [0.25, 0.3, 0.5, 0.9, 0.001])
 def test_a_fraction_of_a_corpus_goes_round(part):
     size = 997

@@ -11,7 +11,7 @@ from heedful.text.tokenizer import BOS, EOS, PAD
 
 transformers = pytest.importorskip("transformers")
 
-VOCABULARY, D_MODEL, D_FF, HEADS, ENCODER_LAYERS, DECODER_LAYERS = 131, 24, 37, 3, 2, 5
+VOCABULARY, D_MODEL, D_FF, HEADS, ENCODER_LAYERS, DECODER_LAYERS = 131, 24, 37, 3, 2, 3
 EXTRA = 3
 
 
@@ -36,13 +36,13 @@ def marian():
     )
     torch.manual_seed(7)
     model = transformers.MarianMTModel(config).eval()
-    # Untied, as a random tied output would follow every token by itself.
-    model.lm_head.weight = nn.Parameter(torch.empty(VOCABULARY, D_MODEL))
-    for name, parameter in model.named_parameters():
+    # Untied and sharp: a random tied output would follow every token by itself.
+    model.lm_head.weight = nn.Parameter(0.6 * torch.randn(VOCABULARY, D_MODEL))
+    for name, parameter in model.model.named_parameters():
         if parameter.requires_grad and "layer_norm.weight" not in name:  # the positions are not trained
-            nn.init.normal_(parameter, std=0.4 if parameter.dim() > 1 else 0.1)
+            nn.init.normal_(parameter, std=0.4 if name == "shared.weight" else 0.1)
     model.final_logits_bias.normal_(std=0.5)
-    model.final_logits_bias[0, EOS] += 3.0  # so that outputs end at many lengths
+    model.final_logits_bias[0, EOS] += 4.5  # so that outputs end at many lengths
     return model
 
 

@@ -68,7 +68,7 @@ def test_an_svg_outlines_the_strongest_source_word_of_each_target_word(tmp_path)
     shades[range(7), chosen] = 0.9
     draw(HeatMap(shades, [f"s{i}" for i in range(11)], [f"t{i}" for i in range(7)], "", ""), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    boxes = re.findall(r'<path d="M ([\d.]+) ([\d.]+) [^"]*" style="[^"]*stroke: #d55e00', text)
+    boxes = re.findall(r'<path d="M ([\d.]+) ([\d.]+) [^>]*stroke: #d55e00', text)
     left, bottom = np.array(boxes, dtype=float).T
     cell = np.diff(bottom).mean()
     assert np.diff(bottom) == pytest.approx(cell)

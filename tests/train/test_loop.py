@@ -262,6 +262,19 @@ def test_a_run_without_validation_data_ends_with_its_last_weights(text, tmp_path
     assert all(torch.equal(final[name], last[name]) for name in final)
 
 
+CURVE = """
+3.904 4.222 4.001 3.697 3.636 3.370 3.306 3.219 3.282 3.197
+3.268 2.848 3.132 3.204 3.188 3.173 3.152 3.050 3.178
+"""
+
+
+def test_the_first_losses_of_a_run_are_the_golden_ones(text, tmp_path):
+    train(recipe(text, train={"log_every": 1}), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / LOG).read_text().splitlines()]
+    losses = [record["loss"] for record in records if "loss" in record]
+    assert losses == pytest.approx([float(loss) for loss in CURVE.split()], abs=2e-3)
+
+
 @pytest.mark.slow
 def test_a_small_model_learns_to_reverse_words(text, tmp_path):
     write_pairs(text, "train", 5003, seed=1)

@@ -23,7 +23,7 @@ from heedful.errors import InputError, RunError
 FORMAT = 1
 MANIFEST = "manifest.json"
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 16_384  # rows converted and written at a time
+CHUNK = 4096  # rows converted and written at a time
 FILES = ("ids.bin", "lengths.npy", "offsets.npy")
 
 Rows = tuple[list[int], list[int]]  # the ids of a source and of its target

@@ -1,8 +1,8 @@
 """Scenes: a parallel corpus without end from a small grammar of our own, with everything about it known.
 
 Each sentence pair tells one random scene in English and in German or Chinese. The gold word alignment and the syntactic
-role of every word are known, and every English sentence has exactly one translation, so that a model that has learned the
-grammar scores BLEU 100. `grammar` draws a scene as a tree, and `english`, `german` and `chinese` tell it.
+role of every word are known, and every English sentence has exactly one translation, so that a model that has learned
+the grammar scores BLEU 100. `grammar` draws a scene as a tree, and `english`, `german` and `chinese` tell it.
 """
 
 import random

@@ -1,11 +1,11 @@
 """A corpus of scenes as text files: raw text for training, and what is known about it in files beside it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from heedful.data.scenes.sentence import ScenePair
 
 
-def corpus_files(languages: str, parts: dict[str, Sequence[ScenePair]]) -> dict[str, str]:
+def corpus_files(languages: str, parts: Mapping[str, Sequence[ScenePair]]) -> dict[str, str]:
     """The contents of the files of a corpus by their names; line i of all files of a part is about pair i.
 
     For a part "train" in "en-de" these are train.en and train.de with the text, train.words.en and train.words.de with

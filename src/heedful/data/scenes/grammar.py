@@ -128,6 +128,7 @@ def _reason(author: Author) -> Scene:
     verb = author.fresh(REASONED)
     someone = author.phrase(author.fresh(PEOPLE), ANY)
     main = author.clause(verb, author.one(TENSES[verb.aspect]), someone)
+    main.place = None  # it could be "it"
     tense = "past" if main.tense == "past" else "present"
     reasons = [reason for reason in _reasons(author, someone, main.object) if reason is not None]
     if not reasons:

@@ -1,4 +1,4 @@
-"""The words of the little world in three languages, read from the tables beside this file, which explain their columns."""
+"""The words of the little world in three languages, read from the tables beside this file; they explain themselves."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ class Time:
 def _rows(table: str) -> Iterator[tuple[str, list[str]]]:
     """Yield (section, cells) of each row of a table; `#` starts a comment and `[name]` a section."""
     section = ""
-    for line in (files(__package__) / table).read_text(encoding="utf-8").splitlines():
+    for line in (files("heedful.data.scenes") / table).read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
             section = line.strip("[]")
         elif line and not line.startswith("#"):

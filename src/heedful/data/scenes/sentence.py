@@ -52,9 +52,9 @@ class ScenePair:
     """A sentence, its translation, and the sorted (source word, target word) pairs, from 0, that express the same.
 
     One word may correspond to several: both parts of a separable verb to the verb, a Chinese classifier to the
-    determiner or numeral beside it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a fused
-    preposition ("im") to the preposition and the article. Words without a counterpart, such as the article before a bare
-    Chinese noun, are not aligned.
+    determiner or numeral beside it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a
+    fused preposition ("im") to the preposition and the article. Words without a counterpart, such as the article before
+    a bare Chinese noun, are not aligned.
     """
 
     source: Sentence

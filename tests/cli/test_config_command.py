@@ -1,0 +1,98 @@
+"""`heedful config`: what is shown is a recipe, what is wrong is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from heedful.cli.config import app
+from heedful.config.load import load_preset, load_recipe
+from heedful.config.presets import PRESETS
+from heedful.errors import InputError
+
+RECIPE = """\
+preset = "tiny"
+[[data.train]]
+source = "a.en"
+target = "a.de"
+[data.valid]
+source = "b.en"
+target = "b.de"
+"""
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config.toml").write_text(RECIPE)
+    for name in ("a.en", "a.de", "b.en", "b.de"):
+        (tmp_path / name).write_text("x\n")
+    return tmp_path
+
+
+def test_what_is_shown_is_the_same_recipe(folder: Path, tmp_path: Path) -> None:
+    shown = tmp_path / "shown.toml"
+    shown.write_text(run("show", folder, "--set", "model.heads=2", "--set", "model.kv_heads=1"))
+    assert load_recipe(shown) == load_recipe(folder, ["model.heads=2", "model.kv_heads=1"])
+
+
+def test_show_takes_the_folder_of_the_data(folder: Path, tmp_path: Path) -> None:
+    assert f'root = "{tmp_path / "other"}"' in run("show", folder, "--data", tmp_path / "other")
+
+
+def test_a_preset_can_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "d_model = 1024\n" in run("show", "vaswani-big")
+    Path("tiny").mkdir()
+    Path("tiny/config.toml").write_text("[model]\nheads = 2\n")
+    assert load_preset("tiny").model.heads == 4
+    assert "heads = 2\n" in run("show", "tiny")
+
+
+def test_a_good_recipe_is_called_good(folder: Path) -> None:
+    assert run("check", folder) == f"{folder}: good, and its 4 files of text are there\n"
+
+
+def test_files_that_are_missing_are_named(folder: Path) -> None:
+    (folder / "a.de").unlink()
+    (folder / "b.en").unlink()
+    with pytest.raises(
+        InputError, match=r"in .* there is no a\.de, no b\.en; correct the names, or give --data FOLDER"
+    ):
+        run("check", folder)
+
+
+def test_a_recipe_without_text_is_not_good(folder: Path) -> None:
+    (folder / "config.toml").write_text("")
+    with pytest.raises(InputError, match=r"names no training text; give it a \[\[data\.train\]\]"):
+        run("check", folder)
+
+
+def test_a_wrong_override_is_not_good(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"^--set train\.lr=1: unknown key train\.lr; did you mean optimizer\.lr\?"):
+        run("check", folder, "--set", "train.lr=1")
+
+
+def test_the_schema_is_json() -> None:
+    assert json.loads(run("schema"))["properties"]["model"]
+
+
+def test_every_preset_is_listed() -> None:
+    lines = run("presets").splitlines()
+    assert {line.split()[0] for line in lines[1:] if line.split() and line[0] != " "} >= set(PRESETS)
+    assert next(line for line in lines if "C-N2 " in line).split()[1:] == [
+        "encoder_layers",
+        "2,",
+        "decoder_layers",
+        "2",
+        "36",
+        "6.11",
+        "23.7",
+    ]

@@ -1,0 +1,159 @@
+"""`heedful init`: two files become a recipe and its text; nothing is overwritten."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from heedful.cli.init import init
+from heedful.config.load import load_recipe
+from heedful.data.corpus import read_pairs
+from heedful.errors import InputError, RunError
+
+app = typer.Typer()
+app.command()(init)
+
+ENGLISH = [f"the {number} cats sleep" for number in range(101)]
+GERMAN = [f"die {number} Katzen schlafen" for number in range(101)]
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write("corpus.en", ENGLISH)
+    write("corpus.de", GERMAN)
+    return tmp_path
+
+
+def write(name: str, lines: list[str]) -> None:
+    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def lines(path: Path | str) -> list[str]:
+    return Path(path).read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def test_two_files_become_a_recipe_and_its_text(here: Path) -> None:
+    told = run("corpus.en", "corpus.de")
+    recipe = load_recipe("en-de")
+    assert (recipe.name, recipe.data.source_language, recipe.data.target_language) == ("en-de", "en", "de")
+    assert recipe.data.valid is not None
+    assert recipe.data.test is not None
+    parts = [
+        list(read_pairs(corpus, recipe.data)) for corpus in (*recipe.data.train, recipe.data.valid, recipe.data.test)
+    ]
+    assert [len(pairs) for pairs in parts] == [91, 5, 5]
+    assert sorted((pair.source, pair.target) for pairs in parts for pair in pairs) == sorted(
+        zip(ENGLISH, GERMAN, strict=True)
+    )
+    assert "101 pairs of sentences" in told
+    assert told.splitlines()[-3:] == [
+        "  heedful train en-de --out en-de/run",
+        "  heedful evaluate en-de/run",
+        "  heedful translate --model en-de/run 'Some text.'",
+    ]
+
+
+def test_the_originals_stay_and_a_second_call_overwrites_nothing(here: Path) -> None:
+    run("corpus.en", "corpus.de")
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=r"en-de/config\.toml is there already .* name another folder with --out"):
+        run("corpus.en", "corpus.de")
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+    assert lines("corpus.en") == ENGLISH
+
+
+def test_a_folder_with_other_data_is_left_alone(here: Path) -> None:
+    Path("other/data").mkdir(parents=True)
+    with pytest.raises(InputError, match="other/data is there already"):
+        run("corpus.en", "corpus.de", "--out", "other")
+    assert list(Path("other").rglob("*")) == [Path("other/data")]
+
+
+def test_given_text_is_used_where_it_lies(here: Path) -> None:
+    write("v.en", ENGLISH[:3])
+    write("v.de", GERMAN[:3])
+    run("corpus.en", "corpus.de", "--out", "a/b", "--valid", "v.en", "v.de")
+    data = load_recipe("a/b").data
+    assert data.valid is not None
+    assert (data.valid.source, data.train[0].source) == ("../../v.en", "data/train.en")
+    assert sorted(path.name for path in Path("a/b/data").iterdir()) == ["test.de", "test.en", "train.de", "train.en"]
+    assert len(lines("a/b/data/train.en")) == 96
+
+
+def test_nothing_is_copied_where_all_is_given(here: Path) -> None:
+    run("corpus.en", "corpus.de", "--valid", "corpus.en", "corpus.de", "--test", "corpus.en", "corpus.de")
+    assert [path.name for path in Path("en-de").iterdir()] == ["config.toml"]
+    assert load_recipe("en-de").data.train[0].target == "../corpus.de"
+
+
+def test_languages_come_from_options_names_or_scripts(here: Path) -> None:
+    with gzip.open("train.lc.en.gz", "wt") as file:
+        file.writelines(f"{line}\n" for line in ENGLISH)
+    write("chinese.txt", [f"第{number}只猫在睡觉。" for number in range(101)])
+    told = run("train.lc.en.gz", "chinese.txt", "--out", "x")
+    assert "zh  han script, characters a line: median 9" in told
+    assert load_recipe("x").data.target_language == "zh"
+    assert load_recipe("x").tokenizer.joint is False
+    run("corpus.en", "corpus.de", "--source-language", "eng", "--target-language", "ger")
+    assert sorted(path.name for path in Path("eng-ger/data").iterdir())[0] == "test.eng"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source-language", "de"], "both languages are de; give --source-language and --target-language"),
+        (["--source-language", "../x"], '"../x" is no language code'),
+        (["--valid", "corpus.en", "nowhere.de"], r"nowhere.de: there is no such file"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_written(here: Path, arguments: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run("corpus.en", "corpus.de", *arguments)
+    assert sorted(path.name for path in here.iterdir()) == ["corpus.de", "corpus.en"]
+
+
+def test_files_of_unequal_length_are_refused(here: Path) -> None:
+    write("short.de", GERMAN[:-3])
+    with pytest.raises(InputError, match=r"corpus\.en has 101 lines and short\.de has 98"):
+        run("corpus.en", "short.de")
+
+
+def test_too_little_text_is_refused(here: Path) -> None:
+    write("few.en", ENGLISH[:19])
+    write("few.de", GERMAN[:19])
+    with pytest.raises(InputError, match="19 different source sentences are too few"):
+        run("few.en", "few.de")
+    assert not Path("en-de").exists()
+
+
+def test_bad_utf8_is_an_error_or_skipped_on_both_sides(here: Path) -> None:
+    Path("corpus.en").write_bytes(Path("corpus.en").read_bytes().replace(b"the 50 cats", b"the \xff cats"))
+    with pytest.raises(InputError, match=r"corpus\.en, line 51"):
+        run("corpus.en", "corpus.de")
+    assert "100 pairs of sentences" in run("corpus.en", "corpus.de", "--bad-utf8", "skip")
+    assert all("50" not in line for path in Path("en-de/data").iterdir() for line in lines(path))
+
+
+def test_oddities_are_told(here: Path) -> None:
+    write("odd.en", [*ENGLISH, *ENGLISH[:7], "", "same"])
+    write("odd.de", [*GERMAN, *GERMAN[:7], "leer", "same"])
+    told = run("odd.en", "odd.de")
+    assert "  7 pairs (6.4%) repeat an earlier pair" in told
+    assert "  1 pairs (0.9%) have an empty side" in told
+    assert "  1 pairs (0.9%) are the same on both sides" in told
+    assert "fewer than 10,000 pairs" in told
+
+
+def test_a_place_that_cannot_be_written_is_named(here: Path) -> None:
+    with pytest.raises(RunError, match=r"corpus\.en/x/data: cannot be written"):
+        run("corpus.en", "corpus.de", "--out", "corpus.en/x")

@@ -1,0 +1,88 @@
+"""`heedful scenes`: files that are always the same, and a folder that is never mixed up."""
+
+import hashlib
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from heedful.cli.scenes import scenes
+from heedful.errors import InputError, RunError
+
+app = typer.Typer()
+app.command()(scenes)
+
+FEW = ("--train", 23, "--valid", 3, "--test", 5)
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_corpus_is_written_with_all_that_is_known_about_it(tmp_path):
+    out = tmp_path / "some" / "scenes"
+    result = run("en-de", "--out", out, *FEW)
+    files = contents(out)
+    assert len(files) == 21
+    assert {name.split(".")[0]: text.count(b"\n") for name, text in files.items()} == {"train": 23, "valid": 3, "test": 5}
+    assert "23 pairs to train on, 3 for validation, 5 for test" in result.output
+    assert files["test.de"].decode().split("\n")[0] in result.output
+    assert f"heedful init {out / 'train.en'} {out / 'train.de'}" in result.output
+
+
+def test_the_files_of_a_seed_never_change(tmp_path):
+    """The sum of 100 pairs: a corpus that others trained on can be written again."""
+    run("en-zh", "--out", tmp_path / "a", "--train", 100, "--valid", 1, "--test", 1, "--seed", 2)
+    digest = hashlib.sha256()
+    for name, text in sorted(contents(tmp_path / "a").items()):
+        digest.update(name.encode() + text)
+    assert digest.hexdigest() == ""
+
+
+def test_the_same_command_finishes_what_was_interrupted(tmp_path):
+    run("en-de", "--out", tmp_path, *FEW)
+    before = contents(tmp_path)
+    (tmp_path / "valid.de").unlink()
+    run("en-de", "--out", tmp_path, *FEW)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["train.en", "notes.txt"])
+def test_a_folder_with_other_files_is_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("mine\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"{name} in it is none of these scenes; name an empty folder"):
+        run("en-de", "--out", tmp_path, *FEW)
+    assert contents(tmp_path) == {name: b"mine\n"}
+
+
+def test_another_seed_does_not_replace_a_corpus(tmp_path):
+    run("en-de", "--out", tmp_path, *FEW)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match="name an empty folder"):
+        run("en-de", "--out", tmp_path, *FEW, "--seed", 2)
+    assert contents(tmp_path) == before
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "scenes").write_text("mine\n", encoding="utf-8")
+    with pytest.raises(InputError, match="this is a file; name a folder"):
+        run("en-de", "--out", tmp_path / "scenes", *FEW)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("mine\n", encoding="utf-8")
+    with pytest.raises(RunError, match="cannot write to .*file.scenes: .*; name another with --out"):
+        run("en-de", "--out", tmp_path / "file" / "scenes", *FEW)
+
+
+def test_unknown_languages_write_nothing(tmp_path):
+    with pytest.raises(InputError, match="unknown languages 'en-fr'"):
+        run("en-fr", "--out", tmp_path / "scenes", *FEW)
+    assert not (tmp_path / "scenes").exists()

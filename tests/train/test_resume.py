@@ -1,0 +1,68 @@
+from dataclasses import replace
+
+import pytest
+from reversal import SETTINGS
+
+from heedful.checkpoint import Checkpoint
+from heedful.config.load import recipe_from_dict
+from heedful.data.prepare import data_digest
+from heedful.errors import InputError
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
+from heedful.train.resume import check_same_run
+
+
+@pytest.fixture
+def recipe(text):
+    return recipe_from_dict({**SETTINGS, "data": {**SETTINGS["data"], "root": str(text)}}, "test")
+
+
+def saved(recipe):
+    tokenizer = train_tokenizer(["w1 w2"], recipe.tokenizer)
+    state = {"data": data_digest(recipe)}
+    return Checkpoint(
+        step=5, recipe=recipe, tokenizers=TokenizerPair(tokenizer, tokenizer), weights={}, optimizer={}, state=state
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        ("train", {"max_updates": 1000}),
+        ("train", {"patience": 3, "keep_last": 9, "save_minutes": 1.0, "log_every": 7}),
+        ("train", {"threads": 2, "device": "auto"}),
+        ("decode", {"beam": 7, "alpha": 1.0}),
+    ],
+)
+def test_settings_that_change_no_number_may_change(table, changes, recipe):
+    changed = replace(recipe, **{table: replace(getattr(recipe, table), **changes)})
+    check_same_run(changed, saved(recipe))
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        ("model", {"d_ff": 29}),
+        ("optimizer", {"lr": 0.02}),
+        ("optimizer", {"betas": (0.9, 0.99)}),
+        ("train", {"seed": 2}),
+        ("train", {"batch_tokens": 67}),
+        ("train", {"accumulate": 2}),
+        ("train", {"label_smoothing": 0.2}),
+        ("train", {"precision": "bfloat16"}),
+        ("tokenizer", {"lowercase": True}),
+        ("data", {"bad_utf8": "skip"}),
+    ],
+)
+def test_settings_that_change_a_number_are_refused_by_name(table, changes, recipe):
+    changed = replace(recipe, **{table: replace(getattr(recipe, table), **changes)})
+    (key,) = changes
+    with pytest.raises(InputError, match=rf"{table}.{key} is .*, the run was begun with .*begin another run"):
+        check_same_run(changed, saved(recipe))
+
+
+def test_the_length_of_a_run_is_fixed_where_the_schedule_depends_on_it(recipe):
+    timed = replace(recipe, optimizer=replace(recipe.optimizer, schedule="cosine"))
+    longer = replace(timed, train=replace(timed.train, max_updates=1000))
+    with pytest.raises(InputError, match="train.max_updates is 1000"):
+        check_same_run(longer, saved(timed))
