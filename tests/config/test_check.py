@@ -77,6 +77,9 @@ def test_the_defaults_are_possible() -> None:
         {"train": {"validate_bleu": False, "best": "loss"}},
         {"train": {"patience": 3}, "data": {"valid": {"source": "a", "target": "b"}}},
         {"train": {"device": "cuda:1"}},
+        {"train": {"batch_tokens": 250, "average_last": 3, "keep_last": 3}},
+        {"optimizer": {"schedule": "linear", "lr": 1e-3, "warmup": 40}, "train": {"max_updates": 41}},
+        {"model": {"positions": "learned", "max_positions": 300}},
         {"decode": {"n_best": 4}},
     ],
 )

@@ -223,7 +223,7 @@ def test_what_is_no_recipe_is_named(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_a_damaged_recipe_loads_or_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     lines = data.draw(st.permutations(GOOD.splitlines()))
     start = data.draw(st.integers(0, len(GOOD)))

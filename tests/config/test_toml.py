@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config.toml import key_lines, read_toml, to_toml
@@ -23,8 +23,14 @@ TABLES = st.recursive(
 
 
 @given(TABLES)
+@settings(max_examples=50)
 def test_what_is_written_reads_back(values: dict) -> None:
     assert tomllib.loads(to_toml(values)) == values
+
+
+def test_every_character_is_escaped_as_toml_wants_it() -> None:
+    text = "".join(map(chr, range(0x250))) + "\u2028\ufeff😀"
+    assert tomllib.loads(to_toml({"a": text})) == {"a": text}
 
 
 def test_nothing_is_written_for_none() -> None:

@@ -184,18 +184,18 @@ def test_bytes_give_one_id_each():
     assert tokenizer.encode("a ☃") == [4 + byte for byte in "a ☃".encode()]
 
 
-def test_a_compound_is_spelled_by_its_parts():
-    lines = ["Apple tart", "Apple juice", "Apple jam", "CherryPie", "PeachPie", "PlumPie", "PearPie"] * 3
-    config = TokenizerConfig(vocab_size=61, byte_fallback=False)
-    tokenizer = train_tokenizer(lines, config)
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
+def test_a_compound_is_spelled_by_its_parts(kind):
+    lines = ["Apple tart", "Apple juice", "Apple jam", "CherryPie", "PeachPie", "PlumPie", "PearPie"]
+    tokenizer = train_tokenizer(lines, TokenizerConfig(kind=kind, vocab_size=41, byte_fallback=False))
     assert tokenizer.pieces(tokenizer.encode("ApplePie")) == ["▁Apple", "Pie"]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
 def test_chinese_words_are_found_in_a_run_of_characters(kind):
-    lines = ["我吃苹果", "他吃苹果", "我有苹果", "苹果好", "我吃", "他有", "吃", "我", "红苹果"] * 3
-    tokenizer = train_tokenizer(lines, TokenizerConfig(kind=kind, vocab_size=14, byte_fallback=False))
-    assert tokenizer.pieces(tokenizer.encode("我吃苹果")) == ["▁", "我", "吃", "苹果"]
+    lines = ["我吃苹果", "他吃苹果", "我有苹果", "苹果好", "红苹果"]
+    tokenizer = train_tokenizer(lines, TokenizerConfig(kind=kind, vocab_size=17, byte_fallback=False))
+    assert tokenizer.pieces(tokenizer.encode("他有苹果")) == ["▁", "他", "有", "苹果"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

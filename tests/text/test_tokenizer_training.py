@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -35,7 +36,7 @@ def bytes_and_pairs_by_hand(lines, size):
     while len(pieces) < size:
         pairs = Counter()
         for word, symbols in spelled.items():
-            for pair in zip(symbols, symbols[1:], strict=False):
+            for pair in pairwise(symbols):
                 pairs[pair] += words[word]
         first = min(pairs, key=lambda pair: (-pairs[pair], *map(pieces.index, pair)), default=None)
         if first is None or pairs[first] < 2:

@@ -43,7 +43,7 @@ def test_expected_counts_are_those_over_all_spellings(words):
 @given(words_of_abc)
 def test_the_best_score_is_that_of_the_best_spelling(words):
     best = [max(sum(SCORES[i] for i in spelling) for spelling in spellings(word)) for word in words]
-    np.testing.assert_allclose(Lattice.of(list(words), PIECES).best_scores(SCORES), best, rtol=1e-12)
+    np.testing.assert_allclose(Lattice.of(list(words), PIECES).best_scores(SCORES), np.array(best), rtol=1e-12)
 
 
 def test_a_piece_is_not_its_own_alternative():
@@ -73,8 +73,7 @@ def test_a_vocabulary_holds_all_characters_and_no_more_than_asked(words, size):
 def test_frequent_words_become_pieces():
     words = Counter({" the": 29, " cat": 17, " sat": 13, " mat": 11, " on": 7, "s": 5, " cats": 3})
     names = [piece for piece, _ in train_unigram(words, 13)]
-    assert names[:3] == [" the", " cat", "at"] or " the" in names[:3]
-    assert " cat" in names
+    assert {" the", " cat"} <= set(names)
     assert " cats" not in names
 
 

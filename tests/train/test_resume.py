@@ -64,5 +64,5 @@ def test_settings_that_change_a_number_are_refused_by_name(table, changes, recip
 def test_the_length_of_a_run_is_fixed_where_the_schedule_depends_on_it(recipe):
     timed = replace(recipe, optimizer=replace(recipe.optimizer, schedule="cosine"))
     longer = replace(timed, train=replace(timed.train, max_updates=1000))
-    with pytest.raises(InputError, match="train.max_updates is 1000"):
+    with pytest.raises(InputError, match=r"train\.max_updates is 1000"):
         check_same_run(longer, saved(timed))

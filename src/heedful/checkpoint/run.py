@@ -72,7 +72,7 @@ class Checkpoints:
 
     Args:
         run_folder: The run, claimed by `claim` before anything is written.
-        keep_last: How many of the newest regular steps to keep. The newest two of all and the best are kept as well.
+        keep_last: How many of the newest regular steps to keep. The best and the newest two of all are kept as well.
         storage: The file system.
         every: Steps that are multiples of this are regular. Others are saved on a signal or by the clock; they take no
             regular step's place, so that which regular steps are there depends on nothing but the step.
@@ -168,7 +168,7 @@ class Checkpoints:
         steps = self.steps()
         complete = [step for step in steps if _is_complete(self.path(step))]
         regular = [step for step in steps if step % self._every == 0]
-        kept = {*regular[-self._keep_last :], *steps[-2:], *complete[-2:]} | ({self._best.step} if self._best else set())
+        kept = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
         for step in steps:
             if step not in kept:
                 discard(self._storage, self.path(step))

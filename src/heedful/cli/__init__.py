@@ -1,4 +1,4 @@
-"""The command line: parse, configure, call. Each command is a file beside this one that imports what it needs when run."""
+"""The command line: parse, configure, call. A command is a file beside this one that imports what it needs when run."""
 
 import sys
 

@@ -13,7 +13,7 @@ from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
-    from heedful.evaluate import Comparison, Resampled, Score
+    from heedful.evaluate import Comparison, Resampled, Score, Scoring
 
 ENOUGH = 100  # lines that end in " .": as many make sacrebleu, too, take a text for tokenised
 
@@ -39,7 +39,7 @@ def evaluate(
     source: Annotated[Path | None, typer.Option(help="Text to translate.  [default: the recipe's data.test]")] = None,
     reference: Annotated[list[Path] | None, typer.Option(help="What it should become. Repeatable.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where the recipe's relative data paths start.")] = None,
-    hypotheses: Annotated[Path | None, typer.Option(help="Score this text instead of a model.")] = None,
+    hypotheses: Annotated[str | None, typer.Option(metavar="FILE", help="Score this text instead of a model.")] = None,
     against: Annotated[str | None, typer.Option(help="Compare with this baseline: a text file or a model.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the model's translations to this file.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Width of the search.  [default: the recipe's]")] = None,
@@ -66,35 +66,42 @@ def evaluate(
         }
     )
     from heedful.config.schema import Recipe
-    from heedful.evaluate import Scoring, check_aligned, paired_bootstrap, score
+    from heedful.evaluate import Scoring, check_aligned
 
     recipe = recipe_of(model) if model else Recipe()
     names = [name.strip() for name in metrics.split(",")] + ["tokenised-bleu"] * tokenised
     scoring = Scoring(metrics=tuple(dict.fromkeys(names)), language=language or recipe.data.target_language)
     test = files_test_set(source, reference) if reference else recipe_test_set(recipe, data)
-    check_aligned({**test.source, **test.references})
-    decoding = Decoding(device, beam)
-    baseline = translations(against, test, decoding) if against else []
-    system = read(hypotheses) if hypotheses else translations(str(model), test, decoding)
-    if output:
+    files = [name for name in (hypotheses, against) if name and (name == hypotheses or Path(name).is_file())]
+    texts = {name: read(Path(name)) for name in files}
+    check_aligned({**test.source, **test.references, **texts})
+    for name in (against, model):
+        if name and name not in texts:
+            texts[name] = translated(name, test, Decoding(device, beam))
+    if model and output:
         with writing(output) as stream:
-            stream.writelines(f"{line}\n".encode() for line in system)
-    name, references = str(hypotheses or model), list(test.references.values())
-    check_aligned({name: system, **({against: baseline} if against else {}), **test.references})
-    if "tokenised-bleu" not in scoring.metrics and sum(line.endswith(" .") for line in system) >= ENOUGH:
-        typer.echo(
-            "heedful: the text looks tokenised; --tokenised adds the BLEU that papers give for such text", err=True
-        )
-    facts: dict[str, Any] = {"system": name, "references": [*test.references], "sentences": len(system)}
-    if against:
-        comparisons = paired_bootstrap(baseline, system, references, scoring)
-        facts |= {"baseline": against, "comparisons": [asdict(comparison) for comparison in comparisons]}
-        lines = comparison_table(comparisons)
-    else:
-        scores = score(system, references, scoring)
-        facts |= {"scores": [asdict(found) for found in scores]}
-        lines = score_table(scores)
-    typer.echo(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else "\n".join(lines))
+            stream.writelines(f"{line}\n".encode() for line in texts[model])
+    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring)
+    typer.echo(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else "\n".join(table))
+
+
+def results(
+    system: str, baseline: str | None, texts: dict[str, list[str]], references: dict[str, list[str]], scoring: "Scoring"
+) -> tuple[dict[str, Any], list[str]]:
+    """Scores of a system or, if there is a baseline, their comparison: as JSON values, and as lines of a table."""
+    from heedful.evaluate import paired_bootstrap, score
+
+    lines, wanted = texts[system], list(references.values())
+    if "tokenised-bleu" not in scoring.metrics and sum(line.endswith(" .") for line in lines) >= ENOUGH:
+        note = "heedful: the text looks tokenised; --tokenised adds the BLEU that papers give for such text"
+        typer.echo(note, err=True)
+    facts = {"system": system, "references": [*references], "sentences": len(lines)}
+    if baseline is None:
+        scores = score(lines, wanted, scoring)
+        return {**facts, "scores": [asdict(entry) for entry in scores]}, score_table(scores)
+    comparisons = paired_bootstrap(texts[baseline], lines, wanted, scoring)
+    compared = {"baseline": baseline, "comparisons": [asdict(entry) for entry in comparisons]}
+    return {**facts, **compared}, comparison_table(comparisons)
 
 
 def score_table(scores: "Sequence[Score]") -> list[str]:
@@ -162,22 +169,20 @@ def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
     )
 
 
-def translations(system: str, test: TestSet, decoding: Decoding) -> list[str]:
-    """The lines of a text file or, where `system` is none, the translations by the model of that name."""
-    if Path(system).is_file():
-        return read(Path(system))
+def translated(model: str, test: TestSet, decoding: Decoding) -> list[str]:
+    """What a model makes of the test set's source."""
     if not test.source:
-        raise InputError(f"{system} is no text file; for a model to translate, give --source FILE")
+        raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     from rich.console import Console
     from rich.progress import track
 
     changes = {"n_best": 1} if decoding.beam is None else {"n_best": 1, "beam": decoding.beam}
-    translator = prepare(system, decoding.device, changes)
+    translator = prepare(model, decoding.device, changes)
     [lines] = test.source.values()
     console = Console(stderr=True)
     found = translator.translate_lines(lines)
-    shown = track(found, system, len(lines), console=console, transient=True, disable=not console.is_terminal)
+    shown = track(found, model, len(lines), console=console, transient=True, disable=not console.is_terminal)
     done = list(shown)
     if cut := sum(translation.truncated for translation in done):
-        typer.echo(f"heedful: {cut} of {len(lines)} source lines were too long for {system} and were cut", err=True)
+        typer.echo(f"heedful: {cut} of {len(lines)} source lines were too long for {model} and were cut", err=True)
     return [translation.text for translation in done]

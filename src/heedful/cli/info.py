@@ -40,10 +40,10 @@ def info(
         return
     config, vocabs = describe(model, overrides or [])
     vocabs = (vocab, vocab) if vocab else vocabs
-    console.print(summary(config, vocabs), "\n")
+    typer.echo(f"{summary(config, vocabs)}\n")
     console.print(kinds_table(count_without_building(config, *vocabs)))
     if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
-        console.print("\nin the paper, Table 3\n")
+        typer.echo("\nin the paper, Table 3:\n")
         console.print(paper_table(rows))
 
 

@@ -1,0 +1,1 @@
+"""Recipes: what can be configured, how it is read, and what is refused."""

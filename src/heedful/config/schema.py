@@ -1,7 +1,7 @@
 """Everything that can be configured, as frozen typed dataclasses. Plain values only: no torch, nothing of ours.
 
-A recipe is one TOML file whose tables are the fields of `Recipe`. Each field is documented by the comment beside it; `heedful
-config schema` prints the same as JSON Schema.
+A recipe is one TOML file whose tables are the fields of `Recipe`. Each field is documented by the comment beside it;
+`heedful config schema` prints the same as JSON Schema.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class CorpusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterConfig:
-    """Which training pairs are dropped; everything dropped is counted and reported. Validation text is never filtered."""
+    """Which training pairs are dropped, counted and reported. Validation and test text is never filtered."""
 
     max_characters: int = 2000  # longer lines on either side are dropped before they are encoded
     max_tokens: int = 250  # longer sentences on either side, in tokens with <eos>
@@ -62,7 +62,7 @@ class TokenizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017), section 3; defaults are its base model."""
+    """The model of "Attention Is All You Need" (Vaswani et al. 2017, section 3); the defaults are its base model."""
 
     d_model: int = 512
     d_ff: int = 2048

@@ -52,9 +52,8 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
 
 
 def open_checkpoints(recipe: Recipe, folder: Path) -> Checkpoints:
-    """The checkpoints of a run, of which enough are kept for the final mean."""
-    train = recipe.train
-    return Checkpoints(folder, max(train.keep_last, train.average_last), every=train.save_every)
+    """The checkpoints of a run."""
+    return Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every)
 
 
 def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console) -> Checkpoint | None:

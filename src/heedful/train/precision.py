@@ -8,13 +8,14 @@ import copy
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import nn
+
+from heedful.models import EncoderDecoder
 
 
 class Float32:
     """The model itself."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.replica = model
 
     def refresh(self) -> None:
@@ -39,7 +40,7 @@ class Autocast(Float32):
 class MasterWeights:
     """A bfloat16 copy does the work; the float32 master weights take the step (Micikevicius et al. 2018)."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.replica = copy.deepcopy(model).bfloat16()
         self.masters = [p for p in model.parameters() if p.requires_grad]
         self.copies = [p for p in self.replica.parameters() if p.requires_grad]

@@ -22,6 +22,7 @@ from heedful.tasks import translation
 from heedful.tasks.translation import Batch
 from heedful.train.journal import Journal
 from heedful.train.learner import Learner, Update, seed_of
+from heedful.train.pretrained import place_vectors
 from heedful.train.progress import Progress, Window
 from heedful.train.validation import Validation, validate
 
@@ -42,6 +43,7 @@ class Run:
         torch.manual_seed(seed_of(recipe.train.seed))
         vocabularies = len(prepared.tokenizers.source), len(prepared.tokenizers.target)
         self.model = build(recipe.model, *vocabularies).to(self.device)
+        place_vectors(self.model, recipe, prepared.tokenizers)
         self.learner = Learner(self.model, recipe)
         lengths = [store.lengths for store in prepared.train]
         self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
@@ -89,14 +91,12 @@ class Run:
 
     def assemble(self, ids: np.ndarray) -> Batch:
         """The sentence pairs of one batch, spelled anew if the recipe asks for BPE dropout."""
-        sides = assemble(self.prepared.train, ids)
+        source, target = assemble(self.prepared.train, ids)
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, self.progress.epoch, int(ids[0])))
-            tokenizers = self.prepared.tokenizers
-            sides = [
-                respell(*side, rate, rng) for side in zip(sides, (tokenizers.source, tokenizers.target), strict=True)
-            ]
-        return translation.collate(*sides, self.device)
+            source = respell(source, self.prepared.tokenizers.source, rate, rng)
+            target = respell(target, self.prepared.tokenizers.target, rate, rng)
+        return translation.collate(source, target, self.device)
 
     def count(self, update: Update, journal: Journal) -> None:
         """Take note of an update, and log if it is time.

@@ -1,6 +1,6 @@
 """Scenes in Chinese: classifiers, 了 and 没有, time and place before the verb, relative clauses before their noun."""
 
-from heedful.data.scenes.sentence import Link, Word
+from heedful.data.scenes.sentence import Link, Word, time_words
 from heedful.data.scenes.tree import Clause, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
 SPACE = ""
@@ -40,7 +40,8 @@ def _joined(scene: Scene, main: list[Word], second: Clause) -> list[Word]:
 
 def _clause(clause: Clause, told: bool = True) -> list[Word]:
     """A clause; one that only says which thing or which moment is meant is not `told`, and does without 了."""
-    subject, time = nominal(clause.subject, "subject"), _time(clause)
+    subject = nominal(clause.subject, "subject")
+    time = [] if clause.time is None else time_words(clause, clause.time.chinese)
     if clause.voice == "existential":
         return [*_there(clause.place), Word("有", "verb", ((clause, "verb"), (clause, "tense"))), *subject]
     start = [*time, *subject] if clause.time_first else [*subject, *time]
@@ -164,11 +165,6 @@ def _there(place: Place | None) -> list[Word]:
     side = place.relation.chinese
     after = [Word(side, "preposition", ((place, "preposition"),))] if side else []
     return [*nominal(place.phrase, "place"), *after]
-
-
-def _time(clause: Clause) -> list[Word]:
-    texts = () if clause.time is None else clause.time.chinese
-    return [Word(text, "time", ((clause, f"time {i - len(texts)}"),)) for i, text in enumerate(texts)]
 
 
 def nominal(item: Nominal | None, role: str, denied: bool = False) -> list[Word]:

@@ -1,6 +1,6 @@
 """Scenes in English: agreement, do-support, questions, "a" or "an", "who" or "that"."""
 
-from heedful.data.scenes.sentence import Word
+from heedful.data.scenes.sentence import Word, time_words
 from heedful.data.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
 SPACE = " "
@@ -95,8 +95,7 @@ def _times(clause: Clause) -> tuple[list[Word], list[Word]]:
         return [], [Word("yet", "time", ((clause, "yet"),))]
     if clause.time is None:
         return [], []
-    texts = clause.time.english
-    words = [Word(text, "time", ((clause, f"time {i - len(texts)}"),)) for i, text in enumerate(texts)]
+    words = time_words(clause, clause.time.english)
     return (words, []) if "early" in clause.time.tenses else ([], words)
 
 

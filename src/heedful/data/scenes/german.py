@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from heedful.data.scenes.lexicon import GermanVerb, Noun
-from heedful.data.scenes.sentence import Word
+from heedful.data.scenes.sentence import Word, time_words
 from heedful.data.scenes.tree import Clause, Gap, Nominal, Pair, Phrase, Place, Pronoun, Question, Scene
 
 SPACE = " "
@@ -141,7 +141,7 @@ def _fields(clause: Clause) -> dict[str, list[Word]]:
         "subject": [*nominal(clause.subject, "nominative", "subject"), *_relative(clause.subject)],
         "object": _object(clause, denied=clause.negated and indefinite),
         "recipient": nominal(clause.recipient, "dative", "recipient"),
-        "time": _time(clause),
+        "time": [] if clause.time is None else time_words(clause, clause.time.german),
         "negation": [] if indefinite or not clause.negated else _not(clause),
         "place": _place(clause.place, "dative"),
         "agent": _agent(clause),
@@ -173,11 +173,6 @@ def _not(clause: Clause) -> list[Word]:
 
 def _yet(clause: Clause) -> list[Word]:
     return [Word("noch", "time", ((clause, "yet"),))] if clause.tense == "perfect" else []
-
-
-def _time(clause: Clause) -> list[Word]:
-    texts = () if clause.time is None else clause.time.german
-    return [Word(text, "time", ((clause, f"time {i - len(texts)}"),)) for i, text in enumerate(texts)]
 
 
 def _goal(goal: Place | None) -> list[Word]:

@@ -62,6 +62,13 @@ class ScenePair:
     alignment: tuple[tuple[int, int], ...]
 
 
+def time_words(clause: object, texts: tuple[str, ...]) -> list[Word]:
+    """When it happens, in one word that expresses all of it or in two that are each a half: tonight, heute Abend."""
+    links = (clause, "time first"), (clause, "time last")
+    halves = (links,) if len(texts) == 1 else ((links[0],), (links[1],))
+    return [Word(text, "time", half) for text, half in zip(texts, halves, strict=True)]
+
+
 def sentence(words: list[Word], space: str) -> Sentence:
     """Write words as a sentence: a capital first, `space` between words but not before punctuation."""
     texts = [word.text for word in words]

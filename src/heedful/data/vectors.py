@@ -1,0 +1,111 @@
+"""Word vectors trained elsewhere: word2vec's text and binary formats and GloVe's text, told apart by their contents."""
+
+import re
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from heedful.data.files import ByteStream, open_bytes
+from heedful.errors import InputError
+
+Entry = tuple[int, str, np.ndarray]  # where it stands, from 1; a word; its vector, float32
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """One vector a word: row i of `matrix`, float32 of shape (n, d), belongs to `words[i]`."""
+
+    words: list[str]
+    matrix: np.ndarray
+
+
+def read_vectors(path: Path, words: Container[str] | None = None) -> WordVectors:
+    """Read the vectors of `words`, or all, from a file that may end in .gz. Other words take no memory.
+
+    Raises:
+        InputError: the file cannot be read, has no vector for any of the words, or a vector is cut off, of another size
+            than those before it, or not made of finite numbers; the message names the line.
+    """
+    kept: dict[str, np.ndarray] = {}
+    with open_bytes(path) as stream:
+        for _, word, vector in entries(stream, path):
+            if (words is None or word in words) and word not in kept:
+                kept[word] = vector
+    if not kept:
+        raise InputError(f"{path}: holds no vector for any of the words looked for; is it a file of word vectors?")
+    return WordVectors(list(kept), np.stack(list(kept.values())))
+
+
+def match(vectors: WordVectors, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of those pieces that are words, float32 of shape (m, d), and their places among the pieces, int64."""
+    row_of = {word: row for row, word in enumerate(vectors.words)}
+    found = [(row_of[piece], place) for place, piece in enumerate(pieces) if piece in row_of]
+    rows, places = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    return vectors.matrix[rows], places
+
+
+def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
+    """Every word of a file with its vector."""
+    first = stream.readline(-1)
+    header = re.fullmatch(rb"(\d+)[ \t](\d+)\s*", first)
+    if header is None:
+        return checked(text_entries(chain([first], lines(stream)), path, 1), path)
+    count, size = map(int, header.groups())
+    second = stream.readline(-1)
+    if is_text(second, size):
+        return checked(text_entries(chain([second], lines(stream)), path, 2), path)
+    return checked(binary_entries(stream, second, count, size, path), path)
+
+
+def lines(stream: ByteStream) -> Iterator[bytes]:
+    """The lines that are left."""
+    return iter(lambda: stream.readline(-1), b"")
+
+
+def is_text(line: bytes, size: int) -> bool:
+    """Whether a line is a word and `size` decimal numbers."""
+    try:
+        return len([float(field) for field in line.split()[-size:]]) == size < len(line.split())
+    except ValueError:
+        return False
+
+
+def text_entries(rows: Iterable[bytes], path: Path, first: int) -> Iterator[Entry]:
+    """A word and its numbers a line; the first line tells how many, because a later word may hold spaces."""
+    size = None
+    for number, row in enumerate(rows, start=first):
+        fields = row.rstrip().split(b" ")
+        size = len(fields) - 1 if size is None else size
+        if len(fields) <= size or not size:
+            raise InputError(f"{path}, line {number}: {len(fields) - 1} numbers where the first vector has {size}")
+        try:
+            vector = np.array(fields[-size:], dtype=np.float32)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: not a word and {size} numbers ({error})") from error
+        yield number, b" ".join(fields[:-size]).decode("utf-8", errors="replace"), vector
+
+
+def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path: Path) -> Iterator[Entry]:
+    """A word, a space and little-endian float32 numbers, with or without a line end before the next word."""
+    buffer = begin
+    for number in range(1, count + 1):
+        while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
+            more = stream.read(1 << 20)
+            if not more:
+                raise InputError(f"{path}: ends in vector {number} of {count}; copy or download it again")
+            buffer += more
+        end = space + 1 + 4 * size
+        vector = np.frombuffer(buffer[space + 1 : end], dtype="<f4").astype(np.float32)
+        yield number, buffer[:space].lstrip(b"\n").decode("utf-8", errors="replace"), vector
+        buffer = buffer[end:]
+
+
+def checked(found: Iterable[Entry], path: Path) -> Iterator[Entry]:
+    """The same entries, if all their numbers are finite."""
+    for number, word, vector in found:
+        if not np.isfinite(vector).all():
+            raise InputError(f'{path}: the vector of "{word}", number {number}, has numbers that are not finite')
+        yield number, word, vector

@@ -1,0 +1,45 @@
+"""Word vectors from elsewhere as a model's first embeddings (Kim 2014; Qi et al. 2018)."""
+
+from pathlib import Path
+
+import torch
+
+from heedful.config.schema import Recipe
+from heedful.data.vectors import match, read_vectors
+from heedful.errors import InputError
+from heedful.models import EncoderDecoder
+from heedful.nn.embedding import Embedding
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import Tokenizer
+
+SPACE = "▁"  # marks the beginning of a word in a piece
+
+
+def place_vectors(model: EncoderDecoder, recipe: Recipe, tokenizers: TokenizerPair) -> None:
+    """Give the pieces of the vocabulary that are words the vectors that the recipe names, and freeze all if it says so.
+
+    Raises:
+        InputError: a file cannot be read, has vectors of another size than the model, or has none of the words.
+    """
+    sides = (
+        (recipe.model.source_vectors, model.source_embedding, tokenizers.source),
+        (recipe.model.target_vectors, model.target_embedding, tokenizers.target),
+    )
+    for path, embedding, tokenizer in sides:
+        if path is not None:
+            place(Path(path), embedding, tokenizer)
+            embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
+
+
+@torch.no_grad()
+def place(path: Path, embedding: Embedding, tokenizer: Tokenizer) -> None:
+    """Copy the vectors of one file, scaled as a whole to the variance that embeddings are drawn with."""
+    words = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(len(tokenizer)))]
+    rows, indices = match(read_vectors(path, frozenset(words)), words)
+    width = embedding.weight.size(1)
+    if rows.shape[1] != width:
+        raise InputError(
+            f"{path}: has vectors of size {rows.shape[1]}; set model.d_model = {rows.shape[1]}, now {width}"
+        )
+    vectors = torch.from_numpy(rows)
+    embedding.weight[torch.from_numpy(indices)] = vectors / vectors.std() * width**-0.5
