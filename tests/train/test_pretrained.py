@@ -22,7 +22,7 @@ def path(tmp_path):
 
 
 def setting(path, **model):
-    recipe = recipe_from_dict({**SETTINGS, "data": {}}, "test")
+    recipe = recipe_from_dict(SETTINGS, "test")
     recipe = replace(recipe, model=replace(recipe.model, source_vectors=str(path), tie="none", **model))
     tokenizer = train_tokenizer(["w1 w2 w3 w4 w5 w1"], recipe.tokenizer)
     torch.manual_seed(0)
@@ -52,5 +52,5 @@ def test_frozen_vectors_are_not_trained(path):
 
 
 def test_vectors_of_another_size_are_refused_with_the_remedy(path):
-    with pytest.raises(InputError, match=r"vectors of size 16; set model.d_model = 16, which is 24 now"):
+    with pytest.raises(InputError, match=r"vectors of size 16; set model\.d_model = 16, which is 24 now"):
         place_vectors(*setting(path, d_model=24))
