@@ -52,5 +52,5 @@ def test_frozen_vectors_are_not_trained(path):
 
 
 def test_vectors_of_another_size_are_refused_with_the_remedy(path):
-    with pytest.raises(InputError, match=r"vectors of size 16; set model\.d_model = 16, which is 24 now"):
+    with pytest.raises(InputError, match=r"vectors of size 16; set model\.d_model = 16, now 24"):
         place_vectors(*setting(path, d_model=24))

@@ -21,7 +21,7 @@ from heedful.text.unigram import train_unigram
 
 CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest
 FEWEST_PAIRS = 2  # occurrences of two neighbours that may become a merge, as in subword-nmt
-LONGEST_LESSON = 64  # characters; longer words are cut there, since learning from one takes squared time
+LONGEST_TRAINING_WORD = 64  # characters; longer words are cut there, since learning from one takes squared time
 LONGEST_WORDPIECE_WORD = 100  # characters: the search for the longest piece takes squared time
 
 Words = Counter[str]
@@ -135,7 +135,7 @@ def _wordpiece(words: Words, config: TokenizerConfig) -> models.Model:
 
 
 def _unigram(words: Words, config: TokenizerConfig) -> models.Model:
-    pieces = train_unigram(_lessons(words, config), _room(config))
+    pieces = train_unigram(_training_words(words, config), _room(config))
     least = pieces[-1][1]  # the library bases the cost of an unknown character on the least score of all
     head = [(name, least) for name in reserved(config)]
     return models.Unigram([*head, *pieces], unk_id=UNK, byte_fallback=config.byte_fallback)
@@ -164,7 +164,7 @@ def _merged(words: Words, config: TokenizerConfig) -> tuple[dict[str, int], Merg
         special_tokens=list(reserved(config)),
         show_progress=False,
     )
-    learner.train_from_iterator(_lessons(words, config).elements(), trainer)
+    learner.train_from_iterator(_training_words(words, config).elements(), trainer)
     learned = json.loads(learner.to_str())["model"]
     return learned["vocab"], [(left, right) for left, right in learned["merges"]]
 
@@ -200,16 +200,16 @@ def _ranked(counts: Counter[str]) -> list[str]:
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
-def _lessons(words: Words, config: TokenizerConfig) -> Words:
+def _training_words(words: Words, config: TokenizerConfig) -> Words:
     """What merges and pieces are learned from: words without what is outside the alphabet, and of bounded length."""
     alphabet = set(_alphabet(words, config))
-    lessons: Words = Counter()
+    kept: Words = Counter()
     for word, count in words.items():
         for known, characters in groupby(word, alphabet.__contains__):
             run = "".join(characters) if known else ""
-            for start in range(0, len(run), LONGEST_LESSON):
-                lessons[run[start : start + LONGEST_LESSON]] += count
-    return lessons
+            for start in range(0, len(run), LONGEST_TRAINING_WORD):
+                kept[run[start : start + LONGEST_TRAINING_WORD]] += count
+    return kept
 
 
 def _numbered(pieces: Iterable[str], config: TokenizerConfig) -> dict[str, int]:
