@@ -25,14 +25,14 @@ demo: $(RUNTIME) ## train a small translator, score it, use it, draw its attenti
 	$(BIN)/heedful scenes en-de --out demo/data
 	$(BIN)/heedful train recipes/scenes-en-de --data demo/data --out demo/run
 	$(BIN)/heedful evaluate demo/run --data demo/data
-	printf '%s\n' 'the cat that the dogs see sleeps .' 'two old women read a book .' 'the man gives the child a red ball .' \
-	  | $(BIN)/heedful translate --model demo/run
-	$(BIN)/heedful attention 'the cat that the dogs see sleeps .' --model demo/run --out demo/attention.png
+	head -n 4 demo/data/test.en
+	head -n 4 demo/data/test.en | $(BIN)/heedful translate --model demo/run
+	$(BIN)/heedful attention 'Tom has called many farmers because he likes them.' --model demo/run --out demo/attention.png
 	printf '%s\n' 'Where is the train station?' 'I would like a cup of coffee.' 'She has never been to Berlin.' \
 	  | $(BIN)/heedful translate --model en-de
 
 test: $(DEVELOPMENT) ## run every test
-	$(BIN)/python -m pytest -m compile || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m compile
 	$(PYTEST)
 
 quick: $(DEVELOPMENT) ## run the tests that take a moment

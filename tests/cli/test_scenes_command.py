@@ -31,7 +31,11 @@ def test_a_corpus_is_written_with_all_that_is_known_about_it(tmp_path):
     result = run("en-de", "--out", out, *FEW)
     files = contents(out)
     assert len(files) == 21
-    assert {name.split(".")[0]: text.count(b"\n") for name, text in files.items()} == {"train": 23, "valid": 3, "test": 5}
+    assert {name.split(".")[0]: text.count(b"\n") for name, text in files.items()} == {
+        "train": 23,
+        "valid": 3,
+        "test": 5,
+    }
     assert "23 pairs to train on, 3 for validation, 5 for test" in result.output
     assert files["test.de"].decode().split("\n")[0] in result.output
     assert f"heedful init {out / 'train.en'} {out / 'train.de'}" in result.output

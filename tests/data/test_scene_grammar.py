@@ -1,11 +1,8 @@
-"""The grammar of the scenes: trees told by hand, and rules checked on thousands of sentences that know nothing of the code."""
-
-import re
-from collections import Counter
+"""The grammar of the scenes on trees that were built, and told, by hand."""
 
 import pytest
 
-from heedful.data.scenes import chinese, english, generate, german
+from heedful.data.scenes import chinese, english, german
 from heedful.data.scenes.lexicon import ADJECTIVES, BESIDE, INTO, NOUNS, NOWHERE, ON, TIMES, TO, VERBS
 from heedful.data.scenes.sentence import sentence
 from heedful.data.scenes.tree import Clause, Gap, Pair, Phrase, Place, Pronoun, Question, Scene
@@ -90,7 +87,9 @@ SCENES = {
         "男人今天早上打开了门。",
     ),
     "time first, then the verb": (
-        Scene(does("buy", it(), "future", object=the("apple", "two", plural=True), time=time("tomorrow"), time_first=True)),
+        Scene(
+            does("buy", it(), "future", object=the("apple", "two", plural=True), time=time("tomorrow"), time_first=True)
+        ),
         "Tomorrow I will buy two apples.",
         "Morgen werde ich zwei Äpfel kaufen.",
         "明天我会买两个苹果。",
@@ -180,7 +179,16 @@ SCENES = {
     ),
     "put and lay": (
         Scene(
-            does("put", the("uncle"), "modal", "placement", "legen", modal="want", object=the("book"), goal=at("table", ON))
+            does(
+                "put",
+                the("uncle"),
+                "modal",
+                "placement",
+                "legen",
+                modal="want",
+                object=the("book"),
+                goal=at("table", ON),
+            )
         ),
         "The uncle wants to put the book on the table.",
         "Der Onkel will das Buch auf den Tisch legen.",
@@ -232,13 +240,3 @@ def told(scene):
 def test_a_scene_is_told_in_three_languages(example):
     scene, *texts = example
     assert list(told(scene)) == texts
-
-
-@pytest.fixture(scope="module")
-def in_german():
-    return list(generate("en-de", 6007, seed=19))
-
-
-@pytest.fixture(scope="module")
-def in_chinese():
-    return list(generate("en-zh", 6007, seed=19))

@@ -59,7 +59,8 @@ def write_model(
 
     Raises:
         InputError: The folder holds something else than a model.
-        RunError: Writing failed; a model that was there is there, on a disk that is dead perhaps as `.old-` and its name.
+        RunError: Writing failed. A model that was there is there, or beside it with `.old-` before its name where the
+            disk refused even to take that back.
     """
     folder = folder.resolve()
     stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}

@@ -29,9 +29,7 @@ def translate(
     alpha: Annotated[float | None, typer.Option(help="Its strength; 0 is none.", show_default=MODELS)] = None,
     n_best: Annotated[int | None, typer.Option(help="Alternatives of a sentence; above 1 with --json.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Source tokens x beam at once.", show_default=MODELS)] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write a JSON object a line, with scores and pieces.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line is a JSON object with scores and pieces.")] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
 ) -> None:
     """Translate sentences, a file or standard input; each line becomes a line, and a blank one an empty one.
@@ -44,8 +42,8 @@ def translate(
     """
     if text and source:
         raise InputError("there are sentences and --input; give one of them")
-    if output and not output.parent.is_dir():
-        raise InputError(f"--output {output}: there is no folder {output.parent}; make it first")
+    if output and (output.is_dir() or not output.parent.is_dir()):
+        raise InputError(f"--output {output}: name a file, in a folder that is there")
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one translation a line; add --json")
     changes = {"beam": beam, "penalty": penalty, "alpha": alpha, "n_best": n_best, "batch_tokens": batch_tokens}

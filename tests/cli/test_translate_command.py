@@ -1,0 +1,185 @@
+"""`heedful translate`: line for line, whatever the lines are, and one message for each mistake."""
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+from heedful.checkpoint import write_model
+from heedful.cli.translate import translate
+from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
+from heedful.decode.translator import Translator, load
+from heedful.errors import InputError, RunError
+from heedful.models import build, weights
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
+
+WORDS = [f"w{number}" for number in range(53)]
+DECODE = DecodeConfig(beam=2, max_extra=3)
+
+app = typer.Typer()
+app.command()(translate)
+
+
+def run(*arguments, stdin: bytes = b""):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that knows nothing, and has positions for 300 tokens."""
+    torch.manual_seed(1)
+    config = ModelConfig(
+        d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1, positions="learned", max_positions=300
+    )
+    tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
+    folder = tmp_path_factory.mktemp("translate") / "model"
+    network = build(config, len(tokenizer), len(tokenizer))
+    write_model(folder, Recipe(model=config, decode=DECODE), TokenizerPair(tokenizer, tokenizer), weights(network))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(model: Path) -> Translator:
+    return load(model, "cpu")
+
+
+def test_sentences_are_translated(model, translator):
+    sentences = ["w3 w5 w7", "", "w11"]
+    result = run(*sentences, "--model", model)
+    assert result.stdout == "".join(f"{line}\n" for line in translator.translate(sentences))
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("place", ["stdin", "plain", "gz"])
+def test_a_line_in_is_a_line_out(tmp_path, model, translator, end, place):
+    lines = ["w3", "", "w5\u2028w7", "w11\x0cw13\x85", "  ", "w17\rw19", "w23"]
+    data = end.join(line.encode() for line in lines)
+    file = tmp_path / ("text.gz" if place == "gz" else "text")
+    file.write_bytes(gzip.compress(data) if place == "gz" else data)
+    result = run("--model", model, stdin=data) if place == "stdin" else run("--model", model, "--input", file)
+    assert result.stdout.split("\n") == [*translator.translate(lines), ""]
+
+
+def test_an_output_file_holds_what_standard_output_would(tmp_path, model):
+    out = tmp_path / "out"
+    out.write_text("of an earlier run")
+    printed = run("w3 w5", "w7", "--model", model)
+    written = run("w3 w5", "w7", "--model", model, "--output", out)
+    assert written.stdout == ""
+    assert out.read_bytes() == printed.stdout.encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_output_file_is_untouched_if_something_fails(tmp_path, model):
+    out = tmp_path / "out"
+    out.write_text("of an earlier run")
+    with pytest.raises(InputError, match="standard input, line 3, byte 2"):
+        run("--model", model, "--output", out, stdin=b"w3\nw5\nw\xff\n")
+    assert out.read_text() == "of an earlier run"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_json_tells_all_alternatives_with_pieces_and_scores(model):
+    arguments = ("--model", model, "--json", "--beam", 3, "--n-best", 3, "--penalty", "average", "--alpha", 0.5)
+    first, blank = (json.loads(line) for line in run("w3 w5", " ", *arguments).stdout.splitlines())
+    assert blank == {"translations": [], "truncated": False}
+    assert first["truncated"] is False
+    assert len({tuple(t["pieces"]) for t in first["translations"]}) == 3
+    scores = [t["score"] for t in first["translations"]]
+    assert scores == sorted(scores, reverse=True)
+    for found in first["translations"]:
+        assert list(found) == ["text", "score", "pieces", "token_scores", "complete"]
+        assert found["score"] == pytest.approx(sum(found["token_scores"]) / len(found["token_scores"]) ** 0.5)
+        assert len(found["pieces"]) == len(found["token_scores"])
+        assert found["complete"] == (found["pieces"][-1] == "<eos>")
+        assert found["text"].split() == [piece.strip("▁") for piece in found["pieces"] if piece != "<eos>"]
+
+
+def test_options_change_the_search_of_the_model(model):
+    config = DecodeConfig(beam=1, penalty="average", alpha=1.0, max_extra=3)
+    expected = load(model, "cpu")
+    expected.config = config
+    found = json.loads(
+        run("w3 w5", "--model", model, "--json", "--beam", 1, "--penalty", "average", "--alpha", 1).stdout
+    )
+    (alternative,) = next(expected.translate_lines(["w3 w5"])).alternatives
+    assert found["translations"][0]["score"] == pytest.approx(alternative.hypothesis.score, abs=1e-5)
+    assert found["translations"][0]["token_scores"] == pytest.approx(alternative.hypothesis.token_scores, abs=1e-5)
+
+
+def test_lines_that_are_too_long_are_translated_in_part_and_counted(model):
+    result = run("w3", " ".join(["w5"] * 300), "w7", " ".join(["w5"] * 500), "--model", model, "--beam", 1)
+    assert len(result.stdout.splitlines()) == 4
+    assert result.stderr == (
+        "heedful: line 2 and 1 more: only 296 tokens of a line are translated; split long lines into sentences\n"
+    )
+
+
+def test_the_size_of_batches_does_not_matter(model):
+    sentences = [" ".join(WORDS[:n]) for n in (5, 1, 7, 3)]
+    assert run(*sentences, "--model", model, "--batch-tokens", 7).stdout == run(*sentences, "--model", model).stdout
+
+
+MISTAKES = {
+    "text and a file": (("w3", "--input", "file"), InputError, "give one of them"),
+    "no such file": (("--input", "nowhere"), InputError, "nowhere: there is no such file"),
+    "a folder as a file": (("--input", "."), InputError, "is a folder"),
+    "no such folder": (("w3", "--output", "no/where"), InputError, "folder that is there"),
+    "a folder to write": (("w3", "--output", "."), InputError, "name a file"),
+    "n-best as plain text": (("w3", "--n-best", 2), InputError, "add --json"),
+    "more alternatives than the beam": (("w3", "--json", "--n-best", 7), InputError, "decode.n_best = 7"),
+    "no beam": (("w3", "--beam", 0), InputError, "decode.beam must be at least 1"),
+    "a negative penalty": (("w3", "--alpha", -1), InputError, "decode.alpha must be at least 0"),
+    "an unknown penalty": (("w3", "--penalty", "avarage"), InputError, "average"),
+    "an unknown device": (("w3", "--device", "abacus"), InputError, "abacus"),
+    "half a character": (("w3 \udcff",), InputError, "surrogate"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_message(tmp_path, monkeypatch, model, arguments, error, message):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        run(*arguments, "--model", model)
+
+
+def test_an_unknown_model_is_refused():
+    with pytest.raises(InputError, match="no-such-model"):
+        run("w3", "--model", "no-such-model")
+
+
+def command(model: Path, redirections: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+    program = "from heedful.cli import main; main()"
+    line = f'exec "$0" -c "{program}" translate --model "$1" {redirections}'
+    return subprocess.run(["sh", "-c", line, sys.executable, str(model)], input=stdin, capture_output=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_message(model):
+    result = command(model, "> /dev/full", b"w3\n")
+    assert (result.returncode, result.stderr.splitlines()) == (
+        RunError.exit_code,
+        [b"heedful: cannot write standard output: No space left on device"],
+    )
+
+
+def test_a_reader_that_has_seen_enough_ends_it_quietly(model):
+    result = command(model, "| head -n 1", b"w3\n" * 20_000)
+    assert (result.returncode, result.stderr, len(result.stdout.splitlines())) == (0, b"", 1)
+
+
+def test_closed_standard_input_is_one_message(model):
+    result = command(model, "<&-", b"")
+    assert result.returncode == InputError.exit_code
+    assert result.stderr == b"heedful: standard input is closed; give sentences or --input\n"
