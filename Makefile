@@ -22,7 +22,7 @@ install: $(DEVELOPMENT) ## set up .venv for development
 
 demo: $(RUNTIME) ## train a small translator, score it, use it, draw its attention: minutes on 2 cores
 	rm -rf demo
-	$(BIN)/heedful scenes en-de --out demo/data
+	$(BIN)/heedful scenes en-de --out demo/data --train 60000
 	$(BIN)/heedful train recipes/scenes-en-de --data demo/data --out demo/run
 	$(BIN)/heedful evaluate demo/run --data demo/data
 	head -n 4 demo/data/test.en

@@ -33,11 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if only_compile(config):
-        return
     compiled = [item for item in items if item.get_closest_marker("compile")]
-    items[:] = [item for item in items if item not in compiled]
-    config.hook.pytest_deselected(items=compiled)
+    for item in compiled:
+        item.add_marker(pytest.mark.filterwarnings("ignore"))  # while torch compiles, it warns of its own code
+    if not only_compile(config):
+        items[:] = [item for item in items if item not in compiled]
+        config.hook.pytest_deselected(items=compiled)
 
 
 @pytest.fixture(autouse=True)

@@ -82,7 +82,7 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("mine\n", encoding="utf-8")
-    with pytest.raises(RunError, match="cannot write to .*file.scenes: .*; name another with --out"):
+    with pytest.raises(RunError, match=r"cannot write to .*file.scenes: .*; name another with --out"):
         run("en-de", "--out", tmp_path / "file" / "scenes", *FEW)
 
 

@@ -138,10 +138,10 @@ SCENES = {
         "年轻的男孩的自行车比彼得的汽车便宜。",
     ),
     "a passive": (
-        Scene(does("eat", the("egg", plural=True), german_infinitive="fressen", voice="passive", agent=the("fox"))),
-        "The eggs were eaten by the fox.",
-        "Die Eier wurden vom Fuchs gefressen.",
-        "那些鸡蛋被狐狸吃了。",
+        Scene(does("eat", the("egg", plural=True), german_infinitive="fressen", voice="passive", agent=the("lion"))),
+        "The eggs were eaten by the lion.",
+        "Die Eier wurden vom Löwen gefressen.",
+        "那些鸡蛋被狮子吃了。",
     ),
     "there is": (
         Scene(is_(the("mouse", "three", plural=True), voice="existential", place=at("bed", UNDER))),
@@ -162,20 +162,20 @@ SCENES = {
         "老师正在找什么？",
     ),
     "asked where": (
-        Scene(sleeps(Pair(the("Anna", ""), the("Tom", "")), asked=True, place=Place(NOWHERE, Question("where")))),
-        "Where are Anna and Tom sleeping?",
-        "Wo schlafen Anna und Tom?",
-        "安娜和汤姆在哪里睡觉？",
+        Scene(sleeps(Pair(the("Anna", ""), the("Paul", "")), asked=True, place=Place(NOWHERE, Question("where")))),
+        "Where are Anna and Paul sleeping?",
+        "Wo schlafen Anna und Paul?",
+        "安娜和保罗在哪里睡觉？",
     ),
     "to and into": (
         Scene(
-            does("go", the("goat"), "past", "motion", goal=at("house", INTO)),
+            does("go", the("cow"), "past", "motion", goal=at("house", INTO)),
             "and",
-            does("run", the("duck"), "past", "motion", goal=at("school", TO)),
+            does("run", the("cat"), "past", "motion", goal=at("school", TO)),
         ),
-        "The goat went into the house and the duck ran to the school.",
-        "Die Ziege ging ins Haus und die Ente rannte zur Schule.",
-        "山羊走进了房子，而鸭子跑去了学校。",
+        "The cow went into the house and the cat ran to the school.",
+        "Die Kuh ging ins Haus und die Katze rannte zur Schule.",
+        "牛走进了房子，而猫跑去了学校。",
     ),
     "put and lay": (
         Scene(
@@ -208,26 +208,26 @@ SCENES = {
         Scene(
             sleeps(the("child"), "past progressive"),
             "when",
-            does("close", the("guest"), object=the("window", plural=True)),
+            does("close", the("friend"), object=the("window", plural=True)),
             second_first=True,
         ),
-        "When the guest closed the windows, the child was sleeping.",
-        "Als der Gast die Fenster zumachte, schlief das Kind.",
-        "客人关上那些窗户的时候，孩子正在睡觉。",
+        "When the friend closed the windows, the child was sleeping.",
+        "Als der Freund die Fenster zumachte, schlief das Kind.",
+        "朋友关上那些窗户的时候，孩子正在睡觉。",
     ),
     "what somebody says": (
         Scene(
             does(
                 "say",
-                the("driver", "many", plural=True),
+                the("farmer", "many", plural=True),
                 "present",
                 "report",
-                content=does("have", the("painter", "this"), "present", negated=True, object=the("lamp", "a")),
+                content=does("have", the("doctor", "this"), "present", negated=True, object=the("lamp", "a")),
             )
         ),
-        "Many drivers say that this painter does not have a lamp.",
-        "Viele Fahrer sagen, dass diese Malerin keine Lampe hat.",
-        "很多司机说这位画家没有灯。",
+        "Many farmers say that this doctor does not have a lamp.",
+        "Viele Bauern sagen, dass diese Ärztin keine Lampe hat.",
+        "很多农民说这位医生没有灯。",
     ),
 }
 

@@ -46,7 +46,7 @@ def test_english_verbs_agree_with_their_subjects(in_german):
 
 
 def behind_relative_clause(sentence):
-    """The subject, the words of its relative clause with their roles, and the finite verb behind them, if it is there."""
+    """The subject, the words of its relative clause with their roles, and the finite verb behind them."""
     roles = list(sentence.roles)
     if roles.count("relativizer") != 1 or "conjunction" in roles or "?" in sentence.words:
         return None
@@ -77,14 +77,14 @@ def test_english_verbs_agree_across_a_relative_clause(in_german):
 
 # ---- German
 
-GENDERS = {  # p: plural
-    **dict.fromkeys("Mann König Vater Hund Vogel Brief Apfel Hut Ring Tisch Stuhl".split(), "m"),
-    **dict.fromkeys("Frau Königin Mutter Katze Kuh Maus Zeitung Lampe Birne Jacke Tür".split(), "f"),
-    **dict.fromkeys("Kind Pferd Schwein Buch Hemd Kleid Ei Auto Fahrrad Foto Bett".split(), "n"),
-    **dict.fromkeys("Frauen Königinnen Katzen Zeitungen Lampen Birnen Jacken Türen Autos Fotos".split(), "p"),
-    **dict.fromkeys("Männer Mütter Kinder Hunde Kühe Mäuse Pferde Schweine Bücher Hüte Eier".split(), "p"),
-    **dict.fromkeys("Männern Müttern Kindern Hunden Kühen Mäusen Pferden Schweinen Büchern Hüten".split(), "p"),
+NOUNS = {
+    "m": "Mann König Vater Hund Vogel Brief Apfel Hut Ring Tisch Stuhl",
+    "f": "Frau Königin Mutter Katze Kuh Maus Zeitung Lampe Tante Blume Tür",
+    "n": "Kind Pferd Schwein Buch Hemd Kleid Ei Auto Fahrrad Foto Bett",
+    "p": "Frauen Königinnen Katzen Zeitungen Lampen Tanten Blumen Türen Autos Fotos Männer Mütter Kinder Hunde Kühe Mäuse "
+    "Pferde Schweine Bücher Hüte Eier Männern Müttern Kindern Hunden Kühen Mäusen Pferden Schweinen Büchern Hüten",
 }
+GENDERS = {noun: gender for gender, nouns in NOUNS.items() for noun in nouns.split()}  # p: plural
 CASES = {"subject": 0, "standard": 0, "object": 1, "recipient": 2, "agent": 2}  # nominative, accusative, dative
 DATIVE_VERBS = {"half", "halfen", "hilft", "helfen", "helfe", "geholfen", "dankte", "dankten", "danken", "gedankt"}
 DER = {"m": ("der", "den", "dem"), "f": ("die", "die", "der"), "n": ("das", "das", "dem"), "p": ("die", "die", "den")}
@@ -125,7 +125,8 @@ def test_german_articles_adjectives_and_nouns_agree_in_gender_number_and_case(in
                 ending = AFTER_DER[gender][case]
             else:
                 continue
-            assert gender != "p" or (case == 2) <= noun.endswith(("n", "s")), pair.target.text
+            assert gender != "p" or case != 2 or noun.endswith(("n", "s")), pair.target.text
+            assert case == 2 or noun not in ("Männern", "Hunden", "Büchern", "Kindern"), pair.target.text
             assert all(word.endswith(ending) for word in described), pair.target.text
             articles += 1
             adjectives += len(described)
@@ -133,9 +134,7 @@ def test_german_articles_adjectives_and_nouns_agree_in_gender_number_and_case(in
     assert adjectives > 100
 
 
-FINITE = set(
-    "ist sind war waren hat haben wird werden kann können muss müssen will wollen sollte sollten wurde".split()
-)
+FINITE = {"ist", "sind", "war", "waren", "hat", "haben", "wird", "werden", "kann", "können", "muss", "müssen", "wurde"}
 
 
 def test_german_verbs_end_subordinate_clauses(in_german):
@@ -192,16 +191,16 @@ def test_german_pronouns_take_the_gender_of_the_noun_before(in_german):
 # ---- Chinese
 
 CLASSIFIERS = {
-    "本": {"书", "杂志"},
-    "只": {"狗", "猫", "鸟", "老鼠", "兔子", "猴子", "鸭子", "山羊", "狐狸", "狼"},
+    "本": {"书"},
+    "只": {"狗", "猫", "鸟", "老鼠", "猴子"},
     "匹": {"马"},
     "头": {"牛", "熊", "狮子", "猪"},
-    "张": {"明信片", "照片", "桌子", "床"},
-    "条": {"围巾", "裙子", "船", "长椅", "河"},
-    "件": {"衬衫", "外套"},
-    "辆": {"汽车", "卡车", "自行车"},
-    "把": {"钥匙", "刀", "雨伞", "吉他", "椅子"},
-    "杯": {"牛奶", "水", "咖啡", "茶", "果汁"},
+    "张": {"照片", "桌子", "床"},
+    "条": {"裙子", "船", "河"},
+    "件": {"衬衫"},
+    "辆": {"汽车", "自行车"},
+    "把": {"钥匙", "雨伞", "吉他", "椅子"},
+    "杯": {"牛奶", "水", "咖啡", "茶"},
 }
 
 

@@ -171,6 +171,14 @@ def test_raw_text_is_cut_between_letters_digits_and_the_rest(text, raw, pretoken
         assert tokenizer.pieces(tokenizer.encode(text)) == words
 
 
+@pytest.mark.parametrize("kind", ["word", "wordpiece"])
+def test_an_unknown_word_leaves_the_others_alone(kind):
+    tokenizer = trained(kind)
+    known = tokenizer.encode("The cat sits")
+    assert len(known) < len("The cat sits") / 2
+    assert tokenizer.encode("The cat sits ☃ The cat sits") == known + tokenizer.encode(" ☃")[-4:] + known
+
+
 def test_characters_give_one_id_each():
     tokenizer = trained("character")
     assert tokenizer.pieces(tokenizer.encode("a cat")) == ["a", "▁", "c", "a", "t"]
@@ -252,6 +260,12 @@ def test_pieces_know_their_word():
     assert words[0] == 0
     assert words[-2:] == [words[-3] + 1, words[-3] + 2]
     assert words[-3] == 5
+
+
+def test_a_special_token_parts_words():
+    tokenizer = trained("bpe")
+    [cat], [s] = tokenizer.encode("cat"), tokenizer.encode("s")[1:]
+    assert tokenizer.word_of_piece([cat, s, EOS, s, s]) == [0, 0, 1, 2, 2]
 
 
 def test_broken_bytes_do_not_shift_the_words():

@@ -77,6 +77,9 @@ def test_frequent_words_become_pieces():
     assert " cats" not in names
 
 
-def test_the_order_of_the_words_does_not_matter():
+def test_the_order_of_the_words_does_not_matter(monkeypatch):
     words = {"abcab": 3, "bca": 3, "cab": 2, "aab": 2, "bc": 2}
-    assert train_unigram(words, 7) == train_unigram(dict(reversed(words.items())), 7)
+    backwards = dict(reversed(words.items()))
+    assert train_unigram(words, 7) == train_unigram(backwards, 7)
+    monkeypatch.setattr("heedful.text.unigram.MOST_WORDS", 3)
+    assert train_unigram(words, 7) == train_unigram(backwards, 7)

@@ -176,7 +176,7 @@ def tell_recipe(recipe: "Recipe", folder: Path) -> None:
     vocabs = (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
     total = count_without_building(recipe.model, *vocabs).total
     run = folder / "run"
-    typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe.model, vocabs)}: {total / 1e6:.1f} million parameters")
+    typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe.model, vocabs)}: up to {total / 1e6:.1f}M parameters")
     typer.echo("\nnext:")
     for command in (
         ["heedful", "train", str(folder), "--out", str(run)],

@@ -57,7 +57,7 @@ class TokenizerConfig:
     byte_fallback: bool = True  # spell characters outside the vocabulary as bytes instead of <unk>
     pretokenized: bool = False  # the text is already tokenized: words end at spaces only
     dropout: float = 0.0  # BPE dropout while training (Provilkov et al. 2020)
-    path: str | None = None  # a trained tokenizer folder to use instead of training one
+    path: str | None = None  # a trained tokenizer folder, below data.root, to use instead of training one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class ModelConfig:
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
     tie: Literal["all", "output", "none"] = "all"  # all: source, target and output share one matrix (section 3.4)
-    source_vectors: str | None = None  # pretrained word vectors: word2vec or GloVe, text or binary
+    source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
     freeze_vectors: bool = False
 
