@@ -27,7 +27,7 @@ demo: $(RUNTIME) ## train a small translator, score it, use it, draw its attenti
 	$(BIN)/heedful evaluate demo/run --data demo/data
 	head -n 4 demo/data/test.en
 	head -n 4 demo/data/test.en | $(BIN)/heedful translate --model demo/run
-	$(BIN)/heedful attention 'Tom has called many farmers because he likes them.' --model demo/run --out demo/attention.png
+	$(BIN)/heedful attention 'The old woman has given the child a red apple.' --model demo/run --out demo/attention.png
 	printf '%s\n' 'Where is the train station?' 'I would like a cup of coffee.' 'She has never been to Berlin.' \
 	  | $(BIN)/heedful translate --model en-de
 

@@ -162,10 +162,10 @@ SCENES = {
         "老师正在找什么？",
     ),
     "asked where": (
-        Scene(sleeps(Pair(the("Anna", ""), the("Paul", "")), asked=True, place=Place(NOWHERE, Question("where")))),
-        "Where are Anna and Paul sleeping?",
-        "Wo schlafen Anna und Paul?",
-        "安娜和保罗在哪里睡觉？",
+        Scene(sleeps(Pair(the("Anna", ""), the("Tom", "")), asked=True, place=Place(NOWHERE, Question("where")))),
+        "Where are Anna and Tom sleeping?",
+        "Wo schlafen Anna und Tom?",
+        "安娜和汤姆在哪里睡觉？",
     ),
     "to and into": (
         Scene(

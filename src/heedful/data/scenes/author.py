@@ -181,8 +181,11 @@ class Author:
         noun = self.fresh(INSIDES if into else DESTINATIONS)
         return Place(INTO if into else TO, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
-    def relate(self, phrase: Phrase) -> None:
-        """Say which one is meant by a relative clause: one who does something, or to whom or which it is done."""
+    def relate(self, phrase: Phrase, timed: bool) -> None:
+        """Say which one is meant by a relative clause: one who does something, or to whom or which it is done.
+
+        Unless it is `timed`, it tells no time of its own but how often.
+        """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         if phrase.noun in LIVING and self.chance(0.5):
             verb = self.fresh(DOING[phrase.noun])
@@ -191,6 +194,8 @@ class Author:
             verb = self.fresh(DONE[phrase.noun])
             phrase.relative = self.clause(verb, self._known(verb), self.subject(verb), object_=Gap(phrase))
         phrase.relative.time_first = False
+        if not timed and phrase.relative.tense != "present":
+            phrase.relative.time = None
 
     def _known(self, verb: Verb) -> str:
         """A tense for what identifies somebody."""

@@ -40,7 +40,7 @@ def _known(author: Author) -> Scene:
     phrases = [slot for slot in slots if isinstance(slot, Phrase) and DONE[slot.noun] and "name" not in slot.noun.kinds]
     if phrases:
         phrase = author.one(phrases)
-        author.relate(phrase)
+        author.relate(phrase, timed=clause.time is None)
         if phrase is clause.object:  # what follows would seem to belong to the relative clause
             clause.place = None
             clause.time_first = clause.time is not None and "early" not in clause.time.tenses
@@ -174,8 +174,9 @@ def _timed(author: Author) -> Scene:
 def _also(author: Author) -> Scene:
     """The man is reading a letter and the woman is sleeping; the cat is small, but the dog is big."""
     if author.chance(0.4):
-        first = author.description(author.fresh(DESCRIBED))
-        second = author.description(author.fresh(DESCRIBED))
+        noun = author.fresh(DESCRIBED)
+        first = author.description(noun)
+        second = author.description(author.fresh([other for other in DESCRIBED if other.category == noun.category]))
         second.tense = first.tense
         return Scene(first, "but", second)
     tense = author.one(("past", "progressive"))
