@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ RESULTS = Path(__file__).with_suffix(".jsonl")
 Step = Callable[[Batch], None]
 
 
-def heedful(config: ModelConfig, precision: str) -> Step:
+def heedful(config: ModelConfig, precision: Literal["float32", "bfloat16"]) -> Step:
     optimizer = OptimizerConfig(lr=1e-4, schedule="constant", warmup=0)
     recipe = Recipe(model=config, optimizer=optimizer, train=TrainConfig(precision=precision))
     learner = Learner(build(config, VOCAB, VOCAB), recipe)
@@ -53,6 +54,8 @@ def heedful(config: ModelConfig, precision: str) -> Step:
 
 class TorchTransformer(nn.Module):
     """torch.nn.Transformer between tied embeddings."""
+
+    positions: Tensor
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -158,7 +161,11 @@ def batches(seed: int) -> list[Batch]:
     target = np.clip((source + rng.normal(0, 2, 20_000)).round(), 3, 40).astype(int)
     lengths = np.stack([source, target], axis=1)
     plan = BatchPlan([lengths], [1.0], 4096, seed).epoch(0)
-    return [collate(*(rows(rng, lengths[ids, side]) for side in (0, 1)), torch.device("cpu")) for ids in plan[:40]]
+    return [batch(rng, lengths[ids]) for ids in plan[:40]]
+
+
+def batch(rng: np.random.Generator, lengths: np.ndarray) -> Batch:
+    return collate(rows(rng, lengths[:, 0]), rows(rng, lengths[:, 1]), torch.device("cpu"))
 
 
 def rows(rng: np.random.Generator, lengths: np.ndarray) -> np.ndarray:

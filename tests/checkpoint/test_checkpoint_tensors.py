@@ -18,6 +18,7 @@ def tensors() -> dict[str, torch.Tensor]:
         "scalar": torch.tensor(0.1, dtype=torch.float64),
         "nothing": torch.empty(0, 5),
         "part": torch.randn(7, 11, 2).transpose(0, 2)[:, 3:8],
+        "every second": torch.randn(11)[::2],
         "trained ü": torch.nn.Parameter(torch.randn(13)),
     }
 

@@ -7,12 +7,12 @@ from heedful.data.scenes import generate
 
 @pytest.fixture(scope="module")
 def in_german():
-    return list(generate("en-de", 8009, seed=19))
+    return list(generate("en-de", 5003, seed=19))
 
 
 @pytest.fixture(scope="module")
 def in_chinese():
-    return list(generate("en-zh", 8009, seed=19))
+    return list(generate("en-zh", 5003, seed=19))
 
 
 def roles_of(sentence):
@@ -42,7 +42,7 @@ def test_english_verbs_agree_with_their_subjects(in_german):
             assert agrees([word for word, role in roles_of(pair.source) if role == "subject"], verbs[0]), (
                 pair.source.text
             )
-    assert checked > 2000
+    assert checked > 1000
 
 
 def behind_relative_clause(sentence):
@@ -71,7 +71,7 @@ def test_english_verbs_agree_across_a_relative_clause(in_german):
             nouns = [word for word, role in between if role in ("subject", "object", "place")]
             checked += 1
             attracted += any(not agrees([word], verb) for word in nouns)
-    assert checked > 150
+    assert checked > 100
     assert attracted > checked / 4
 
 
@@ -143,7 +143,7 @@ def test_german_articles_adjectives_and_nouns_agree_in_gender_number_and_case(in
             assert all(word.endswith(ending) for word in described), pair.target.text
             articles += 1
             adjectives += len(described)
-    assert articles > 1000
+    assert articles > 700
     assert adjectives > 100
 
 

@@ -19,11 +19,11 @@ COPULAS = {"is", "are", "am", "was", "were"}  # in Chinese some descriptions hav
 
 @pytest.fixture(scope="module", params=sorted(LANGUAGES))
 def corpus(request):
-    return list(generate(request.param, 20_011, seed=5))
+    return list(generate(request.param, 7001, seed=5))
 
 
-def test_nearly_every_sentence_is_another_one(corpus):
-    assert len({pair.source.text for pair in corpus}) >= 19_000
+def test_nearly_every_sentence_is_another_one():
+    assert len({pair.source.text for pair in generate("en-de", 20_000, seed=5)}) >= 19_000
 
 
 def test_an_english_sentence_has_one_translation(corpus):
@@ -121,8 +121,8 @@ def test_parts_have_the_sizes_asked_for_and_share_no_sentence():
 
 def test_what_one_corpus_trains_on_no_other_corpus_holds_out():
     """Short sentences are drawn with every seed, so that chance alone would not keep the parts apart."""
-    trained = {pair.source.text for pair in split("en-de", train=4001, valid=0, test=0, seed=1)["train"]}
-    other = split("en-zh", train=4001, valid=251, test=251, seed=2)
+    trained = {pair.source.text for pair in split("en-de", train=2003, valid=0, test=0, seed=1)["train"]}
+    other = split("en-zh", train=2003, valid=101, test=101, seed=2)
     assert trained & {pair.source.text for pair in other["train"]}
     assert not trained & {pair.source.text for part in ("valid", "test") for pair in other[part]}
 
@@ -173,9 +173,9 @@ def test_the_first_sentences_are_these():
             "海滩上有很多电脑。",
         ),
         (
-            "The aunt needs the new book because she needs it.",
-            "Die Tante braucht das neue Buch, weil sie es braucht.",
-            "阿姨需要新书，因为她需要它。",
+            "The aunt needs the new book because she likes it.",
+            "Die Tante braucht das neue Buch, weil sie es mag.",
+            "阿姨需要新书，因为她喜欢它。",
         ),
         (
             "The cats that two teachers sometimes watch were hungrier than the lions.",

@@ -5,14 +5,12 @@ from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
-from torch import nn
-
 from heedful.checkpoint.manifest import MANIFEST, check
 from heedful.checkpoint.model import read_description, read_weights
 from heedful.checkpoint.run import Checkpoints
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.models import build, load_weights
+from heedful.models import EncoderDecoder, build, load_weights
 from heedful.text.pair import TokenizerPair
 
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
@@ -24,7 +22,7 @@ class LoadedModel:
     """A model ready for use."""
 
     recipe: Recipe
-    model: nn.Module  # in evaluation mode
+    model: EncoderDecoder  # in evaluation mode
     tokenizers: TokenizerPair
     path: Path  # the model folder or checkpoint that was read
 

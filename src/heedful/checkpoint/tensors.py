@@ -37,7 +37,7 @@ def tensor_file(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     text += b" " * (-len(text) % 8)
     yield struct.pack("<Q", len(text)) + text
     for _, tensor in ordered:
-        yield tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data
+        yield tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

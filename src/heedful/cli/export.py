@@ -21,9 +21,7 @@ class Dtype(StrEnum):
 def export(
     model: Annotated[str, typer.Argument(help="A model folder, a checkpoint, a run, or a name in the box.")],
     out: Annotated[Path, typer.Argument(help="The model folder to write; a model that is there is replaced.")],
-    dtype: Annotated[
-        Dtype, typer.Option(help="bfloat16 halves the size, with 8 bits of precision.")
-    ] = Dtype.FLOAT32,
+    dtype: Annotated[Dtype, typer.Option(help="bfloat16 halves the size, with 8 bits of precision.")] = Dtype.FLOAT32,
 ) -> None:
     """Write a model folder to give away: what translating needs, and no path of this machine."""
     from heedful.checkpoint import load_model, write_model

@@ -130,7 +130,7 @@ def _reason(author: Author) -> Scene:
     main = author.clause(verb, author.one(TENSES[verb.aspect]), someone)
     main.place = None  # it could be "it"
     tense = "past" if main.tense == "past" else "present"
-    reasons = [reason for reason in _reasons(author, someone, main.object) if reason is not None]
+    reasons = [reason for reason in _reasons(author, main) if reason is not None]
     if not reasons:
         return Scene(main)
     second = author.one(reasons)
@@ -139,14 +139,14 @@ def _reason(author: Author) -> Scene:
     return Scene(main, link, second)
 
 
-def _reasons(author: Author, someone: Phrase, other: Nominal | None) -> list[Clause | None]:
+def _reasons(author: Author, main: Clause) -> list[Clause | None]:
     """Clauses in which pronouns take up who does it and what it is done to."""
-    she, it = _again(someone), _again(other)
+    she, it = _again(main.subject), _again(main.object)
     mood = she and Clause(BE, she, "present", predicate=author.one(MOODS))
     if not (she and it and it.noun and she.noun):
         return [mood]
-    feelings = [verb for verb in FEELINGS if it.noun in verb.objects]
-    feeling = Clause(author.one(feelings), she, "present", object=_again(other)) if feelings else None
+    feelings = [verb for verb in FEELINGS if it.noun in verb.objects and verb is not main.verb]
+    feeling = Clause(author.one(feelings), she, "present", object=it) if feelings else None
     distinct = (it.plural, it.noun.pronoun) != (she.plural, she.noun.pronoun) and not (it.plural and she.plural)
     qualities = QUALITIES[it.noun]
     quality = Clause(BE, it, "present", predicate=author.one(qualities)) if distinct and qualities else None
