@@ -71,12 +71,8 @@ class FusedCrossEntropy(torch.autograd.Function):
         return total, nll
 
     @staticmethod
-    def backward(ctx, total_grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Scale what the forward pass has made."""
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Scale what the forward pass has made by the gradient of the smoothed loss; the other sum has none."""
         hidden_grad, weight_grad = ctx.saved_tensors
-        return (
-            hidden_grad * total_grad.to(hidden_grad.dtype),
-            weight_grad * total_grad.to(weight_grad.dtype),
-            None,
-            None,
-        )
+        scale = grad_outputs[0].to(hidden_grad.dtype)
+        return hidden_grad * scale, weight_grad * scale, None, None
