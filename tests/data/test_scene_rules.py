@@ -81,8 +81,8 @@ NOUNS = {
     "m": "Mann König Vater Hund Vogel Brief Apfel Hut Ring Tisch Stuhl",
     "f": "Frau Königin Mutter Katze Kuh Maus Zeitung Lampe Tante Blume Tür",
     "n": "Kind Pferd Schwein Buch Hemd Kleid Ei Auto Fahrrad Foto Bett",
-    "p": "Frauen Königinnen Katzen Zeitungen Lampen Tanten Blumen Türen Autos Fotos Männer Mütter Kinder Hunde Kühe Mäuse "
-    "Pferde Schweine Bücher Hüte Eier Männern Müttern Kindern Hunden Kühen Mäusen Pferden Schweinen Büchern Hüten",
+    "p": "Frauen Königinnen Katzen Zeitungen Lampen Tanten Blumen Türen Autos Fotos Männer Mütter Kinder Hunde Kühe "
+    "Mäuse Pferde Schweine Bücher Hüte Eier Männern Müttern Kindern Hunden Kühen Mäusen Pferden Schweinen Büchern Hüten",
 }
 GENDERS = {noun: gender for gender, nouns in NOUNS.items() for noun in nouns.split()}  # p: plural
 CASES = {"subject": 0, "standard": 0, "object": 1, "recipient": 2, "agent": 2}  # nominative, accusative, dative

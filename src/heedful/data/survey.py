@@ -69,11 +69,13 @@ class _Tally:
         self.letters: Counter[str] = Counter()
 
     def add(self, text: str) -> None:
+        """Take note of one text."""
         self.characters.append(len(text))
         self.words.append(len(text.split()))
         self.letters.update(text)
 
     def side(self) -> Side:
+        """What was noted."""
         return Side(main_script(self.letters), len(self.letters), np.array(self.characters), np.array(self.words))
 
 
