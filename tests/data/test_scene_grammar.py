@@ -101,10 +101,12 @@ SCENES = {
         "女孩在公园里看见的那些狗正在花园里睡觉。",
     ),
     "a relative clause behind the bracket": (
-        Scene(does("find", the("boy", "a"), "perfect", object=who(the("man"), "help", "past", the("queen")))),
-        "A boy has found the man that the queen helped.",
-        "Ein Junge hat den Mann gefunden, dem die Königin half.",
-        "一个男孩已经找到了女王帮助的那个男人。",
+        Scene(
+            does("find", the("boy", "a"), "perfect", object=who(the("man", plural=True), "help", "past", the("queen")))
+        ),
+        "A boy has found the men that the queen helped.",
+        "Ein Junge hat die Männer gefunden, denen die Königin half.",
+        "一个男孩已经找到了女王帮助的那些男人。",
     ),
     "somebody who": (
         Scene(is_(who(the("king"), "love", "present", object=the("cat", "", plural=True)), predicate=quality("lazy"))),

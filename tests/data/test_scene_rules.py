@@ -45,6 +45,17 @@ def test_english_verbs_agree_with_their_subjects(in_german):
     assert checked > 1000
 
 
+def test_english_verbs_agree_inside_a_relative_clause(in_german):
+    checked = 0
+    for pair in in_german:
+        words = roles_of(pair.source)
+        for (noun, _), (_, role), (verb, _) in zip(words, words[1:], words[2:], strict=False):
+            if role == "relativizer" and verb in SINGULAR | PLURAL:
+                assert agrees([noun], verb), pair.source.text
+                checked += 1
+    assert checked > 30
+
+
 def behind_relative_clause(sentence):
     """The subject, the words of its relative clause with their roles, and the finite verb behind them."""
     roles = list(sentence.roles)
@@ -81,8 +92,9 @@ NOUNS = {
     "m": "Mann König Vater Hund Vogel Brief Apfel Hut Ring Tisch Stuhl",
     "f": "Frau Königin Mutter Katze Kuh Maus Zeitung Lampe Tante Blume Tür",
     "n": "Kind Pferd Schwein Buch Hemd Kleid Ei Auto Fahrrad Foto Bett",
-    "p": "Frauen Königinnen Katzen Zeitungen Lampen Tanten Blumen Türen Autos Fotos Männer Mütter Kinder Hunde Kühe "
-    "Mäuse Pferde Schweine Bücher Hüte Eier Männern Müttern Kindern Hunden Kühen Mäusen Pferden Schweinen Büchern Hüten",
+    "p": "Frauen Königinnen Katzen Zeitungen Lampen Tanten Blumen Türen Autos Fotos Eier "
+    "Männer Mütter Kinder Hunde Kühe Mäuse Pferde Schweine Bücher Hüte "
+    "Männern Müttern Kindern Hunden Kühen Mäusen Pferden Schweinen Büchern Hüten",
 }
 GENDERS = {noun: gender for gender, nouns in NOUNS.items() for noun in nouns.split()}  # p: plural
 CASES = {"subject": 0, "standard": 0, "object": 1, "recipient": 2, "agent": 2}  # nominative, accusative, dative

@@ -14,6 +14,7 @@ from heedful.data.scenes.corpus import corpus_files
 from heedful.errors import InputError
 
 CONTENT = {"subject", "object", "recipient", "agent", "standard", "predicate", "possessor", "adjective"}
+PRONOUNS = {"i", "we", "he", "she", "it", "they", "me", "us", "him", "her", "them"}
 COPULAS = {"is", "are", "am", "was", "were"}  # in Chinese some descriptions have none
 
 
@@ -46,6 +47,14 @@ def test_every_word_has_a_role_and_every_length_is_within_bounds(corpus):
 def test_every_role_occurs():
     pairs = generate("en-zh", 997, seed=5)
     assert {role for pair in pairs for role in (*pair.source.roles, *pair.target.roles)} == set(ROLES)
+
+
+def test_no_noun_comes_twice_so_that_it_is_clear_who_is_meant(corpus):
+    for pair in corpus:
+        words = zip(pair.source.words, pair.source.roles, strict=True)
+        nouns = [word.lower() for word, role in words if role in ("subject", "object", "recipient", "agent", "place")]
+        nouns = [noun for noun in nouns if noun not in PRONOUNS]
+        assert len(set(nouns)) == len(nouns), pair.source.text
 
 
 def test_the_text_is_its_words_with_a_capital_and_a_full_stop(corpus):
@@ -113,8 +122,8 @@ def test_five_thousand_pairs_a_second():
 
 
 def test_parts_have_the_sizes_asked_for_and_share_no_sentence():
-    parts = split("en-de", train=499, valid=37, test=41, seed=1)
-    assert {part: len(pairs) for part, pairs in parts.items()} == {"train": 499, "valid": 37, "test": 41}
+    parts = split("en-de", train=2003, valid=37, test=41, seed=1)
+    assert {part: len(pairs) for part, pairs in parts.items()} == {"train": 2003, "valid": 37, "test": 41}
     texts = Counter(pair.source.text for pairs in parts.values() for pair in pairs)
     assert set(texts.values()) == {1}
 

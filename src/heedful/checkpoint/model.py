@@ -121,8 +121,8 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """The weights of a checked folder as float32, on the CPU."""
-    return {name: value.float() for name, value in read_tensors(manifest.path(WEIGHTS)).items()}
+    """The weights of a checked folder, as they are stored, on the CPU."""
+    return read_tensors(manifest.path(WEIGHTS))
 
 
 def _tokenizer_files(tokenizers: TokenizerPair) -> dict[str, Content]:

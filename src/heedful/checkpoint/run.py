@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.checkpoint.folder import discard, make_folders, publish, remove, replace_file, sweep
 from heedful.checkpoint.manifest import DamagedError, check, check_sizes, json_text, parse, seal, unseal
-from heedful.checkpoint.model import WEIGHTS, model_files, read_description
+from heedful.checkpoint.model import model_files, read_description, read_weights
 from heedful.checkpoint.storage import DISK, Storage
 from heedful.checkpoint.tensors import read_tensors, tensor_file
 from heedful.config.schema import Recipe
@@ -208,7 +208,7 @@ def _read(folder: Path, step: int) -> Checkpoint:
         step=step,
         recipe=recipe,
         tokenizers=tokenizers,
-        weights=read_tensors(manifest.path(WEIGHTS)),
+        weights=read_weights(manifest),
         optimizer=read_tensors(manifest.path(OPTIMIZER)),
         state=parse(manifest.path(STATE), json.loads),
     )
