@@ -43,6 +43,11 @@ def test_a_byte_tokenizer_spells_everything():
     assert measure_coverage(tokenizer, LINES).spelled_share == 1
 
 
+def test_of_equally_long_lines_the_first_is_named():
+    tokenizer = train_tokenizer([], TokenizerConfig(kind="byte"))
+    assert measure_coverage(tokenizer, ["a", "bcd", "efg"]).longest_line == 2
+
+
 def test_a_text_like_that_of_the_training_is_covered():
     lines = ["the cat sat on the mat", "the man saw the cat", "a cat and a man"] * 7
     tokenizer = train_tokenizer(lines, TokenizerConfig(kind="word", byte_fallback=False))

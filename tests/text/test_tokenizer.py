@@ -171,6 +171,11 @@ def test_raw_text_is_cut_between_letters_digits_and_the_rest(text, raw, pretoken
         assert tokenizer.pieces(tokenizer.encode(text)) == words
 
 
+def test_words_of_subword_kinds_may_be_runs_of_han_characters():
+    cut = splitter(TokenizerConfig()).pre_tokenize_str(" 我吃 苹果x, हिन्दी 5é")
+    assert [word for word, _ in cut] == [" 我吃", " 苹果x", ",", " हिन्दी", " 5", "é"]
+
+
 @pytest.mark.parametrize("kind", ["word", "wordpiece"])
 def test_an_unknown_word_leaves_the_others_alone(kind):
     tokenizer = trained(kind)

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -63,7 +64,10 @@ def test_merges_are_those_of_byte_pair_encoding(sentences):
 def test_the_same_lines_give_the_same_files_in_any_process():
     runs = [
         subprocess.Popen(
-            [sys.executable, "-c", DIGESTS], stdout=subprocess.PIPE, env={"PYTHONHASHSEED": seed}, text=True
+            [sys.executable, "-c", DIGESTS],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            text=True,
         )
         for seed in ("1", "2")
     ]

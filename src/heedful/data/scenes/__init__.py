@@ -5,9 +5,9 @@ role of every word are known, and every English sentence has exactly one transla
 the grammar scores BLEU 100. `grammar` draws a scene as a tree, and `english`, `german` and `chinese` tell it.
 """
 
+import itertools
 import random
 from collections.abc import Iterator
-from itertools import count as naturals
 from zlib import crc32
 
 from heedful.data.scenes import chinese, english, german
@@ -63,10 +63,9 @@ def split(languages: str, train: int, valid: int, test: int, seed: int) -> dict[
     sizes = {"train": train, "valid": valid, "test": test}
     parts: dict[str, list[ScenePair]] = {purpose: [] for purpose in sizes}
     seen: set[str] = set()
-    for index in naturals():
-        if all(len(parts[purpose]) >= size for purpose, size in sizes.items()):
-            return parts
-        drawn = pair(languages, seed, index)
+    pairs = (pair(languages, seed, index) for index in itertools.count())
+    while any(len(parts[purpose]) < size for purpose, size in sizes.items()):
+        drawn = next(pairs)
         text = drawn.source.text
         purpose = _purpose(text)
         if text not in seen and len(parts[purpose]) < sizes[purpose]:
