@@ -55,8 +55,8 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
         return checked(text_entries(chain([first], lines(stream)), path, 1), path)
     count, size = map(int, header.groups())
     second = stream.readline(-1)
-    if is_text(second, size):
-        return checked(text_entries(chain([second], lines(stream)), path, 2), path)
+    if is_text(second):
+        return checked(counted(text_entries(chain([second], lines(stream)), path, 2, size), count, path), path)
     return checked(binary_entries(stream, second, count, size, path), path)
 
 
@@ -65,27 +65,46 @@ def lines(stream: ByteStream) -> Iterator[bytes]:
     return iter(lambda: stream.readline(-1), b"")
 
 
-def is_text(line: bytes, size: int) -> bool:
-    """Whether a line is a word and `size` decimal numbers."""
+def is_text(line: bytes) -> bool:
+    """Whether a line could be text: float32 numbers hold control characters, or bytes that are no UTF-8."""
     try:
-        return len([float(field) for field in line.split()[-size:]]) == size < len(line.split())
-    except ValueError:
+        return re.search(r"[\x00-\x08\x0e-\x1f]", line.decode("utf-8")) is None
+    except UnicodeDecodeError:
         return False
 
 
-def text_entries(rows: Iterable[bytes], path: Path, first: int) -> Iterator[Entry]:
-    """A word and its numbers a line; the first line tells how many, because a later word may hold spaces."""
-    size = None
+def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
+    """A word and its numbers a line; the header or the first line tells how many, because a word may hold spaces."""
     for number, row in enumerate(rows, start=first):
-        fields = row.rstrip().split(b" ")
+        fields = row.split()
         size = len(fields) - 1 if size is None else size
-        if len(fields) <= size or not size:
-            raise InputError(f"{path}, line {number}: {len(fields) - 1} numbers where the first vector has {size}")
+        word = fields[:-size] if size > 0 else []
+        if not word or (len(word) > 1 and is_number(word[-1])):
+            found = max(len(fields) - 1, 0)
+            raise InputError(f"{path}, line {number}: {found} numbers where the first vector has {max(size, 0)}")
         try:
             vector = np.array(fields[-size:], dtype=np.float32)
         except ValueError as error:
             raise InputError(f"{path}, line {number}: not a word and {size} numbers ({error})") from error
-        yield number, b" ".join(fields[:-size]).decode("utf-8", errors="replace"), vector
+        yield number, b" ".join(word).decode("utf-8", errors="replace"), vector
+
+
+def is_number(field: bytes) -> bool:
+    """Whether what seems to be a part of a word is one number too many."""
+    try:
+        return bool(np.isfinite(float(field)))
+    except ValueError:
+        return False
+
+
+def counted(found: Iterable[Entry], count: int, path: Path) -> Iterator[Entry]:
+    """The same entries, if they are as many as the header promises."""
+    number = 0
+    for entry in found:
+        number += 1
+        yield entry
+    if number != count:
+        raise InputError(f"{path}: holds {number} vectors where its first line promises {count}; download it again")
 
 
 def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path: Path) -> Iterator[Entry]:
