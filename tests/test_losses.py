@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful import losses
-from heedful.losses import cross_entropy, reference_cross_entropy
+from heedful.losses import cross_entropy, perplexity, reference_cross_entropy
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +74,8 @@ def test_losses_add_up_over_batches():
 def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary():
     loss = cross_entropy(torch.zeros(7, 11), torch.zeros(23, 11), torch.arange(7), 0.1)
     assert loss.sum.item() == pytest.approx(7 * math.log(23))
+
+
+def test_the_perplexity_of_a_run_that_diverges_is_still_a_number():
+    assert perplexity(math.log(7)) == pytest.approx(7)
+    assert math.isfinite(perplexity(1e4))

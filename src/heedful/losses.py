@@ -3,6 +3,7 @@
 N tokens, D model, V vocabulary.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+LARGEST_EXPONENT = 709.0  # of e in a float64
 LOGITS_AT_ONCE = {"cpu": 2**21, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
 
 
@@ -20,6 +22,11 @@ class Loss:
     sum: Float[Tensor, ""]  # smoothed cross-entropy in nats; has the gradient
     nll: Float[Tensor, ""]  # negative log-likelihood in nats, what perplexity is made of
     count: int
+
+
+def perplexity(nll: float) -> float:
+    """e^nll of a mean negative log-likelihood in nats; of a run that diverges, the largest that JSON can hold."""
+    return math.exp(min(nll, LARGEST_EXPONENT))
 
 
 def cross_entropy(

@@ -1,14 +1,13 @@
 """`heedful attention`: a picture of one translation, and one message for each mistake."""
 
 import sys
+from functools import partial
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner
+from invocation import invoke
 
 from heedful.checkpoint import write_model
-from heedful.cli.attention import attention
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.decode.translator import load
 from heedful.errors import InputError, RunError
@@ -20,15 +19,7 @@ pytest.importorskip("matplotlib")
 
 TEXT = "the old dog sees the station ."
 
-app = typer.Typer()
-app.command()(attention)
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, "attention")
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from invocation import invoke
 
-from heedful.cli.config import app
 from heedful.config.load import load_preset, load_recipe
 from heedful.config.presets import PRESETS
 from heedful.errors import InputError
@@ -23,10 +22,7 @@ target = "b.de"
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception:
-        raise result.exception
-    return result.output
+    return invoke("config", *arguments).output
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner
+from invocation import invoke
 
 from heedful.checkpoint import write_model
-from heedful.cli.evaluate import evaluate
 from heedful.config.schema import (
     CorpusConfig,
     DataConfig,
@@ -30,15 +29,7 @@ SOURCE = ["the old dog sees the station .", "", "two women read a book .", "the 
 TARGET = ["der alte Hund sieht den Bahnhof .", "", "zwei Frauen lesen ein Buch .", "die Katze schläft .", "Ball ."]
 OTHER = ["der Hund sieht den alten Bahnhof .", "ja .", "zwei Frauen lesen Bücher .", "die Katze .", "ein Ball ."]
 
-app = typer.Typer()
-app.command()(evaluate)
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, "evaluate")
 
 
 def write_texts(folder):

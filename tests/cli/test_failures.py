@@ -8,22 +8,14 @@ from pathlib import Path
 import pytest
 
 from heedful.cli import main
+from toy_model import TOY_MODEL
 
-RECIPE = """
+RECIPE = f"""
 name = "toy"
 [data]
-train = [{source = "train.en", target = "train.de"}]
-valid = {source = "valid.en", target = "valid.de"}
-[tokenizer]
-kind = "word"
-vocab_size = 300
-[model]
-d_model = 16
-d_ff = 23
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
-[train]
+train = [{{source = "train.en", target = "train.de"}}]
+valid = {{source = "valid.en", target = "valid.de"}}
+{TOY_MODEL}[train]
 max_updates = 2
 """
 

@@ -3,27 +3,19 @@
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from invocation import invoke
 
 from heedful.checkpoint import write_model
-from heedful.cli.info import info
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import build, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
-app = typer.Typer()
-app.command()(info)
-
 
 def run(*arguments: object) -> list[list[str]]:
     """The words of each line."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception:
-        raise result.exception
-    return [line.split() for line in result.output.splitlines()]
+    return [line.split() for line in invoke("info", *arguments).output.splitlines()]
 
 
 def test_a_preset_is_counted_by_kind() -> None:

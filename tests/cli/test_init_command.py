@@ -4,26 +4,18 @@ import gzip
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from invocation import invoke
 
-from heedful.cli.init import init
 from heedful.config.load import load_recipe
 from heedful.data.corpus import read_pairs
 from heedful.errors import InputError, RunError
-
-app = typer.Typer()
-app.command()(init)
 
 ENGLISH = [f"the {number} cats sleep" for number in range(101)]
 GERMAN = [f"die {number} Katzen schlafen" for number in range(101)]
 
 
 def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception:
-        raise result.exception
-    return result.output
+    return invoke("init", *arguments).output
 
 
 @pytest.fixture

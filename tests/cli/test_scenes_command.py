@@ -1,25 +1,17 @@
 """`heedful scenes`: files that are always the same, and a folder that is never mixed up."""
 
 import hashlib
+from functools import partial
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from invocation import invoke
 
-from heedful.cli.scenes import scenes
 from heedful.errors import InputError, RunError
-
-app = typer.Typer()
-app.command()(scenes)
 
 FEW = ("--train", 23, "--valid", 3, "--test", 5)
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, "scenes")
 
 
 def contents(folder):

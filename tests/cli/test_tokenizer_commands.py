@@ -1,20 +1,16 @@
 import gzip
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
+from invocation import invoke
 
-from heedful.cli.tokenizer import app
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 
 TEXT = "the cat sat on the mat\n\n  two  spaces\u2028and\u0085more\r\nÄpfel ☃\n"
 
 
-def run(*arguments, stdin=""):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, "tokenizer")
 
 
 @pytest.fixture

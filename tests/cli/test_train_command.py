@@ -5,34 +5,25 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from invocation import invoke
 
 from heedful.checkpoint import load_model
-from heedful.cli import app
+from toy_model import TOY_MODEL
 
-RECIPE = """
+RECIPE = f"""
 name = "toy"
 [data]
 source_language = "en"
 target_language = "en"
-train = [{source = "train.src", target = "train.tgt"}]
-valid = {source = "train.src", target = "train.tgt"}
-test = {source = "train.src", target = "train.tgt"}
-[tokenizer]
-kind = "word"
-vocab_size = 300
-[model]
-d_model = 16
-d_ff = 23
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
+train = [{{source = "train.src", target = "train.tgt"}}]
+valid = {{source = "train.src", target = "train.tgt"}}
+test = {{source = "train.src", target = "train.tgt"}}
 [train]
 threads = 1
 device = "cpu"
 max_updates = 3
 log_every = 1
-"""
+{TOY_MODEL}"""
 
 
 @pytest.fixture
@@ -47,7 +38,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def heedful(*words: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, list(words))
+    result = invoke(*words)
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -4,15 +4,14 @@ import gzip
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner
+from invocation import invoke
 
 from heedful.checkpoint import write_model
-from heedful.cli.translate import translate
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.decode.translator import Translator, load
 from heedful.errors import InputError, RunError
@@ -23,15 +22,7 @@ from heedful.text.training import train_tokenizer
 WORDS = [f"w{number}" for number in range(53)]
 DECODE = DecodeConfig(beam=2, max_extra=3)
 
-app = typer.Typer()
-app.command()(translate)
-
-
-def run(*arguments, stdin: bytes = b""):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, "translate")
 
 
 @pytest.fixture(scope="module")

@@ -66,6 +66,7 @@ class State:
     def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
         self.model = model
         self.memory = memory
+        self.sentences = torch.arange(len(memory.keep), device=memory.keep.device)  # which of them a row continues
         self.caches = [LayerCache() for _ in model.decoder.blocks]
         self.seen = 0
 
@@ -78,10 +79,16 @@ class State:
         return self.model.output(x[:, 0])
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat rows."""
+        """Keep, reorder or repeat rows; while each row stays with its sentence, what they read stays where it is."""
+        for cache in self.caches:
+            cache.own.select(rows)
+        sentences = self.sentences[rows]
+        if torch.equal(sentences, self.sentences):
+            return
+        self.sentences = sentences
         self.memory = self.memory.select(rows)
         for cache in self.caches:
-            cache.select(rows)
+            cache.memory.select(rows)
 
 
 def glorot(module: nn.Module) -> None:

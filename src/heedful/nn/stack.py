@@ -57,11 +57,6 @@ class LayerCache:
         self.own = GrowingCache()
         self.memory = FixedCache()
 
-    def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat rows of the batch."""
-        self.own.select(rows)
-        self.memory.select(rows)
-
 
 class EncoderBlock(nn.Module):
     """Self-attention and a feed-forward network (Vaswani et al. 2017, figure 1, left)."""

@@ -1,8 +1,9 @@
 """Where a run is: the part of a checkpoint that is neither weights nor moments. All of it is JSON."""
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from heedful.losses import perplexity
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Window:
     def means(self) -> dict[str, float]:
         """Loss in nats a target token, and perplexity."""
         count = max(self.count, 1)
-        return {"loss": self.loss / count, "perplexity": math.exp(self.nll / count)}
+        return {"loss": self.loss / count, "perplexity": perplexity(self.nll / count)}
 
 
 @dataclass

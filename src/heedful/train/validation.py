@@ -1,6 +1,5 @@
 """How good a model is on sentences that it is not trained on."""
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,6 +10,7 @@ from heedful.data.prepare import Prepared
 from heedful.data.store import PairStore
 from heedful.decode.translator import Translator
 from heedful.evaluate import Scoring, score
+from heedful.losses import perplexity
 from heedful.models import EncoderDecoder
 from heedful.tasks import translation
 
@@ -38,7 +38,7 @@ def validate(model: EncoderDecoder, recipe: Recipe, prepared: Prepared) -> Valid
     model.eval()
     loss, nll = mean_losses(model, recipe, prepared.valid)
     bleu = translate_and_score(model, recipe, prepared) if recipe.train.validate_bleu else None
-    return Validation(loss, math.exp(nll), bleu)
+    return Validation(loss, perplexity(nll), bleu)
 
 
 def mean_losses(model: EncoderDecoder, recipe: Recipe, store: PairStore) -> tuple[float, float]:
