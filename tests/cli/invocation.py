@@ -1,7 +1,6 @@
 """Commands, called in this process."""
 
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from heedful.cli import app
 
