@@ -30,6 +30,7 @@ def train(
     outcome = run(settings, folder, console)
     if outcome.exit_code:
         console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
-        console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False)
+        console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False, markup=False)
         raise typer.Exit(outcome.exit_code)
-    console.print(f"the model is in {folder / 'model'}; try: heedful translate --model {folder} 'Some text.'")
+    advice = f"the model is in {folder / 'model'}; try: heedful translate --model {folder} 'Some text.'"
+    console.print(advice, soft_wrap=True, highlight=False, markup=False)
