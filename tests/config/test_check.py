@@ -23,6 +23,7 @@ BROKEN = [
     ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
+    ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "give an even model.d_k"),
     ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
     ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),

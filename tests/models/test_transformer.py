@@ -6,8 +6,8 @@ from torch import nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models import build, load_weights, weights
+from heedful.nn.positions import POSITIONS
 
-POSITIONS = ["sinusoidal", "learned", "none"]
 VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))
 
 
@@ -43,6 +43,15 @@ def test_decoding_with_a_cache_equals_decoding_all_at_once(positions, norm, kv_h
     keep[1, 5:] = False
     want = built(source, keep, target, ones(target))
     torch.testing.assert_close(steps(built, source, keep, target), want)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_rms_norms_and_gates_decode_with_a_cache_too(norm):
+    built = model(normalization="rms", activation="swiglu", norm=norm, positions="rotary")
+    source, target = ids(3, 7), ids(3, 11)
+    torch.testing.assert_close(
+        steps(built, source, ones(source), target), built(source, ones(source), target, ones(target))
+    )
 
 
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.positions import POSITIONS, sinusoids
+from heedful.nn.positions import POSITIONS, Relative, sinusoids
 
 
 def test_sinusoids_equal_the_papers_formula():
@@ -34,19 +34,79 @@ def test_every_position_has_its_own_code():
 
 def test_sinusoids_have_no_limit():
     config = ModelConfig(d_model=6, heads=2, max_positions=5)
-    positions = POSITIONS["sinusoidal"](config)
+    positions = POSITIONS["sinusoidal"](config, causal=True)
     x = torch.zeros(1, 23, 6)
     torch.testing.assert_close(positions.embed(x, torch.arange(23)[None], 23)[0], sinusoids(23, 6))
     assert not positions.state_dict()
 
 
 def test_learned_positions_end_with_a_clear_error():
-    positions = POSITIONS["learned"](ModelConfig(d_model=6, heads=2, max_positions=5))
+    positions = POSITIONS["learned"](ModelConfig(d_model=6, heads=2, max_positions=5), causal=True)
     with pytest.raises(IndexError, match=r"7 tokens, but model.max_positions is 5"):
         positions.embed(torch.zeros(1, 7, 6), torch.arange(7)[None], 7)
 
 
 def test_no_positions_leave_the_embeddings_alone():
     x = torch.randn(2, 3, 6)
-    positions = POSITIONS["none"](ModelConfig(d_model=6, heads=2))
+    positions = POSITIONS["none"](ModelConfig(d_model=6, heads=2), causal=True)
     assert positions.embed(x, torch.arange(3).expand(2, 3), 3) is x
+
+
+def scheme(name, heads=2, *, causal=True):
+    return POSITIONS[name](ModelConfig(d_model=12, heads=heads), causal=causal)
+
+
+def test_rotated_queries_and_keys_know_their_offset_and_nothing_else():
+    q, k = torch.randn(2, 1, 3, 1, 10, dtype=torch.float64)
+
+    def score(query, key):
+        places = (torch.tensor([[place]]) for place in (query, key))
+        turned = [scheme("rotary").rotation(place)(x) for place, x in zip(places, (q, k), strict=True)]
+        return (turned[0] * turned[1]).sum(-1)
+
+    torch.testing.assert_close(score(11, 4), score(108, 101), atol=1e-5, rtol=0)
+    torch.testing.assert_close(score(0, 0), (q * k).sum(-1))
+    assert not torch.allclose(score(11, 4), score(11, 5), atol=1e-3)
+
+
+def test_rotation_is_as_fine_in_half_precision_at_far_positions():
+    x = torch.ones(1, 1, 2, 6)
+    turned = scheme("rotary").bfloat16().rotation(torch.tensor([[4001, 4002]]))(x.bfloat16())
+    torch.testing.assert_close(
+        turned.float(), scheme("rotary").rotation(torch.tensor([[4001, 4002]]))(x), atol=0.02, rtol=0
+    )
+
+
+def test_rotary_positions_equal_those_of_llama():
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    config = llama.LlamaConfig(hidden_size=30, num_attention_heads=3, head_dim=10)
+    q, k, position = torch.randn(2, 3, 7, 10), torch.randn(2, 3, 7, 10), torch.arange(5, 12).expand(2, 7)
+    want = llama.apply_rotary_pos_emb(q, k, *llama.LlamaRotaryEmbedding(config)(q, position))
+    rotate = scheme("rotary").rotation(position)
+    torch.testing.assert_close((rotate(q), rotate(k)), want)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 8, 12])
+def test_alibi_slopes_equal_those_of_bloom(heads):
+    bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    want = bloom.build_alibi_tensor(torch.ones(1, 5), heads, torch.float32)[:, 0]  # slope x position of the key
+    query, keys = torch.tensor([[4]]), torch.arange(5)[None]
+    got = scheme("alibi", heads).add_bias(torch.zeros(1, 1, 1, 5), query, keys)[0, :, 0]
+    torch.testing.assert_close(got, want - want[:, -1:])
+
+
+def test_alibi_falls_to_both_sides():
+    bias = scheme("alibi", causal=False).add_bias(torch.zeros(1, 1, 1, 7), torch.tensor([[3]]), torch.arange(7)[None])
+    assert torch.equal(bias, bias.flip(-1))
+    assert (bias[..., :3] < bias[..., 1:4]).all()
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_ranges_of_relative_positions_equal_those_of_t5(causal):
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
+    offset = torch.arange(-601, 602)
+    want = t5.T5Attention._relative_position_bucket(offset, not causal, 32, 128)
+    positions = Relative(ModelConfig(d_model=12, heads=2), causal=causal)
+    assert torch.equal(positions.bucket(offset), want)
+    got = positions.add_bias(torch.zeros(1, 1, 1, 1203), torch.tensor([[601]]), torch.arange(1203)[None])
+    torch.testing.assert_close(got[0, :, 0], positions.table.weight[want].T)

@@ -98,6 +98,12 @@ RULES = (
         'make it even, or set model.positions = "learned"',
     ),
     Rule(
+        "model.positions",
+        lambda r: r.model.positions == "rotary" and (r.model.d_k or r.model.d_model // r.model.heads) % 2 != 0,
+        "rotary positions turn the dimensions of a head in pairs, and a head has an odd number of them; "
+        "give an even model.d_k",
+    ),
+    Rule(
         "model.max_positions",
         lambda r: (
             r.model.positions == "learned" and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra

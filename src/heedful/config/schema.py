@@ -72,11 +72,12 @@ class ModelConfig:
     d_v: int | None = None  # None: d_k
     encoder_layers: int = 6
     decoder_layers: int = 6
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
-    max_positions: int = 1024  # size of the learned table; sinusoids have no limit
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"] = "sinusoidal"
+    max_positions: int = 1024  # size of the learned table; the other schemes have no limit
     norm: Literal["post", "pre"] = "post"  # post: LayerNorm(x + f(x)), the paper's; pre: x + f(LayerNorm(x))
+    normalization: Literal["layer", "rms"] = "layer"  # rms: no mean taken off and no bias (Zhang & Sennrich 2019)
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu"] = "relu"
+    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # swiglu: a third matrix gates d_ff values (Shazeer 2020)
     attention_bias: bool = True  # biases on the q, k, v and output projections
     dropout: float = 0.1  # on each sublayer's output and on embedding + position (section 5.4)
     attention_dropout: float = 0.0

@@ -11,7 +11,7 @@ from heedful.config.schema import ModelConfig
 from heedful.models.transformer import build
 from heedful.nn.attention import Attention
 from heedful.nn.embedding import Embedding
-from heedful.nn.feedforward import FeedForward
+from heedful.nn.feedforward import FeedForward, SwiGLU
 from heedful.nn.positions import Positions
 
 # What holds parameters, from the outside in: the first that is met names the kind of all within.
@@ -20,7 +20,9 @@ KINDS: dict[type[nn.Module], str] = {
     Positions: "positions",
     Attention: "self-attention",
     FeedForward: "feed-forward",
+    SwiGLU: "feed-forward",
     nn.LayerNorm: "norms",
+    nn.RMSNorm: "norms",
     nn.Linear: "output",
 }
 

@@ -21,8 +21,8 @@ class EncoderDecoder(nn.Module):
         positions = POSITIONS[config.positions]
         self.source_embedding = Embedding(source_vocab, config.d_model)
         self.target_embedding = Embedding(target_vocab, config.d_model)
-        self.encoder = Encoder(config, positions(config))
-        self.decoder = Decoder(config, positions(config))
+        self.encoder = Encoder(config, positions(config, causal=False))
+        self.decoder = Decoder(config, positions(config, causal=True))
         self.output = nn.Linear(config.d_model, target_vocab, bias=False)
         self.apply(glorot)
         if config.tie != "none":

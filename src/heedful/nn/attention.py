@@ -4,6 +4,7 @@ B batch, T queries, S keys, D model, H query heads, G key and value heads, K key
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
 from heedful.nn.dropout import dropout
+from heedful.nn.positions import Rotation, unrotated
 
 HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a row that sees nothing stays finite
 
@@ -24,7 +26,7 @@ def scaled_dot_product(
     q: Float[Tensor, "B H T K"],
     k: Float[Tensor, "B G S K"],
     v: Float[Tensor, "B G S U"],
-    bias: Float[Tensor, "#B 1 #T S"],
+    bias: Float[Tensor, "#B #H #T S"],
     rate: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T U"], Float[Tensor, "B H T S"]]:
     """softmax(q k^T / sqrt(K) + bias) v, formula 1 of the paper, and the attention weights before dropout."""
@@ -38,7 +40,7 @@ def attend(
     q: Float[Tensor, "B H T K"],
     k: Float[Tensor, "B G S K"],
     v: Float[Tensor, "B G S U"],
-    bias: Float[Tensor, "#B 1 #T S"],
+    bias: Float[Tensor, "#B #H #T S"],
     rate: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
     """The same output by whichever kernel is fastest: torch's fused one, except while training on a CPU.
@@ -131,18 +133,19 @@ class Attention(nn.Module):
         self,
         x: Float[Tensor, "B T D"],
         context: Float[Tensor, "B S D"],
-        bias: Float[Tensor, "#B 1 #T S2"],
+        bias: Float[Tensor, "#B #H #T S2"],
         cache: Cache = NO_CACHE,
+        rotate: Rotation = unrotated,
     ) -> Float[Tensor, "B T D"]:
-        """Let each of `x` look at `context`, or at all that `cache` makes of it; `bias` is 0 where it may look."""
-        q = split(self.q(x), self.heads)
-        k, v = cache(self.keys_values, context)
+        """Let each of `x` look at `context`, or at all that `cache` makes of it, where `bias` is not minus infinity."""
+        q = rotate(split(self.q(x), self.heads))
+        k, v = cache(partial(self.keys_values, rotate=rotate), context)
         y = self.kernel(q, k, v, bias, self.rate if self.training else 0.0)
         return self.out(y.transpose(1, 2).flatten(2))
 
-    def keys_values(self, context: Float[Tensor, "B S D"]) -> KeysValues:
+    def keys_values(self, context: Float[Tensor, "B S D"], rotate: Rotation = unrotated) -> KeysValues:
         """Project the context to keys (B G S K) and values (B G S U)."""
-        return split(self.k(context), self.kv_heads), split(self.v(context), self.kv_heads)
+        return rotate(split(self.k(context), self.kv_heads)), split(self.v(context), self.kv_heads)
 
 
 def split(x: Float[Tensor, "B T HK"], heads: int) -> Float[Tensor, "B H T K"]:

@@ -13,13 +13,15 @@ from heedful.nn.dropout import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
 
+NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+
 
 class PostNorm(nn.Module):
-    """LayerNorm(x + Dropout(f(x))): the paper's order (Vaswani et al. 2017, sections 3.1 and 5.4)."""
+    """Norm(x + Dropout(f(x))): the paper's order (Vaswani et al. 2017, sections 3.1 and 5.4)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.norm = NORMS[config.normalization](config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
@@ -28,11 +30,11 @@ class PostNorm(nn.Module):
 
 
 class PreNorm(nn.Module):
-    """x + Dropout(f(LayerNorm(x))): trains without warm-up and at any depth (Xiong et al. 2020)."""
+    """x + Dropout(f(Norm(x))): trains without warm-up and at any depth (Xiong et al. 2020)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.norm = NORMS[config.normalization](config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
@@ -42,7 +44,7 @@ class PreNorm(nn.Module):
 
 def final_norm(config: ModelConfig) -> nn.Module:
     """What follows the last block: a norm, unless the last sublayer has normalised already."""
-    return nn.LayerNorm(config.d_model, eps=config.norm_eps) if config.norm == "pre" else nn.Identity()
+    return NORMS[config.normalization](config.d_model, eps=config.norm_eps) if config.norm == "pre" else nn.Identity()
 
 
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}

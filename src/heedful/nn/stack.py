@@ -3,6 +3,8 @@
 B batch, T queries, S keys, D model.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -10,26 +12,35 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig
 from heedful.nn.attention import HIDDEN, NO_CACHE, Attention, Cache, FixedCache, GrowingCache
 from heedful.nn.dropout import Dropout
-from heedful.nn.feedforward import FeedForward
-from heedful.nn.positions import Positions
+from heedful.nn.feedforward import FEED_FORWARDS
+from heedful.nn.positions import Positions, Rotation
 from heedful.nn.residual import RESIDUALS, final_norm
 
 
+@dataclass(frozen=True)
+class View:
+    """What every block of a stack hands to its self-attention."""
+
+    bias: Float[Tensor, "#B #H #T S"]  # of the scores; minus infinity where a query may not look
+    rotate: Rotation  # of queries and keys
+
+
 class Sight:
-    """Who sees whom: the positions of the queries, which are the last of the keys, and the bias of their scores."""
+    """Who sees whom, and from where: the queries are the last of the keys."""
 
     def __init__(self, keep: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
         self.length = keep.size(1)
-        position = (keep.cumsum(-1) - 1).clamp(min=0)  # padding does not count
-        self.position: Int[Tensor, "B T"] = position[:, -queries:]
+        self.keys: Int[Tensor, "B S"] = (keep.cumsum(-1) - 1).clamp(min=0)  # padding does not count
+        self.position: Int[Tensor, "B T"] = self.keys[:, -queries:]
         self.mask: Bool[Tensor, "B #T S"] = keep[:, None, :]
         if causal:
             past = torch.ones(queries, self.length, dtype=torch.bool, device=keep.device)
             self.mask = self.mask & past.tril(self.length - queries)
 
-    def bias(self, like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
-        """0 where a query may look and minus infinity elsewhere, in the type of `like`."""
-        return additive(self.mask, like)
+    def view(self, positions: Positions, like: Tensor) -> View:
+        """The same in terms of attention, in the type of `like`."""
+        bias = positions.add_bias(additive(self.mask, like), self.position, self.keys)
+        return View(bias, positions.rotation(self.position))
 
 
 class Memory:
@@ -65,11 +76,11 @@ class EncoderBlock(nn.Module):
         super().__init__()
         residual = RESIDUALS[config.norm]
         self.self_attention, self.self_residual = Attention(config), residual(config)
-        self.feed_forward, self.feed_residual = FeedForward(config), residual(config)
+        self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
 
-    def forward(self, x: Float[Tensor, "B T D"], bias: Float[Tensor, "#B 1 #T S"]) -> Float[Tensor, "B T D"]:
-        """Every token looks at every token that `bias` shows it."""
-        x = self.self_residual(x, lambda h: self.self_attention(h, h, bias))
+    def forward(self, x: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:
+        """Every token looks at every token that `view` shows it."""
+        x = self.self_residual(x, lambda h: self.self_attention(h, h, view.bias, rotate=view.rotate))
         return self.feed_residual(x, self.feed_forward)
 
 
@@ -81,18 +92,18 @@ class DecoderBlock(nn.Module):
         residual = RESIDUALS[config.norm]
         self.self_attention, self.self_residual = Attention(config), residual(config)
         self.cross_attention, self.cross_residual = Attention(config), residual(config)
-        self.feed_forward, self.feed_residual = FeedForward(config), residual(config)
+        self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
 
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        bias: Float[Tensor, "#B 1 #T S"],
+        view: View,
         memory: Memory,
         own: Cache = NO_CACHE,
         projected: Cache = NO_CACHE,
     ) -> Float[Tensor, "B T D"]:
         """Every token looks at the tokens before it, then at the memory."""
-        x = self.self_residual(x, lambda h: self.self_attention(h, h, bias, own))
+        x = self.self_residual(x, lambda h: self.self_attention(h, h, view.bias, own, view.rotate))
         x = self.cross_residual(x, lambda h: self.cross_attention(h, memory.states, memory.bias, projected))
         return self.feed_residual(x, self.feed_forward)
 
@@ -111,9 +122,9 @@ class Encoder(nn.Module):
         """Encode embedded tokens; those that are not kept are seen by none."""
         sight = Sight(keep, x.size(1), causal=False)
         x = self.dropout(self.positions.embed(x, sight.position, sight.length))
-        bias = sight.bias(x)
+        view = sight.view(self.positions, x)
         for block in self.blocks:
-            x = block(x, bias)
+            x = block(x, view)
         return self.norm(x)
 
 
@@ -131,9 +142,9 @@ class Decoder(nn.Module):
         """Decode all positions at once, each from those before it (teacher forcing)."""
         sight = Sight(keep, x.size(1), causal=True)
         x = self.dropout(self.positions.embed(x, sight.position, sight.length))
-        bias = sight.bias(x)
+        view = sight.view(self.positions, x)
         for block in self.blocks:
-            x = block(x, bias, memory)
+            x = block(x, view, memory)
         return self.norm(x)
 
     def step(
@@ -142,7 +153,9 @@ class Decoder(nn.Module):
         """Decode one position after `seen` others, whose keys and values are in `caches`."""
         position = torch.full((x.size(0), 1), seen, device=x.device)
         x = self.dropout(self.positions.embed(x, position, seen + 1))
-        bias = x.new_zeros(1, 1, 1, seen + 1)
+        keys = torch.arange(seen + 1, device=x.device).expand(x.size(0), -1)
+        bias = self.positions.add_bias(x.new_zeros(1, 1, 1, seen + 1), position, keys)
+        view = View(bias, self.positions.rotation(position))
         for block, cache in zip(self.blocks, caches, strict=True):
-            x = block(x, bias, memory, cache.own, cache.memory)
+            x = block(x, view, memory, cache.own, cache.memory)
         return self.norm(x)

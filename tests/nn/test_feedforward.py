@@ -1,0 +1,33 @@
+import math
+
+import pytest
+import torch
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.feedforward import FEED_FORWARDS
+
+SCALARS = {
+    "relu": lambda x: max(0.0, x),
+    "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+}
+
+
+def layer(name):
+    return FEED_FORWARDS[name](ModelConfig(d_model=6, heads=2, d_ff=11, activation=name)).double().eval()
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_a_feed_forward_network_is_formula_2_of_the_paper(name):
+    network, x = layer(name), torch.randn(2, 3, 6, dtype=torch.float64)
+    with torch.no_grad():
+        inner = (x @ network.up.weight.T + network.up.bias).apply_(SCALARS[name])
+        torch.testing.assert_close(network(x), inner @ network.down.weight.T + network.down.bias)
+
+
+def test_swiglu_gates_each_value_by_the_sigmoid_linear_unit_of_another():
+    network, x = layer("swiglu"), torch.randn(2, 3, 6, dtype=torch.float64)
+    with torch.no_grad():
+        gate, value = x @ network.get_parameter("gate.weight").T, x @ network.get_parameter("up.weight").T
+        want = (gate / (1 + (-gate).exp()) * value) @ network.get_parameter("down.weight").T
+        torch.testing.assert_close(network(x), want)
+    assert not [name for name, _ in network.named_parameters() if name.endswith("bias")]
