@@ -48,6 +48,7 @@ def test_decoding_with_a_cache_equals_decoding_all_at_once(positions, norm, kv_h
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_rms_norms_and_gates_decode_with_a_cache_too(norm):
     built = model(normalization="rms", activation="swiglu", norm=norm, positions="rotary")
+    assert not [part for part in built.modules() if isinstance(part, nn.LayerNorm)]
     source, target = ids(3, 7), ids(3, 11)
     torch.testing.assert_close(
         steps(built, source, ones(source), target), built(source, ones(source), target, ones(target))

@@ -130,6 +130,19 @@ def test_grouped_heads_equal_repeated_heads():
     torch.testing.assert_close(grouped(x, x, bias), full(x, x, bias))
 
 
+def test_queries_and_keys_are_both_rotated_and_values_are_not():
+    layer, x = module(heads=1), torch.randn(3, 5, 24)
+    mask = torch.ones(3, 5, 5, dtype=torch.bool)
+
+    def rotate(y):
+        return y.roll(1, dims=2)  # anything that changes them
+
+    with torch.no_grad():
+        q, k, v = (project(x)[:, None] for project in (layer.q, layer.k, layer.v))
+        want = layer.out(loops(rotate(q), rotate(k), v, mask).float()[:, 0])
+        torch.testing.assert_close(layer(x, x, bias_of(mask, torch.float32), rotate=rotate), want)
+
+
 def test_keys_and_values_have_free_sizes():
     layer = module(d_k=7, d_v=13)
     x = torch.randn(3, 5, 24)
