@@ -41,7 +41,7 @@ def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
     hints, comments = get_type_hints(table), field_comments(table)
     inner = {field.name: kind for field in fields(table) if (kind := dataclass_in(hints[field.name]))}
     yield f"## {title}\n\n{plain(table.__doc__ or '')}\n" if title else "## At the top\n"
-    yield "| key | values | default | |\n| --- | --- | --- | --- |"
+    yield "| key | values | default | meaning |\n| --- | --- | --- | --- |"
     for field in fields(table):
         if field.name not in inner:
             meaning = plain(comments.get(field.name, ""))
