@@ -1,10 +1,6 @@
-"""The tables of a recipe whose model trains in a moment."""
+"""The table of a recipe whose model trains in a moment."""
 
-TOY_MODEL = """
-[tokenizer]
-kind = "word"
-vocab_size = 300
-[model]
+TOY_MODEL = """[model]
 d_model = 16
 d_ff = 23
 heads = 2

@@ -15,6 +15,9 @@ name = "toy"
 [data]
 train = [{{source = "train.en", target = "train.de"}}]
 valid = {{source = "valid.en", target = "valid.de"}}
+[tokenizer]
+kind = "word"
+vocab_size = 300
 {TOY_MODEL}[train]
 max_updates = 2
 """

@@ -23,6 +23,9 @@ threads = 1
 device = "cpu"
 max_updates = 3
 log_every = 1
+[tokenizer]
+kind = "word"
+vocab_size = 300
 {TOY_MODEL}"""
 
 

@@ -52,8 +52,8 @@ def test_no_positions_leave_the_embeddings_alone():
     assert positions.embed(x, torch.arange(3).expand(2, 3), 3) is x
 
 
-def scheme(name, heads=2, *, causal=True):
-    return POSITIONS[name](ModelConfig(d_model=12, heads=heads), causal=causal)
+def scheme(name, heads=2, *, causal=True, d_k=None):
+    return POSITIONS[name](ModelConfig(d_model=12, heads=heads, d_k=d_k), causal=causal)
 
 
 def test_rotated_queries_and_keys_know_their_offset_and_nothing_else():
@@ -61,7 +61,7 @@ def test_rotated_queries_and_keys_know_their_offset_and_nothing_else():
 
     def score(query, key):
         places = (torch.tensor([[place]]) for place in (query, key))
-        turned = [scheme("rotary").rotation(place)(x) for place, x in zip(places, (q, k), strict=True)]
+        turned = [scheme("rotary", d_k=10).rotation(place)(x) for place, x in zip(places, (q, k), strict=True)]
         return (turned[0] * turned[1]).sum(-1)
 
     torch.testing.assert_close(score(11, 4), score(108, 101), atol=1e-5, rtol=0)
@@ -82,7 +82,7 @@ def test_rotary_positions_equal_those_of_llama():
     config = llama.LlamaConfig(hidden_size=30, num_attention_heads=3, head_dim=10)
     q, k, position = torch.randn(2, 3, 7, 10), torch.randn(2, 3, 7, 10), torch.arange(5, 12).expand(2, 7)
     want = llama.apply_rotary_pos_emb(q, k, *llama.LlamaRotaryEmbedding(config)(q, position))
-    rotate = scheme("rotary").rotation(position)
+    rotate = scheme("rotary", d_k=10).rotation(position)
     torch.testing.assert_close((rotate(q), rotate(k)), want)
 
 

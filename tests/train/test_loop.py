@@ -21,6 +21,7 @@ from heedful.errors import InputError, RunError
 from heedful.train import loop
 from heedful.train.journal import LOG, RESULT
 from heedful.train.run import Run
+from toy_model import TOY_MODEL
 
 
 def recipe(text: Path, **tables: dict) -> Recipe:
@@ -102,7 +103,7 @@ train(load_recipe(sys.argv[1]), Path(sys.argv[2]), Console(stderr=True, quiet=Tr
 @pytest.mark.slow
 def test_a_run_killed_at_three_random_moments_equals_a_whole_run_bit_for_bit(text, tmp_path):
     config = tmp_path / "config.toml"
-    config.write_text(TOML.format(root=text), encoding="utf-8")
+    config.write_text(TOML.format(root=text, TOY_MODEL=TOY_MODEL), encoding="utf-8")
 
     def start(folder: Path) -> subprocess.Popen:
         return subprocess.Popen([sys.executable, "-c", CHILD, str(config), str(folder)])
@@ -138,13 +139,7 @@ kind = "word"
 vocab_size = 29
 byte_fallback = false
 pretokenized = true
-[model]
-d_model = 16
-d_ff = 23
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
-[train]
+{TOY_MODEL}[train]
 max_updates = 300
 batch_tokens = 61
 validate_every = 29
@@ -157,7 +152,7 @@ device = "cpu"
 
 def test_another_process_with_the_same_recipe_computes_the_same(text, tmp_path):
     config = tmp_path / "config.toml"
-    config.write_text(TOML.format(root=text).replace("300", "19"), encoding="utf-8")
+    config.write_text(TOML.format(root=text, TOY_MODEL=TOY_MODEL).replace("300", "19"), encoding="utf-8")
     for name, seed in (("first", "1"), ("second", "2")):
         command = [sys.executable, "-c", CHILD, str(config), str(tmp_path / name)]
         subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})

@@ -90,16 +90,20 @@ class Rotary(Positions):
     Dimension i turns with dimension i + K/2, as in Llama; the article's neighbours are the same up to their order.
     """
 
+    def __init__(self, config: ModelConfig, *, causal: bool) -> None:
+        super().__init__(config, causal=causal)
+        self.half = (config.d_k or config.d_model // config.heads) // 2
+
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
         """Turn by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
+        frequency = 10000.0 ** (torch.arange(self.half, device=position.device) / -self.half)
+        angle = position[:, None, :, None] * frequency
+        sin, cos = angle.sin(), angle.cos()
 
         def rotate(x: Float[Tensor, "B H T K"]) -> Float[Tensor, "B H T K"]:
-            half = x.size(-1) // 2
-            frequency = 10000.0 ** (torch.arange(half, device=x.device) / -half)
-            angle = position[:, None, :, None] * frequency
-            sin, cos = angle.sin().to(x.dtype), angle.cos().to(x.dtype)
-            left, right = x[..., :half], x[..., half:]
-            return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1)
+            left, right = x.chunk(2, dim=-1)
+            s, c = sin.to(x.dtype), cos.to(x.dtype)
+            return torch.cat([left * c - right * s, right * c + left * s], dim=-1)
 
         return rotate
 
