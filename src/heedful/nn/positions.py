@@ -92,11 +92,11 @@ class Rotary(Positions):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
-        self.half = (config.d_k or config.d_model // config.heads) // 2
+        self.pairs = (config.d_k or config.d_model // config.heads) // 2
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
         """Turn by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
-        frequency = 10000.0 ** (torch.arange(self.half, device=position.device) / -self.half)
+        frequency = 10000.0 ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
         angle = position[:, None, :, None] * frequency
         sin, cos = angle.sin(), angle.cos()
 
