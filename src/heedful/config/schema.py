@@ -10,13 +10,15 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """One parallel corpus: two plain files, or one TSV or JSONL file. Any of them may end in .gz."""
+    """One corpus: plain text, two files line by line, or one TSV or JSONL file. Any of them may end in .gz."""
 
-    source: str  # a text file with one sentence a line; or, without `target`, a .tsv or .jsonl file with both sides
+    source: str  # a text file; or, without `target`, a .tsv or .jsonl file with all sides; language models: or a folder
     target: str | None = None
     source_field: str = "source"  # JSONL: the key of the source text; TSV: a column name or a number from 1
-    target_field: str = "target"
-    weight: float = 1.0  # each epoch draws weight x size sentence pairs: 2.0 shows every pair twice
+    pair_field: str | None = None  # that of a second text: tasks on sentence pairs
+    target_field: str = "target"  # that of the target text, or of the label
+    part: tuple[float, float] = (0.0, 1.0)  # the share to read, from and to, of its lines, articles or characters
+    weight: float = 1.0  # each epoch draws weight x size examples: 2.0 shows every one twice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,7 @@ class FilterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Parallel text. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
+    """Text. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
 
     root: str = "."
     source_language: str = "src"
@@ -42,12 +44,31 @@ class DataConfig:
     valid: CorpusConfig | None = None
     test: CorpusConfig | None = None
     filters: FilterConfig = field(default_factory=FilterConfig)
+    max_length: int = 512  # tokens that a model of one text reads at once: the context of a language model
+    documents: Literal["file", "paragraph", "line"] = "file"  # what a document of plain text is
+    cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
+    labels: tuple[str, ...] = ()  # the classes, in order; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
 
 
 @dataclass(frozen=True, kw_only=True)
+class MaskingConfig:
+    """What a masked language model learns from (Devlin et al. 2019, section 3.1 and appendix A.1)."""
+
+    rate: float = 0.15  # of the tokens of a sequence are chosen, to be predicted
+    mask: float = 0.8  # of those chosen become <mask>
+    random: float = 0.1  # become a random token; the rest stay as they are
+    whole_words: bool = False  # choose words, all pieces of each, instead of pieces
+    next_sentence: bool = True  # sequences are pairs of passages, half of them neighbours, and which is learned too
+    short: float = 0.1  # of the sequences have a random, shorter length
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """Text to ids. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3."""
+    """Text to ids. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, and <mask> 4 where there is one.
+
+    In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
+    """
 
     kind: Literal["word", "character", "byte", "bpe", "unigram", "wordpiece"] = "bpe"
     vocab_size: int = 8000  # an upper bound, special tokens included
@@ -56,6 +77,7 @@ class TokenizerConfig:
     normalization: Literal["none", "nfc", "nfkc"] = "none"  # "none" keeps decode(encode(text)) == text
     byte_fallback: bool = True  # spell characters outside the vocabulary as bytes instead of <unk>
     pretokenized: bool = False  # the text is already tokenized: words end at spaces only
+    mask: bool = False  # reserve <mask>, which masked language models need
     dropout: float = 0.0  # BPE dropout while training (Provilkov et al. 2020)
     path: str | None = None  # a trained tokenizer folder, below data.root, to use instead of training one
 
@@ -64,6 +86,7 @@ class TokenizerConfig:
 class ModelConfig:
     """The model of "Attention Is All You Need" (Vaswani et al. 2017, section 3); the defaults are its base model."""
 
+    family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
     d_model: int = 512
     d_ff: int = 2048
     heads: int = 8
@@ -77,8 +100,14 @@ class ModelConfig:
     norm: Literal["post", "pre"] = "post"  # post: LayerNorm(x + f(x)), the paper's; pre: x + f(LayerNorm(x))
     normalization: Literal["layer", "rms"] = "layer"  # rms: no mean taken off and no bias (Zhang & Sennrich 2019)
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"  # swiglu: a third matrix gates d_ff values (Shazeer 2020)
+    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated, three matrices
     attention_bias: bool = True  # biases on the q, k, v and output projections
+    bias: bool = True  # biases in feed-forward networks and norms
+    output_bias: bool = False  # a bias for each token of the output vocabulary
+    segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
+    scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
+    embedding_norm: bool = False  # a norm on embedding + position, as BERT has
+    init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
     dropout: float = 0.1  # on each sublayer's output and on embedding + position (section 5.4)
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
@@ -86,6 +115,7 @@ class ModelConfig:
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
     freeze_vectors: bool = False
+    pooling: Literal["first", "mean", "last"] | None = None  # states to one vector; None: encoder first, decoder last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +138,8 @@ class TrainConfig:
     """The training loop. Everything counted in updates is absolute: a resumed run ends where the whole run would."""
 
     seed: int = 1
+    start: str | None = None  # a model to begin with: a folder, a run or a name in the box
+    vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
     max_updates: int = 100_000
     max_epochs: int | None = None
     batch_tokens: int = 4096  # sentences x the longest side of the batch, padding included
@@ -119,7 +151,7 @@ class TrainConfig:
     threads: int | None = None  # None: what torch chooses
     validate_every: int = 1000  # updates
     validate_bleu: bool = True  # decode the validation set greedily and score it
-    best: Literal["bleu", "loss"] = "bleu"  # what the best checkpoint is best in
+    best: str | None = None  # the score that the best checkpoint has the best of; None: the first that the task names
     patience: int | None = None  # stop after this many validations without a better one
     save_every: int = 1000  # updates
     save_minutes: float = 10.0  # and at least this often
@@ -142,14 +174,35 @@ class DecodeConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GenerateConfig:
+    """Sampling. Choices are narrowed in the order of these fields, then one is drawn."""
+
+    max_tokens: int = 256  # longest output
+    repetition_penalty: float = 1.0  # divides positive logits of tokens seen, multiplies negative (Keskar et al. 2019)
+    frequency_penalty: float = 0.0  # taken off a token's logit for each time that it was generated
+    presence_penalty: float = 0.0  # taken off once
+    no_repeat_ngram: int | None = None  # no sequence of this many tokens comes twice
+    temperature: float = 1.0  # 0: always the likeliest token
+    top_k: int | None = None  # of the likeliest k tokens
+    top_p: float | None = None  # of the fewest tokens that together have this probability (Holtzman et al. 2020)
+    min_p: float | None = None  # of tokens with this share of the largest probability (Nguyen et al. 2024)
+    typical: float | None = None  # of the tokens nearest to the expected surprise, of this mass (Meister et al. 2023)
+    stop: tuple[str, ...] = ()  # texts that end the output and are not part of it
+    seed: int = 1
+    batch_tokens: int = 16_384  # prompt and output tokens held at once; changes speed and memory, never results
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A whole run: what `heedful train` reads, and what it stores with the model once everything is resolved."""
 
     name: str = "heedful"
-    task: Literal["translation"] = "translation"
+    task: str = "translation"  # a file in heedful/tasks, or a class of yours as module:Class
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    masking: MaskingConfig = field(default_factory=MaskingConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
+    generate: GenerateConfig = field(default_factory=GenerateConfig)

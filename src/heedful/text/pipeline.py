@@ -10,21 +10,26 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from heedful.config.schema import TokenizerConfig
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
+PAD, UNK, BOS, EOS, MASK = 0, 1, 2, 3, 4
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 # Cutting a reserved name that is typed as text behind its "<" leaves no word that holds the name, so that no model can
 # learn or look up a piece that is one.
-_RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|unused\d+|0x[0-9A-F]{2})>)"
+_RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|mask|unused\d+|0x[0-9A-F]{2})>)"
 _SPACED_WORD = r" ?[^ ]+| "
 _RAW_WORD = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
 
 
+def specials(config: TokenizerConfig) -> tuple[str, ...]:
+    """The special tokens, which are the first ids."""
+    return (*SPECIALS, "<mask>") if config.mask else SPECIALS
+
+
 def reserved(config: TokenizerConfig) -> tuple[str, ...]:
     """The head of every vocabulary: the special tokens and, with byte fallback, the 256 bytes."""
-    return SPECIALS + (BYTES if config.byte_fallback else ())
+    return specials(config) + (BYTES if config.byte_fallback else ())
 
 
 def first_space(config: TokenizerConfig) -> str:

@@ -19,20 +19,20 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import storage
 from heedful.text.dropout import Merges, merge_with_dropout
-from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK, first_space, reserved
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, first_space, reserved, specials
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "checked"]
+__all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
 CHUNK = 1024  # lines that are encoded together
-FIRST_BYTE = len(SPECIALS)
 
 
 class Tokenizer:
-    """A trained vocabulary: special tokens (ids 0 to 3), the 256 bytes if it has them, and pieces."""
+    """A trained vocabulary: special tokens (ids 0 to 3, or 4), the 256 bytes if it has them, and pieces."""
 
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
-        self.byte_ids = range(FIRST_BYTE, len(reserved(config)))  # of the bytes 0 to 255; empty without byte fallback
+        self.first_piece = len(specials(config))  # the ids below it are special tokens
+        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the bytes 0 to 255; empty without byte fallback
         self._definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
@@ -190,10 +190,10 @@ class Tokenizer:
     def _spelling(self, i: int) -> bytes:
         """What an id contributes to a decoded text."""
         if i in self.byte_ids:
-            return bytes([i - FIRST_BYTE])
+            return bytes([i - self.first_piece])
         if i == UNK:
             return b" <unk>" if self.config.kind in ("word", "wordpiece") else b"<unk>"
-        return b"" if i < FIRST_BYTE else self._names[i].encode("utf-8")
+        return b"" if i < self.first_piece else self._names[i].encode("utf-8")
 
     def _spell(self, ids: Iterable[int]) -> list[bytes]:
         try:

@@ -15,7 +15,7 @@ from tokenizers import models, trainers
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
-from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, splitter
+from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, specials, splitter
 from heedful.text.tokenizer import Tokenizer, checked
 from heedful.text.unigram import train_unigram
 
@@ -92,7 +92,7 @@ def _room(config: TokenizerConfig) -> int:
     if room < fewest:
         bytes_too = f" and {len(BYTES)} bytes (tokenizer.byte_fallback)" if config.byte_fallback else ""
         raise InputError(
-            f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(SPECIALS)} special tokens{bytes_too}; "
+            f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(specials(config))} special tokens{bytes_too}; "
             f"give at least {len(reserved(config)) + fewest}"
         )
     return room
@@ -180,7 +180,7 @@ def _alphabet(words: Words, config: TokenizerConfig) -> list[str]:
     if len(ranked) > room:
         raise InputError(
             f"the text has {len(ranked)} different characters, and tokenizer.vocab_size = {config.vocab_size} has room "
-            f"for {room}; give at least {len(ranked) + len(SPECIALS)}, or set tokenizer.byte_fallback = true"
+            f"for {room}; give at least {len(ranked) + len(specials(config))}, or set tokenizer.byte_fallback = true"
         )
     return ranked
 
