@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
-from heedful.models import build
+from heedful.models import EncoderDecoder
 from heedful.tasks.translation import collate
 from heedful.train.learner import Learner, seed_of
 
@@ -18,7 +18,7 @@ def learner(precision="float32", dropout=0.0, **optimizer):
         optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
         train=TrainConfig(precision=precision),
     )
-    return Learner(build(model, 23, 23), recipe)
+    return Learner(EncoderDecoder(model, 23, 23), recipe)
 
 
 def rows(*lengths):

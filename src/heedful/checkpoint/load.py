@@ -10,7 +10,7 @@ from heedful.checkpoint.model import read_description, read_weights
 from heedful.checkpoint.run import Checkpoints
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, build, load_weights
+from heedful.models import EncoderDecoder, load_weights
 from heedful.text.pair import TokenizerPair
 
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
@@ -42,7 +42,7 @@ def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:
     folder = find_model(path)
     manifest = check(folder)
     recipe, tokenizers = read_description(manifest)
-    model = build(recipe.model, len(tokenizers.source), len(tokenizers.target))
+    model = EncoderDecoder(recipe.model, len(tokenizers.source), len(tokenizers.target))
     try:
         load_weights(model, read_weights(manifest))
     except ValueError as error:

@@ -109,7 +109,8 @@ class Translator:
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
         source, keep = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
         with evaluating(self.model):
-            return search(self.model.start(source, keep), keep.sum(1) - 1, self.config)
+            limits = (keep.sum(1) - 1 + self.config.max_extra).tolist()
+            return search(self.model.start(source, keep), limits, self.config)
 
 
 def load(path: str | Path, device: str = "auto") -> Translator:

@@ -32,7 +32,7 @@ class Tokenizer:
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
-        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the bytes 0 to 255; empty without byte fallback
+        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the 256 bytes; empty without byte fallback
         self._definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model

@@ -16,7 +16,7 @@ from heedful.data.prepare import Prepared
 from heedful.data.respelling import respell
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
-from heedful.models import build, load_weights, weights
+from heedful.models import EncoderDecoder, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.tasks import translation
 from heedful.tasks.translation import Batch
@@ -42,7 +42,7 @@ class Run:
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
         vocabularies = len(prepared.tokenizers.source), len(prepared.tokenizers.target)
-        self.model = build(recipe.model, *vocabularies).to(self.device)
+        self.model = EncoderDecoder(recipe.model, *vocabularies).to(self.device)
         place_vectors(self.model, recipe, prepared.tokenizers)
         self.learner = Learner(self.model, recipe)
         lengths = [store.lengths for store in prepared.train]
