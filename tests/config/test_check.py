@@ -4,11 +4,12 @@ from typing import get_type_hints
 
 import pytest
 
-from heedful.config.check import AT_LEAST, MORE_THAN_ZERO, RATES, RULES, impossible
+from heedful.config.check import AT_LEAST, MORE_THAN_ZERO, PORTIONS, RATES, RULES, impossible
 from heedful.config.keys import all_keys
 from heedful.config.schema import (
     DecodeConfig,
     FilterConfig,
+    GenerateConfig,
     ModelConfig,
     OptimizerConfig,
     Recipe,
@@ -17,6 +18,8 @@ from heedful.config.schema import (
 )
 from heedful.config.validate import recipe_from_dict
 from heedful.errors import InputError
+
+ANY = {"generate.frequency_penalty", "generate.presence_penalty"}  # below 0 they reward
 
 # key of the rule -> values that break it, and what the message must hold
 BROKEN = [
@@ -45,6 +48,7 @@ BROKEN = [
     ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
+    ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
 ]
 
 
@@ -122,6 +126,13 @@ def test_rates_are_shares(key: str) -> None:
     assert "at least 0 and less than 1, but is -0.1" in refusal(key, -0.1)
 
 
+@pytest.mark.parametrize("key", sorted(PORTIONS))
+def test_portions_are_more_than_nothing_and_at_most_all(key: str) -> None:
+    assert "more than 0 and at most 1, but is 0.0" in refusal(key, 0.0)
+    assert "more than 0 and at most 1, but is 1.1" in refusal(key, 1.1)
+    assert isinstance(recipe_from_dict(nested(key, 1.0), "here"), Recipe)
+
+
 def test_both_betas_are_shares() -> None:
     assert "optimizer.betas.1 must be at least 0 and less than 1" in refusal("optimizer.betas", [0.9, 1.0])
     assert "optimizer.betas.0 must be at least 0 and less than 1" in refusal("optimizer.betas", [-0.9, 0.9])
@@ -129,7 +140,7 @@ def test_both_betas_are_shares() -> None:
 
 def test_the_tables_name_keys_that_exist() -> None:
     keys = {key.replace(".0.", ".") for key in all_keys()}
-    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | {rule.key for rule in RULES} <= keys
+    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | PORTIONS | {rule.key for rule in RULES} <= keys
 
 
 @pytest.mark.parametrize(
@@ -141,8 +152,10 @@ def test_the_tables_name_keys_that_exist() -> None:
         ("optimizer", OptimizerConfig),
         ("train", TrainConfig),
         ("decode", DecodeConfig),
+        ("generate", GenerateConfig),
     ],
 )
 def test_every_number_of_a_recipe_has_bounds(name: str, table: type) -> None:
-    numbers = {f"{name}.{field}" for field, hint in get_type_hints(table).items() if hint in (int, float, int | None)}
-    assert numbers <= set(AT_LEAST) | MORE_THAN_ZERO | RATES
+    kinds = (int, float, int | None, float | None)
+    numbers = {f"{name}.{field}" for field, hint in get_type_hints(table).items() if hint in kinds}
+    assert numbers - ANY <= set(AT_LEAST) | MORE_THAN_ZERO | RATES | PORTIONS

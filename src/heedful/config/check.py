@@ -65,9 +65,22 @@ AT_LEAST = {
     "decode.n_best": 1,
     "decode.max_extra": 0,
     "decode.batch_tokens": 1,
+    "generate.max_tokens": 1,
+    "generate.no_repeat_ngram": 1,
+    "generate.temperature": 0,
+    "generate.top_k": 1,
+    "generate.seed": 0,
+    "generate.batch_tokens": 1,
 }
 
-MORE_THAN_ZERO = {"data.train.weight", "model.norm_eps", "optimizer.lr", "optimizer.eps", "train.save_minutes"}
+MORE_THAN_ZERO = {
+    "data.train.weight",
+    "model.norm_eps",
+    "optimizer.lr",
+    "optimizer.eps",
+    "train.save_minutes",
+    "generate.repetition_penalty",
+}
 
 RATES = {
     "tokenizer.dropout",
@@ -77,6 +90,8 @@ RATES = {
     "optimizer.betas",
     "train.label_smoothing",
 }
+
+PORTIONS = {"generate.top_p", "generate.min_p", "generate.typical"}  # there must be something, and it may be all
 
 RULES = (
     Rule(
@@ -202,6 +217,11 @@ RULES = (
         "decode.n_best = {r.decode.n_best} translations cannot come from decode.beam = {r.decode.beam}; "
         "raise beam, or lower n_best",
     ),
+    Rule(
+        "generate.stop",
+        lambda r: "" in r.generate.stop,
+        "generate.stop holds an empty text, which would end every output before it begins; take it out",
+    ),
 )
 
 
@@ -223,6 +243,8 @@ def _out_of_range(values: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(key, f"{key} must be more than 0, but is {value}")
         elif field in RATES and not 0 <= value < 1:
             yield Problem(key, f"{key} must be at least 0 and less than 1, but is {value}")
+        elif field in PORTIONS and not 0 < value <= 1:
+            yield Problem(key, f"{key} must be more than 0 and at most 1, but is {value}")
 
 
 def _numbers(values: Any, key: str = "") -> Iterator[tuple[str, int | float]]:
