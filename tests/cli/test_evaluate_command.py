@@ -8,6 +8,7 @@ import pytest
 import torch
 from invocation import invoke
 
+from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import (
     CorpusConfig,
@@ -18,7 +19,6 @@ from heedful.config.schema import (
     Recipe,
     TokenizerConfig,
 )
-from heedful.decode.translator import load
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, paired_bootstrap, score
 from heedful.models import EncoderDecoder, weights

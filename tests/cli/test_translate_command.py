@@ -11,9 +11,10 @@ import pytest
 import torch
 from invocation import invoke
 
+from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.translator import Translator, load
+from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
 from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair

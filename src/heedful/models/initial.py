@@ -30,9 +30,10 @@ def normal(model: nn.Module) -> None:
 def scaled(model: nn.Module) -> None:
     """The same, but the last matrix of each of N sublayers has 0.02 / sqrt(N) (Radford et al. 2019, section 2.3)."""
     normal(model)
-    last = [m for name, m in model.named_modules() if name.endswith(("_attention.out", "feed_forward.down"))]
-    for module in last:
-        nn.init.normal_(module.weight, std=STD * len(last) ** -0.5)
+    ends = ("_attention.out.weight", "feed_forward.down.weight")
+    last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
+    for name in last:
+        nn.init.normal_(model.get_parameter(name), std=STD * len(last) ** -0.5)
 
 
 def zero_bias(module: nn.Linear) -> None:
