@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.arrays import published
 from heedful.data.corpus import Pair, corpus_files, corpus_kind, read_pairs
 from heedful.data.files import open_bytes
 from heedful.data.filters import DropReport, PairFilter
-from heedful.data.store import PairStore, Rows, published
+from heedful.data.store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS

@@ -72,7 +72,8 @@ def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> Bat
 def loss(model: EncoderDecoder, batch: Batch, smoothing: float) -> Loss:
     """The loss of every real target token, <eos> included."""
     hidden = model.hidden(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
-    return cross_entropy(hidden[batch.target_keep], model.output.weight, batch.target_out[batch.target_keep], smoothing)
+    target = batch.target_out[batch.target_keep]
+    return cross_entropy(hidden[batch.target_keep], model.output.weight, target, smoothing, model.output.bias)
 
 
 class Translation(Task[Batch]):
