@@ -91,8 +91,15 @@ class Tokenizer:
         Raises:
             InputError: An id is not in the vocabulary.
         """
-        text = b"".join(self._spell(ids)).decode("utf-8", errors="replace")
-        return text.removeprefix(first_space(self.config))
+        return self.spell(ids).decode("utf-8", errors="replace").removeprefix(first_space(self.config))
+
+    def spell(self, ids: Iterable[int]) -> bytes:
+        """The UTF-8 of what ids spell, with the space before the first word; it may begin or end inside a character.
+
+        Raises:
+            InputError: An id is not in the vocabulary.
+        """
+        return b"".join(self._spell(ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """A printable name of each id: "▁" is a space; bytes and special tokens stand in angle brackets.
