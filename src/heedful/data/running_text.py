@@ -86,7 +86,9 @@ def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
             raise InputError(f"{config.path}: holds a tokenizer for each of two languages; name the folder of one")
         return pair.source
     report(f"training the {config.kind} tokenizer")
-    return train_tokenizer((text for corpus in recipe.data.train for text in _texts(corpus, recipe, DropReport())), config)
+    return train_tokenizer(
+        (text for corpus in recipe.data.train for text in _texts(corpus, recipe, DropReport())), config
+    )
 
 
 def _texts(corpus: CorpusConfig, recipe: Recipe, drops: DropReport) -> Iterator[str]:
