@@ -66,6 +66,6 @@ def _choose(units: np.ndarray, random: np.ndarray, rate: float) -> np.ndarray:
 
 
 def _hide(tokens: np.ndarray, random: np.ndarray, share: np.ndarray, masking: MaskingConfig) -> np.ndarray:
-    """What stands for the chosen tokens, shape (n,): <mask>, a random token or themselves, as `share` in [0, 1) says."""
+    """What stands for chosen tokens, shape (n,): <mask>, a random token or the same, as `share` in [0, 1) says."""
     kept = np.where(share < masking.mask + masking.random, random, tokens)
     return np.where(share < masking.mask, MASK, kept)

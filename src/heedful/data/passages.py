@@ -1,8 +1,8 @@
 """What BERT reads: passages of consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
 
-A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all sentences
-without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which sentence each
-document begins with, and the number of sentences).
+A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all
+sentences, without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which
+sentence each document begins with, and the number of sentences).
 """
 
 from collections.abc import Iterable, Iterator
@@ -98,8 +98,8 @@ class PassagePlan:
 
     Single passages, without: each document is cut into passages that are as long as can be; no token is lost.
 
-    The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random one
-    from 2 up to it.
+    The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random
+    one from 2 up to it.
 
     Args:
         store: The sentences.
@@ -123,7 +123,9 @@ class PassagePlan:
         self.batch_tokens = batch_tokens
         self.seed = seed
         if self.room < 2:
-            raise InputError(f"data.max_length = {max_length} leaves no room for text; set it to 5 or more")
+            raise InputError(
+                f"data.max_length = {max_length} leaves no room for text; set it to {self.specials + 2} or more"
+            )
         if masking.next_sentence and len(store) < 2:
             raise InputError(
                 "the training text is one document, and masking.next_sentence takes passages from two: set "
