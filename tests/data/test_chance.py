@@ -12,7 +12,7 @@ def test_numbers_depend_on_the_key_alone():
 
 
 def test_numbers_are_the_same_on_every_machine():
-    assert draw(2, 1, 2).tolist() == np.random.Philox(np.random.SeedSequence([1, 2])).random_raw(2).tolist()
+    assert draw(2, 1, 2).tolist() == [5527141919257688469, 1364028082176693913]
 
 
 def test_shuffling_keeps_the_items():

@@ -210,6 +210,23 @@ def test_strangers_come_from_all_other_documents(make):
     assert pairs == {(one, other) for one in range(5) for other in range(5) if one != other}
 
 
+def test_strangers_begin_at_any_sentence(make):
+    store = make([[7, 5, 3]] * 5)
+    planned = np.concatenate([sequences(PassagePlan(store, PAIRS, LENGTH, TOKENS, seed)) for seed in range(101)])
+    assert set(store.sentences[:-1].tolist()) <= set(planned["second"][~planned["is_next"], 0].tolist())
+
+
+def test_a_sentence_that_stands_alone_is_cut_and_its_stranger_is_the_end_of_another(make):
+    store = make([[23]] * 7)
+    planned = np.concatenate([sequences(PassagePlan(store, PAIRS, LENGTH, TOKENS, seed)) for seed in range(23)])
+    first, second = planned["first"], planned["second"]
+    assert len(planned) == 23 * 7
+    assert (first[:, 0] % 23 == 0).all()
+    assert (second[:, 1] % 23 == 0).all()
+    assert (first[:, 1] % 23 == second[:, 0] % 23).all()  # so neither length nor place gives the answer away
+    assert set((first[:, 1] % 23).tolist()) == set(range(1, 23))
+
+
 def test_a_million_tokens_are_planned_in_moments(make):
     store = make([[23] * 173] * 25)
     masking, begin = PAIRS, time.process_time()

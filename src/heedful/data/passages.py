@@ -25,7 +25,7 @@ SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
 Span = tuple[int, int]  # of tokens or of sentences: from, and up to
-Sequence = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
+Passages = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class PassagePlan:
     that less than half of the pairs are neighbours. Here it is cut in two at a random token, and the stranger is the
     end of a sentence, of as many tokens as it replaces; these are left out of the epoch, as is a lone token.
 
-    Single passages, without: each document is cut into passages that are as long as can be; no token is lost.
+    Single passages, without: each document is cut after every so many tokens, wherever that is; none is lost.
 
     The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random
     one from 2 up to it.
@@ -150,7 +150,7 @@ class PassagePlan:
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
         return [planned[batch] for batch in plan.epoch(epoch)]
 
-    def _pairs(self, document: int, chance: Chance) -> Iterator[Sequence]:
+    def _pairs(self, document: int, chance: Chance) -> Iterator[Passages]:
         begin, end = self._sentences(document)
         while begin < end:
             wanted = self._wanted(chance)
@@ -169,7 +169,7 @@ class PassagePlan:
                 begin = cut
             yield *_trimmed(first, second, self.room, chance), is_next
 
-    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Sequence]:
+    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Passages]:
         """The pair of a sentence that stands alone; there is none if it has one token."""
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
@@ -182,7 +182,7 @@ class PassagePlan:
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trimmed((begin, cut), second, self.room, chance), is_next
 
-    def _singles(self, document: int, chance: Chance) -> Iterator[Sequence]:
+    def _singles(self, document: int, chance: Chance) -> Iterator[Passages]:
         begin, end = self._span(*self._sentences(document))
         while begin < end:
             stop = min(end, begin + self._wanted(chance))

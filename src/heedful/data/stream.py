@@ -102,7 +102,7 @@ class WindowPlan:
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
-        phase = int(draw(1, self.seed, PHASE, epoch)[0] % min(self.length, slack + 1))
+        phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
         starts = phase - 1 + self.length * np.arange(count)
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
