@@ -98,9 +98,9 @@ def data_digest(recipe: Recipe) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> list[str]:
+def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> list[object]:
     texts = [_text_digest(path) for path in corpus_files(corpus, data)]
-    return [corpus_kind(corpus), corpus.source_field, corpus.target_field, *texts]
+    return [corpus_kind(corpus), corpus.source_field, corpus.target_field, corpus.part, *texts]
 
 
 def _text_digest(path: Path) -> str:
