@@ -122,9 +122,5 @@ def test_spans_survive_being_written_as_tags(scheme):
     draw = random.Random(7)
     for _ in range(101):
         cuts = sorted(draw.sample(range(23), 8))
-        cut = [
-            Span(begin, end, draw.choice("ab"))
-            for begin, end in pairwise(cuts)
-            if draw.random() < 0.7
-        ]
+        cut = [Span(begin, end, draw.choice("ab")) for begin, end in pairwise(cuts) if draw.random() < 0.7]
         assert spans(written(cut, 23, scheme)) == cut
