@@ -49,6 +49,14 @@ def test_text_and_label_may_stand_in_two_files(corpus, tmp_path):
     assert list(read_labelled(texts, DataConfig())) == [Example(1, "one", None, "x"), Example(2, "two", None, "y")]
 
 
+def test_a_lost_label_is_not_searched_for_by_length(corpus, tmp_path):
+    corpus("labels", "x\n" * 12)
+    texts = corpus("texts", "one\n" * 7 + "a longer text\n" * 6, target=str(tmp_path / "labels"))
+    with pytest.raises(InputError, match=r"has 13 lines and .*labels has 12; line n of one must belong") as caught:
+        list(read_labelled(texts, DataConfig()))
+    assert "about line" not in str(caught.value)
+
+
 @pytest.mark.parametrize("label", ["", " ", "\u3000"])
 def test_an_empty_label_is_refused_with_its_line(corpus, label):
     with pytest.raises(InputError, match=r"a\.tsv, line 2: the label is empty"):
@@ -88,7 +96,7 @@ def test_labels_that_the_recipe_names_stand_as_they_are():
 
 
 def test_one_class_is_refused(corpus):
-    with pytest.raises(InputError, match=r"0\.tsv: classification needs two classes or more, but there is 'a' only"):
+    with pytest.raises(InputError, match=r"0\.tsv: classification needs two classes or more, not \['a'\]"):
         labels(corpus, "a,a")
 
 

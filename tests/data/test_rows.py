@@ -64,6 +64,7 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
     [
         ("a.csv", 'one,1\n"two,2\n3,4\n', r"a\.csv, line 2: not sound CSV"),
         ("a.csv", 'one,1\n"two"2,3\n', r"line 2: not sound CSV"),
+        pytest.param("a.csv", "x" * 200_003 + ",1\n", "line 1: not sound CSV.*very long texts fit into", id="long"),
         ("a.csv", "one,1\ntwo\n", r"line 2: 1 column\(s\), but column 2 is wanted; columns are separated by commas"),
         ("a.csv.gz", "one\t1\n", r"line 1: 1 column\(s\).*separated by commas"),
         ("a.tsv", "one,1\n", r"line 1: 1 column\(s\).*separated by tabs"),

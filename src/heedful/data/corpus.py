@@ -158,7 +158,7 @@ def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: Bad
             f"{source}, {target}: two files hold two fields, not {', '.join(fields.names)}; "
             "put all into one .tsv, .csv or .jsonl file"
         )
-    _check_same_length(source, target)
+    _check_same_length(source, target, fields)
     with open_bytes(source) as source_stream, open_bytes(target) as target_stream:
         sources = decode_lines(source_stream, str(source), bad_utf8=bad_utf8)
         targets = decode_lines(target_stream, str(target), bad_utf8=bad_utf8)
@@ -166,12 +166,13 @@ def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: Bad
             yield RawRow(line, (source_text, target_text))
 
 
-def _check_same_length(source: Path, target: Path) -> None:
+def _check_same_length(source: Path, target: Path, fields: Fields) -> None:
     counts = [sum(1 for _ in read_lines(path, bad_utf8="replace")) for path in (source, target)]
     if counts[0] != counts[1]:
+        hint = _drift_hint(source, target, min(counts)) if fields.label is None else "Look for a lost or an added line."
         raise InputError(
             f"{source} has {counts[0]:,} lines and {target} has {counts[1]:,}; line n of one "
-            f"must belong to line n of the other. {_drift_hint(source, target, min(counts))}"
+            f"must belong to line n of the other. {hint}"
         )
 
 

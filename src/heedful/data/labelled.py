@@ -74,10 +74,7 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
     labels = data.labels or _sorted(_labels_in(data))
     if len(labels) < 2:
         names = ", ".join(corpus.source for corpus in data.train)
-        raise InputError(
-            f"{names}: classification needs two classes or more, but there is {labels[0] if labels else 'none'!r} "
-            "only; check target_field"
-        )
+        raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
     return labels
 
 

@@ -5,7 +5,7 @@ Each reader yields every row of the file, in order; what is not to be read is le
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
     with open_bytes(path) as stream:
         lines = enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1)
         cells = ((number, None if line is None else line.split("\t")) for number, line in lines)
-        yield from _rows_of_table(cells, path, fields)
+        yield from _rows_of_table(cells, path, fields, "tabs")
 
 
 def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
@@ -51,7 +51,8 @@ def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
         InputError: As `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
     """
     with open_bytes(path) as stream:
-        yield from _rows_of_table(_records(decode_lines(stream, str(path), bad_utf8=bad_utf8), path), path, fields)
+        rows = _records(decode_lines(stream, str(path), bad_utf8=bad_utf8), path)
+        yield from _rows_of_table(rows, path, fields, "commas")
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
@@ -70,7 +71,7 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
             yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
 
 
-def _records(lines: Iterator[str | None], path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: Iterator[str | None], path: Path) -> Iterator[tuple[int, list[str] | None]]:
     reader = csv.reader(_unbroken(lines, path), strict=True)
     while True:
         line = reader.line_num + 1
@@ -95,7 +96,9 @@ def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
         yield line + "\n"
 
 
-def _rows_of_table(rows: Iterator[tuple[int, list[str] | None]], path: Path, fields: Fields) -> Iterator[RawRow]:
+def _rows_of_table(
+    rows: Iterable[tuple[int, list[str] | None]], path: Path, fields: Fields, separators: str
+) -> Iterator[RawRow]:
     columns: list[int] | None = None
     for line, cells in rows:
         if cells is None:
@@ -106,16 +109,11 @@ def _rows_of_table(rows: Iterator[tuple[int, list[str] | None]], path: Path, fie
             if is_header:
                 continue
         if max(columns) >= len(cells):
-            separator = "commas" if _is_csv(path) else "tabs"
             raise InputError(
                 f"{path}, line {line}: {len(cells)} column(s), but column {max(columns) + 1} is wanted; "
-                f"columns are separated by {separator}"
+                f"columns are separated by {separators}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
-
-
-def _is_csv(path: Path) -> bool:
-    return ".csv" in path.suffixes[-2:]
 
 
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:

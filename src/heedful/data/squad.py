@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.corpus import corpus_files, part_of
-from heedful.data.files import decode_utf8, open_bytes
+from heedful.data.files import decode_lines, open_bytes
 from heedful.errors import InputError
 
 T = TypeVar("T")
@@ -32,12 +32,13 @@ class Question(NamedTuple):
 def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[Question]:
     """Yield the questions of a .json or .json.gz file in SQuAD's format, or of a `part` of its articles, in order.
 
-    The file is held in memory. Of questions with `is_impossible`, plausible answers are not read. An answer must
-    stand exactly where the file says: moving it to where it may belong would train on a guess.
+    The file is held in memory, and bad UTF-8 in it cannot be skipped, only replaced. Plausible answers to questions
+    with `is_impossible` are not read. An answer must stand exactly where the file says: moving it to where it may
+    belong would be a guess.
 
     Raises:
         InputError: The file cannot be read or is not of this format, an id comes twice, an answer does not stand at
-            its place, a question has no answer and is not marked as impossible, or the part has no article.
+            its place, a question has either no answer or `is_impossible` but not both, or the part has no article.
     """
     path = corpus_files(corpus, data)[0]
     articles = _field(_parse(path, data), "data", list, str(path))
@@ -53,11 +54,11 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[Question]:
 
 
 def _parse(path: Path, data: DataConfig) -> object:
+    policy = "replace" if data.bad_utf8 == "replace" else "error"
     with open_bytes(path) as stream:
-        raw = b"".join(iter(lambda: stream.read(1 << 20), b""))
-    text = decode_utf8(raw, str(path), 1, "replace" if data.bad_utf8 == "replace" else "error") or ""
+        text = "\n".join(line or "" for line in decode_lines(stream, str(path), bad_utf8=policy))
     try:
-        return json.loads(text.lstrip("\ufeff"))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON ({error}); questions are expected in SQuAD's format") from error
 
@@ -67,10 +68,9 @@ def _questions(paragraph: object, place: str) -> Iterator[Question]:
     for entry in _field(paragraph, "qas", list, place):
         name = _field(entry, "id", str, place)
         here = f"{place}, question {name!r}"
-        impossible = entry.get("is_impossible", False)
-        given = [] if impossible else _field(entry, "answers", list, here)
-        if not given and not impossible:
-            raise InputError(f'{here}: no answer; set "is_impossible": true if the text has none')
+        given = _field(entry, "answers", list, here)
+        if bool(given) == bool(entry.get("is_impossible", False)):
+            raise InputError(f'{here}: {len(given)} answers; there must be some, or "is_impossible": true and none')
         answers = tuple(_answer(answer, context, here) for answer in given)
         yield Question(name, _field(entry, "question", str, here), context, answers)
 

@@ -52,8 +52,7 @@ def _checked(numbers: Numbers) -> np.ndarray:
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
-    """Return the values less their mean, as a vector of length 1; first scaled, so that no square overflows."""
-    scaled = values / np.abs(values).max()
-    centred = scaled - scaled.mean()
-    centred /= np.abs(centred).max()
+    """Return the values less their mean, as a vector of length 1."""
+    centred = values - values.mean()
+    centred /= np.abs(centred).max()  # or squares overflow
     return centred / np.linalg.norm(centred)
