@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from toy_language_models import ToyLanguageModel, random_logits, script
 from torch import nn
+from toy_language_models import ToyLanguageModel, random_logits, script
 
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import GenerateConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.generator import Generation, Generator, Request, generator_of
+from heedful.decode.generator import Generator, Request, generator_of
 from heedful.decode.row import Row
 from heedful.decode.sample import sample
 from heedful.errors import InputError
@@ -280,7 +280,9 @@ def test_a_prompt_longer_than_the_context_is_known_as_such(tokenizer):
     assert toy(tokenizer).reads_whole(" ".join(WORDS))
 
 
-@pytest.mark.parametrize(("task", "words"), [("translation", "use `heedful translate`"), ("mine:Task", "whose task is")])
+@pytest.mark.parametrize(
+    ("task", "words"), [("translation", "use `heedful translate`"), ("mine:Task", "whose task is")]
+)
 def test_a_model_of_another_task_is_refused(tokenizer, task, words):
     config = ModelConfig(d_model=6, d_ff=7, heads=2, encoder_layers=1, decoder_layers=1)
     model = EncoderDecoder(config, len(tokenizer), len(tokenizer))

@@ -11,7 +11,6 @@ from heedful.decode.row import Row
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating
-from heedful.errors import InputError
 from heedful.models import LanguageModel
 from heedful.text.padding import pad
 from heedful.text.pipeline import first_space
