@@ -1,8 +1,9 @@
 """Text to ids and back.
 
-With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
+With byte fallback every kind of our own is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
 asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
-"word" and "wordpiece" a whole word with the space before it.
+"word" and "wordpiece" a whole word with the space before it. A tokenizer of kind "foreign" comes from elsewhere and loses
+what it loses there; `heedful.text.foreign` reads it.
 """
 
 import json
@@ -19,7 +20,8 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import storage
 from heedful.text.dropout import Merges, merge_with_dropout
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, first_space, reserved, specials
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
+from heedful.text.writing import writing_of
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
@@ -38,6 +40,7 @@ class Tokenizer:
         self._model = self._library.model
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
+        self._writing = writing_of(self._library, config)
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
         self._spellings = {i: self._spelling(i) for i in self._names}
@@ -92,7 +95,7 @@ class Tokenizer:
             InputError: An id is not in the vocabulary.
         """
         text = b"".join(self._spell(ids)).decode("utf-8", errors="replace")
-        return text.removeprefix(first_space(self.config))
+        return text.removeprefix(self._writing.first_space)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """A printable name of each id: "▁" is a space; bytes and special tokens stand in angle brackets.
@@ -101,8 +104,9 @@ class Tokenizer:
             InputError: An id is not in the vocabulary.
         """
         ids = list(ids)
-        self._spell(ids)
-        return [_printable(self._names[i]) for i in ids]
+        reserved_names = max(self.first_piece, self.byte_ids.stop)
+        spelled = zip(ids, self._spell(ids), strict=True)
+        return [self._names[i] if i < reserved_names else _printable(text) for i, text in spelled]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
         """For each piece the number of its word, from 0; a special token is a word by itself.
@@ -192,8 +196,8 @@ class Tokenizer:
         if i in self.byte_ids:
             return bytes([i - self.first_piece])
         if i == UNK:
-            return b" <unk>" if self.config.kind in ("word", "wordpiece") else b"<unk>"
-        return b"" if i < self.first_piece else self._names[i].encode("utf-8")
+            return self._writing.unknown
+        return b"" if i < self.first_piece else self._writing.spell(self._names[i])
 
     def _spell(self, ids: Iterable[int]) -> list[bytes]:
         try:
@@ -202,11 +206,11 @@ class Tokenizer:
             raise InputError(f"id {error} is not in the vocabulary, whose ids go from 0 to {len(self) - 1}") from error
 
     def _word_starts(self, spelled: bytes) -> set[int]:
-        """The places, in bytes, where words begin."""
+        """The places, in bytes, where words begin; spaces that belong to no word begin the next one."""
         text = spelled.decode("utf-8", errors="surrogateescape")  # a broken byte becomes one surrogate: one character
-        words = self._splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
+        words = self._writing.splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
         places = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
-        return {places[first] for _, (first, _) in words}
+        return {0, *(places[last] for _, (_, last) in words)}
 
 
 def checked(text: str) -> str:
@@ -225,6 +229,12 @@ def checked(text: str) -> str:
     return text
 
 
-def _printable(name: str) -> str:
-    shown = name.replace(" ", "▁")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
+def _printable(spelled: bytes) -> str:
+    shown = spelled.decode("utf-8", errors="surrogateescape").replace(" ", "▁")
+    return "".join(c if c.isprintable() else _escaped(c) for c in shown)
+
+
+def _escaped(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte that is no character by itself
+        return f"<0x{ord(character) - 0xDC00:02X}>"
+    return character.encode("unicode_escape").decode("ascii")
