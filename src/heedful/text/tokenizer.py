@@ -1,9 +1,9 @@
 """Text to ids and back.
 
-With byte fallback every kind of our own is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
+With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
 asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
-"word" and "wordpiece" a whole word with the space before it. A tokenizer of kind "foreign" comes from elsewhere and loses
-what it loses there; `heedful.text.foreign` reads it.
+"word" and "wordpiece" a whole word with the space before it. A "foreign" tokenizer comes from elsewhere, by way of
+`heedful.text.foreign`, and keeps of a text what it keeps there.
 """
 
 import json
@@ -34,8 +34,10 @@ class Tokenizer:
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
-        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the bytes 0 to 255; empty without byte fallback
-        self._definition = definition  # the contents of tokenizer.json
+        self.byte_ids = range(
+            self.first_piece, len(reserved(config))
+        )  # of the bytes 0 to 255; empty without byte fallback
+        self.definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
         self._normalizer = self._library.normalizer
@@ -129,7 +131,7 @@ class Tokenizer:
     @property
     def digest(self) -> str:
         """SHA-256 of the saved files, in hex: equal digests encode equally."""
-        return storage.digest(self._definition + storage.describe(self._definition, self.config))
+        return storage.digest(self.definition + storage.describe(self.definition, self.config))
 
     def save(self, folder: Path) -> None:
         """Write `folder`/tokenizer.json and `folder`/config.json.
@@ -138,7 +140,7 @@ class Tokenizer:
             InputError: The folder holds something else than a tokenizer.
             RunError: It cannot be written.
         """
-        storage.write(folder, self._definition, storage.describe(self._definition, self.config))
+        storage.write(folder, self.definition, storage.describe(self.definition, self.config))
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
@@ -158,7 +160,7 @@ class Tokenizer:
 
     @cached_property
     def _merges(self) -> Merges:
-        pairs = json.loads(self._definition)["model"]["merges"]
+        pairs = json.loads(self.definition)["model"]["merges"]
         ids = self._ids
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}
 

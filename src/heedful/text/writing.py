@@ -75,7 +75,9 @@ def _metaspace(decoder: dict[str, Any], _: pre_tokenizers.PreTokenizer) -> Writi
 def _sequence(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
     steps = {step["type"]: step for step in decoder["decoders"]}
     if unknown := steps.keys() - {"Replace", "ByteFallback", "Fuse", "Strip"}:
-        raise InputError(f"a tokenizer whose decoder is a sequence with {', '.join(sorted(unknown))} cannot be taken over")
+        raise InputError(
+            f"a tokenizer whose decoder is a sequence with {', '.join(sorted(unknown))} cannot be taken over"
+        )
     return Writing(
         spell=partial(_spaced, mark=SPACE if "Replace" in steps else " ", byte_fallback="ByteFallback" in steps),
         splitter=pre_tokenizers.Metaspace() if "Replace" in steps else splitter,
@@ -87,7 +89,7 @@ _WRITINGS = {"ByteLevel": _byte_level, "WordPiece": _wordpiece, "Metaspace": _me
 
 
 def _byte_of_character() -> dict[str, int]:
-    """Byte-level BPE writes a byte as the character of its number, or as one from U+0100 on if that is not printable."""
+    """Byte-level BPE writes a byte as the character of its number, or as one from U+0100 on if none can be seen."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     numbers = {chr(byte): byte for byte in printable}
