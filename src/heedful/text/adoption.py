@@ -47,23 +47,17 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
         The tokenizer, and for each of its ids the old id, (V,); -1 for a special token that is lacking.
 
     Raises:
-        InputError: The definition cannot be read, has pieces of a kind that heedful does not know, or has two pieces
-            that would get one name.
+        InputError: The library cannot read the definition, its pieces are of a kind that heedful does not know, or two
+            of them would get one name.
+        KeyError, TypeError, ValueError, AttributeError: The definition has not the form of one.
     """
-    try:
-        return _adopted(definition, roles, origin)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(f"{origin}: damaged, or not a tokenizer ({error!r}); download it again") from error
-
-
-def _adopted(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:
     model = definition["model"]
     kind = _kind(model)
     if kind not in _WITH_VOCABULARY:
         raise InputError(
             f"{origin}: a tokenizer of type {kind!r} cannot be taken over; {', '.join(_WITH_VOCABULARY)} can"
         )
-    old_ids = _names(model["vocab"]) | {token["content"]: token["id"] for token in definition["added_tokens"]}
+    old_ids = ids_of(definition)
     config = TokenizerConfig(kind="foreign", byte_fallback=False, mask=MASK in roles)
     order = _order(old_ids, roles, config, origin)
     new_ids = {name: i for i, name in enumerate(order)}
@@ -84,16 +78,16 @@ def _adopted(definition: Definition, roles: Roles, origin: str) -> tuple[Tokeniz
     return _tokenizer(adopted, replace(config, vocab_size=len(order)), origin), _old_id_of(order, old_ids, roles)
 
 
+def ids_of(definition: Definition) -> dict[str, int]:
+    """The ids of all names, which a model keeps in a mapping, or in a list with their scores."""
+    vocabulary = definition["model"]["vocab"]
+    known = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else dict(vocabulary)
+    return known | {token["content"]: token["id"] for token in definition["added_tokens"]}
+
+
 def _kind(model: Definition) -> str:
     """Files from before 2021 do not name the type."""
     return model.get("type") or ("BPE" if "merges" in model else "Unigram" if "unk_id" in model else "WordPiece")
-
-
-def _names(vocabulary: Any) -> dict[str, int]:
-    """Names and ids of a mapping, or of a list of names and scores."""
-    if isinstance(vocabulary, list):
-        return {name: i for i, (name, _) in enumerate(vocabulary)}
-    return dict(vocabulary)
 
 
 def _order(old_ids: Mapping[str, int], roles: Roles, config: TokenizerConfig, origin: str) -> list[str]:

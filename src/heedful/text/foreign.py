@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.text.adoption import Definition, Roles, adopt
+from heedful.text.adoption import Definition, Roles, adopt, ids_of
 from heedful.text.pair import TokenizerPair
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, SPECIALS, UNK
 from heedful.text.sentencepiece import read_sentencepiece
@@ -60,8 +60,7 @@ def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, N
     """
     for files, read in _READERS.items():
         if all((folder / name).is_file() for name in files):
-            definition = read(folder, side)
-            return adopt(definition, _roles(definition, folder), str(folder))
+            return _taken_over(read(folder, side), folder)
     wanted = "; ".join(" with ".join(files) for files in _READERS)
     raise InputError(f"{folder}: holds no tokenizer that heedful reads; one of these has to be there: {wanted}")
 
@@ -108,9 +107,16 @@ def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.i
     return tokenizer, np.array(head + [old_ids[word] for word in rest], dtype=np.int64)
 
 
+def _taken_over(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArray[np.int64]]:
+    try:
+        return adopt(definition, _roles(definition, folder), str(folder))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(f"{folder}: damaged, or not a tokenizer ({error!r}); download it again") from error
+
+
 def _roles(definition: Definition, folder: Path) -> Roles:
     """Which of a definition's tokens are the special ones."""
-    names = _known_names(definition)
+    names = ids_of(definition)
     roles = {i: name for i in KEYS if (name := next((n for n in _candidates(i, folder) if n in names), None))}
     if unknown := _unknown(definition["model"]):
         roles[UNK] = unknown
@@ -119,12 +125,6 @@ def _roles(definition: Definition, folder: Path) -> Roles:
         roles[BOS] = first
     # A stand-in is no special token of its own: GPT-2 names its <|endoftext|> for everything.
     return {i: name for i, name in roles.items() if i not in (PAD, UNK) or name != roles.get(EOS)}
-
-
-def _known_names(definition: Definition) -> dict[str, int]:
-    vocabulary = definition["model"]["vocab"]
-    known = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else vocabulary
-    return known | {token["content"]: token["id"] for token in definition["added_tokens"]}
 
 
 def _candidates(role: int, folder: Path) -> list[str]:
