@@ -13,8 +13,27 @@ LINES = [
     "我吃苹果。他也吃苹果，苹果很好吃。",
     "A man in 2024: it's 12.5 km to the next café?",
 ] * 3
-TEXTS = [*LINES[:4], "", "  two  spaces ", "THE ÉCOLE naïve ☃ Ωmega", "tab\tand\nline", "cat 我 plays 我吃x", "(don't)...", "ﬁnal Ⅳ"]
-MARIAN_SCORES = {"▁": -3.1, "▁the": -2.3, "▁cat": -2.9, "s": -2.7, "▁s": -3.7, "at": -3.3, "it": -4.1, "a": -5.3, "t": -5.9}
+TEXTS = [
+    *LINES[:4],
+    "",
+    "  two  spaces ",
+    "THE ÉCOLE naïve ☃ Ωmega",
+    "tab\tand\nline",
+    "cat 我 plays 我吃x",
+    "(don't)...",
+    "ﬁnal Ⅳ",
+]
+MARIAN_SCORES = {
+    "▁": -3.1,
+    "▁the": -2.3,
+    "▁cat": -2.9,
+    "s": -2.7,
+    "▁s": -3.7,
+    "at": -3.3,
+    "it": -4.1,
+    "a": -5.3,
+    "t": -5.9,
+}
 
 
 def bert_vocabulary() -> list[str]:
@@ -68,7 +87,11 @@ def write_unigram(folder: Path) -> Path:
     library.enable_truncation(7)
     folder.mkdir()
     library.save(str(folder / "tokenizer.json"))
-    settings = {"bos_token": "<s>", "eos_token": {"__type": "AddedToken", "content": "</s>"}, "tokenizer_class": "PreTrainedTokenizerFast"}
+    settings = {
+        "bos_token": "<s>",
+        "eos_token": {"__type": "AddedToken", "content": "</s>"},
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
     settings |= {"unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
@@ -92,7 +115,9 @@ def sentencepiece(scores: dict[str, float], model_type: int = 1) -> bytes:
 
 
 def piece(name: str, score: float, kind: int = 1) -> bytes:
-    return inner(1, name.encode()) + b"\x15" + struct.pack("<f", score) + (b"" if kind == 1 else b"\x18" + bytes([kind]))
+    return (
+        inner(1, name.encode()) + b"\x15" + struct.pack("<f", score) + (b"" if kind == 1 else b"\x18" + bytes([kind]))
+    )
 
 
 def inner(number: int, content: bytes) -> bytes:

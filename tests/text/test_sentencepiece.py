@@ -1,9 +1,10 @@
 import json
+from contextlib import suppress
 
 import pytest
+from foreign_folders import MARIAN_SCORES, inner, piece, sentencepiece, write_marian
 from hypothesis import given
 from hypothesis import strategies as st
-from foreign_folders import MARIAN_SCORES, inner, piece, sentencepiece, write_marian
 
 from heedful.errors import InputError
 from heedful.text.foreign import from_hugging_face
@@ -58,10 +59,8 @@ def test_a_damaged_model_is_read_or_refused(tmp_path_factory, data):
     place = data.draw(st.integers(0, len(MODEL) - 1))
     content = MODEL[:place] + bytes([data.draw(st.integers(0, 255))]) + MODEL[place + 1 :]
     content = content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content
-    try:
-        read(content, tmp_path_factory.getbasetemp())
-    except InputError as error:
-        assert "source.spm" in str(error)
+    with suppress(InputError):
+        assert read(content, tmp_path_factory.getbasetemp()).scores
 
 
 def test_ids_with_gaps_are_refused(tmp_path):

@@ -78,7 +78,7 @@ def test_each_family_has_its_frame(tmp_path):
 
 
 def test_what_has_no_counterpart_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has no counterpart in a tokenizer.json"):
+    with pytest.raises(InputError, match=r"has no counterpart in a tokenizer\.json"):
         to_hugging_face(trained("wordpiece"), tmp_path / "new", "decoder")
     assert not (tmp_path / "new").exists()
 
