@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.batches import BatchPlan
 from heedful.machine import keep_freed_memory
-from heedful.models import build
+from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
 from heedful.tasks.translation import Batch, collate
 from heedful.train.learner import Learner
@@ -48,7 +48,7 @@ Step = Callable[[Batch], None]
 def heedful(config: ModelConfig, precision: Literal["float32", "bfloat16"]) -> Step:
     optimizer = OptimizerConfig(lr=1e-4, schedule="constant", warmup=0)
     recipe = Recipe(model=config, optimizer=optimizer, train=TrainConfig(precision=precision))
-    learner = Learner(build(config, VOCAB, VOCAB), recipe)
+    learner = Learner(EncoderDecoder(config, VOCAB, VOCAB), recipe)
     return lambda batch: learner.update([batch], 1) and None
 
 

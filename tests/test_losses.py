@@ -30,6 +30,16 @@ def test_the_fused_loss_and_its_gradients_equal_the_reference(smoothing):
     torch.testing.assert_close(gradients[0], gradients[1])
 
 
+def test_a_bias_of_the_output_is_learned_as_well():
+    hidden, weight, target = draw()
+    bias = torch.linspace(-1.0, 2.0, 23, requires_grad=True)
+    fused, reference = (f(hidden, weight, target, 0.1, bias) for f in (cross_entropy, reference_cross_entropy))
+    torch.testing.assert_close(fused.sum, reference.sum)
+    torch.testing.assert_close(fused.nll, reference.nll)
+    gradients = [torch.autograd.grad(loss.sum / 7, [hidden, weight, bias]) for loss in (fused, reference)]
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
 def test_the_gradient_equals_finite_differences():
     hidden, weight, target = draw()
     loss = cross_entropy(hidden, weight, target, 0.1).sum

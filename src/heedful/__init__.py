@@ -3,18 +3,16 @@
 `heedful.load("en-de").translate(["Where is the train station?"])` uses the model in the box.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from heedful.decode.translator import Translator
+from pathlib import Path
+from typing import Any
 
 __all__ = ["__version__", "load"]
 
 __version__ = "0.1.0"
 
 
-def load(model: str, device: str = "auto") -> "Translator":
-    """Open a trained model for use.
+def load(model: str | Path, device: str = "auto") -> Any:
+    """Open a trained model for use: a `Translator`, or whatever else its task makes of it.
 
     Args:
         model: a folder: of a model, a checkpoint or a run; or the name of a model in the box, such as "en-de".
@@ -23,6 +21,7 @@ def load(model: str, device: str = "auto") -> "Translator":
     Raises:
         InputError: there is no such model, its files are damaged, or the device cannot be used.
     """
-    from heedful.decode.translator import load as open_translator  # so that importing heedful does not import torch
+    from heedful.checkpoint import load_model  # here, so that importing heedful does not import torch
+    from heedful.machine import choose_device
 
-    return open_translator(model, device)
+    return load_model(model, str(choose_device(device))).use()

@@ -30,22 +30,30 @@ def perplexity(nll: float) -> float:
 
 
 def cross_entropy(
-    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], target: Int[Tensor, " N"], smoothing: float
+    hidden: Float[Tensor, "N D"],
+    weight: Float[Tensor, "V D"],
+    target: Int[Tensor, " N"],
+    smoothing: float,
+    bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Cross-entropy of the logits `hidden @ weight.T` without ever holding all of them.
+    """Cross-entropy of the logits `hidden @ weight.T + bias` without ever holding all of them.
 
     The smoothed target keeps 1 - smoothing on the right token and spreads the rest evenly over all V (Szegedy et al.
     2016, as in Vaswani et al. 2017, section 5.4). The gradient is made in the forward pass, a few rows at a time.
     """
-    total, nll = FusedCrossEntropy.apply(hidden, weight, target, smoothing)
+    total, nll = FusedCrossEntropy.apply(hidden, weight, bias, target, smoothing)
     return Loss(total, nll, target.numel())
 
 
 def reference_cross_entropy(
-    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], target: Int[Tensor, " N"], smoothing: float
+    hidden: Float[Tensor, "N D"],
+    weight: Float[Tensor, "V D"],
+    target: Int[Tensor, " N"],
+    smoothing: float,
+    bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
     """The same by torch's own functions, with all logits in memory."""
-    logits = (hidden @ weight.T).float()
+    logits = F.linear(hidden, weight, bias).float()
     total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
 
@@ -54,15 +62,18 @@ class FusedCrossEntropy(torch.autograd.Function):
     """The sum of smoothed losses and the sum of negative log-likelihoods, both float32."""
 
     @staticmethod
-    def forward(ctx, hidden: Tensor, weight: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-        """Loop over rows; keep the gradients of `hidden` and `weight`, which are as large as these, for later."""
+    def forward(
+        ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, which are as large as these, for later."""
         vocab = weight.size(0)
         rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**21) // vocab)
         total, nll = hidden.new_zeros((), dtype=torch.float32), hidden.new_zeros((), dtype=torch.float32)
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
+        bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         for start in range(0, hidden.size(0), rows):
             h, t = hidden[start : start + rows], target[start : start + rows, None]
-            logits = h @ weight.T
+            logits = F.linear(h, weight, bias)
             grad = torch.softmax(logits, dim=-1)
             top, place = logits.max(dim=-1, keepdim=True)
             normalizer = top.float() - grad.gather(1, place).float().log()  # log of the sum of all exponentials
@@ -73,13 +84,15 @@ class FusedCrossEntropy(torch.autograd.Function):
             grad.sub_(smoothing / vocab).scatter_add_(1, t, grad.new_full(t.shape, smoothing - 1))
             hidden_grad[start : start + rows] = grad @ weight
             weight_grad += grad.T @ h
-        ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype))
+            if bias_grad is not None:
+                bias_grad += grad.sum(0, dtype=torch.float32)
+        ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype), bias_grad)
         ctx.mark_non_differentiable(nll)
         return total, nll
 
     @staticmethod
-    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
         """Scale what the forward pass has made by the gradient of the smoothed loss; the other sum has none."""
-        hidden_grad, weight_grad = ctx.saved_tensors
+        hidden_grad, weight_grad, bias_grad = ctx.saved_tensors
         scale = grad_outputs[0].to(hidden_grad.dtype)
-        return hidden_grad * scale, weight_grad * scale, None, None
+        return hidden_grad * scale, weight_grad * scale, None if bias_grad is None else bias_grad * scale, None, None

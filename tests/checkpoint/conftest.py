@@ -11,7 +11,7 @@ import torch
 
 from heedful.checkpoint import Checkpoint, Checkpoints
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
-from heedful.models import build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -31,7 +31,7 @@ def tokenizers(recipe: Recipe) -> TokenizerPair:
 @pytest.fixture(scope="session")
 def checkpoint_of(recipe: Recipe, tokenizers: TokenizerPair) -> Callable[[int], Checkpoint]:
     """The checkpoint of a step; its values depend on the step alone."""
-    model = build(recipe.model, len(tokenizers.source), len(tokenizers.target))
+    model = EncoderDecoder(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @cache
     def make(step: int) -> Checkpoint:

@@ -10,7 +10,7 @@ from same import same_tensors
 
 from heedful.checkpoint import Checkpoint, Checkpoints, DamagedError, average, load_model, write_model
 from heedful.errors import InputError, RunError
-from heedful.models import build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -50,7 +50,7 @@ class TestWriting:
         made = checkpoint_of(3)
         config = replace(made.recipe.tokenizer, joint=False)
         pair = TokenizerPair(train_tokenizer(["drei"], config), train_tokenizer(["seventeen"], config))
-        model = build(made.recipe.model, len(pair.source), len(pair.target))
+        model = EncoderDecoder(made.recipe.model, len(pair.source), len(pair.target))
         write(tmp_path / "model", made, tokenizers=pair, weights=weights(model))
         loaded = load_model(tmp_path / "model")
         assert same_tensors(weights(loaded.model), weights(model))

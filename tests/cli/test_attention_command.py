@@ -7,11 +7,11 @@ import pytest
 import torch
 from invocation import invoke
 
+from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.translator import load
 from heedful.errors import InputError, RunError
-from heedful.models import build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -30,7 +30,7 @@ def model(tmp_path_factory):
     tokenizer = train_tokenizer([TEXT, "der alte Hund sieht den Bahnhof ."], TokenizerConfig(vocab_size=307))
     folder = tmp_path_factory.mktemp("attention") / "model"
     recipe = Recipe(model=config, decode=DecodeConfig(beam=2, max_extra=3))
-    network = build(config, len(tokenizer), len(tokenizer))
+    network = EncoderDecoder(config, len(tokenizer), len(tokenizer))
     write_model(folder, recipe, TokenizerPair(tokenizer, tokenizer), weights(network))
     return folder
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from invocation import invoke
 
+from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import (
     CorpusConfig,
@@ -18,10 +19,9 @@ from heedful.config.schema import (
     Recipe,
     TokenizerConfig,
 )
-from heedful.decode.translator import load
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, paired_bootstrap, score
-from heedful.models import build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -49,7 +49,7 @@ def make_model(folder, data, max_extra=3, **shape):
     tokenizer = train_tokenizer(SOURCE + TARGET, TokenizerConfig(vocab_size=307))
     recipe = Recipe(data=data, model=config, decode=DecodeConfig(beam=2, max_extra=max_extra))
     torch.manual_seed(max_extra)
-    model = build(config, len(tokenizer), len(tokenizer))
+    model = EncoderDecoder(config, len(tokenizer), len(tokenizer))
     write_model(folder, recipe, TokenizerPair(tokenizer, tokenizer), weights(model))
     return folder
 

@@ -8,7 +8,7 @@ from invocation import invoke
 from heedful.checkpoint import write_model
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -49,7 +49,7 @@ def test_a_recipe_is_counted_at_its_largest_vocabulary(tmp_path: Path) -> None:
 def test_a_model_is_counted_as_it_is(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["a b c", "d e f"], TokenizerConfig(vocab_size=307))
     config = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1)
-    model = build(config, len(tokenizer), len(tokenizer))
+    model = EncoderDecoder(config, len(tokenizer), len(tokenizer))
     write_model(tmp_path / "model", Recipe(model=config), TokenizerPair(tokenizer, tokenizer), weights(model))
     lines = run(tmp_path / "model")
     assert lines[-1][:1] + lines[-1][3:4] == ["all", f"{sum(p.numel() for p in model.parameters()):,}"]

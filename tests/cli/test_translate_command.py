@@ -11,11 +11,12 @@ import pytest
 import torch
 from invocation import invoke
 
+from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.translator import Translator, load
+from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
-from heedful.models import build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -34,7 +35,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
     folder = tmp_path_factory.mktemp("translate") / "model"
-    network = build(config, len(tokenizer), len(tokenizer))
+    network = EncoderDecoder(config, len(tokenizer), len(tokenizer))
     write_model(folder, Recipe(model=config, decode=DECODE), TokenizerPair(tokenizer, tokenizer), weights(network))
     return folder
 

@@ -4,11 +4,13 @@ from typing import get_type_hints
 
 import pytest
 
-from heedful.config.check import AT_LEAST, MORE_THAN_ZERO, RATES, RULES, impossible
+from heedful.config.check import ANY, AT_LEAST, MORE_THAN_ZERO, RATES, RULES, SHARES, impossible
 from heedful.config.keys import all_keys
 from heedful.config.schema import (
     DecodeConfig,
     FilterConfig,
+    GenerateConfig,
+    MaskingConfig,
     ModelConfig,
     OptimizerConfig,
     Recipe,
@@ -18,16 +20,26 @@ from heedful.config.schema import (
 from heedful.config.validate import recipe_from_dict
 from heedful.errors import InputError
 
+NUMBERS = (int, float, int | None, float | None)
+
 # key of the rule -> values that break it, and what the message must hold
 BROKEN = [
+    ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),
+    ("masking.random", {"masking": {"mask": 0.8, "random": 0.3}}, "0.8 + 0.3 is more than all"),
     ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
     ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "give an even model.d_k"),
     ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    (
+        "model.max_positions",
+        {"model": {"family": "decoder", "positions": "learned", "max_positions": 511}},
+        "lower data.max_length",
+    ),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
     ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
+    ("tokenizer.kind", {"tokenizer": {"kind": "foreign"}}, "converted, not trained; name its folder"),
     ("tokenizer.dropout", {"tokenizer": {"kind": "unigram", "dropout": 0.1}}, 'tokenizer.kind is "unigram"'),
     ("optimizer.lr", {"optimizer": {"lr": 3e-4}}, "nothing would be learned"),
     ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge"),
@@ -40,8 +52,13 @@ BROKEN = [
     ("optimizer.min_lr", {"optimizer": {"min_lr": 1e-5}}, 'optimizer.schedule is "vaswani"'),
     ("optimizer.min_lr", {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 0.01}}, "above the peak"),
     ("train.batch_tokens", {"train": {"batch_tokens": 249}}, "raise batch_tokens, or lower max_tokens"),
+    (
+        "train.batch_tokens",
+        {"model": {"family": "decoder"}, "train": {"batch_tokens": 511}},
+        "raise batch_tokens, or lower max_length",
+    ),
     ("train.average_last", {"train": {"average_last": 7}}, "raise keep_last, or lower average_last"),
-    ("train.best", {"train": {"validate_bleu": False}}, 'set train.best = "loss"'),
+    ("train.best", {"train": {"validate_bleu": False, "best": "bleu"}}, 'set train.best = "loss"'),
     ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
@@ -116,6 +133,15 @@ def test_sizes_are_more_than_zero(key: str) -> None:
     assert "must be a finite number, but is inf" in refusal(key, float("inf"))
 
 
+@pytest.mark.parametrize("key", sorted(SHARES - {"data.train.part", "data.valid.part", "data.test.part"}))
+def test_shares_are_at_most_one(key: str) -> None:
+    assert "must be from 0 to 1, but is 1.1" in refusal(key, 1.1)
+
+
+def test_both_ends_of_a_part_are_shares() -> None:
+    assert "data.train.1.part.1 must be from 0 to 1" in refusal("data.train.part", [0.0, 1.1])
+
+
 @pytest.mark.parametrize("key", sorted(RATES - {"optimizer.betas"}))
 def test_rates_are_shares(key: str) -> None:
     assert "at least 0 and less than 1, but is 1.0" in refusal(key, 1.0)
@@ -129,7 +155,7 @@ def test_both_betas_are_shares() -> None:
 
 def test_the_tables_name_keys_that_exist() -> None:
     keys = {key.replace(".0.", ".") for key in all_keys()}
-    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | {rule.key for rule in RULES} <= keys
+    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY | {rule.key for rule in RULES} <= keys
 
 
 @pytest.mark.parametrize(
@@ -137,12 +163,14 @@ def test_the_tables_name_keys_that_exist() -> None:
     [
         ("data.filters", FilterConfig),
         ("tokenizer", TokenizerConfig),
+        ("masking", MaskingConfig),
         ("model", ModelConfig),
         ("optimizer", OptimizerConfig),
         ("train", TrainConfig),
         ("decode", DecodeConfig),
+        ("generate", GenerateConfig),
     ],
 )
 def test_every_number_of_a_recipe_has_bounds(name: str, table: type) -> None:
-    numbers = {f"{name}.{field}" for field, hint in get_type_hints(table).items() if hint in (int, float, int | None)}
-    assert numbers <= set(AT_LEAST) | MORE_THAN_ZERO | RATES
+    numbers = {f"{name}.{field}" for field, hint in get_type_hints(table).items() if hint in NUMBERS}
+    assert numbers <= set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY

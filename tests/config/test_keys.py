@@ -47,7 +47,15 @@ def test_every_name_of_another_toolkit_leads_to_a_key_that_exists() -> None:
 
 
 def test_siblings_are_the_names_of_one_table() -> None:
-    assert siblings("data.train.3.colour") == ["source", "target", "source_field", "target_field", "weight"]
+    assert siblings("data.train.3.colour") == [
+        "source",
+        "target",
+        "source_field",
+        "pair_field",
+        "target_field",
+        "part",
+        "weight",
+    ]
     assert siblings("colour")[:3] == ["name", "task", "data"]
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data import store as store_module
-from heedful.data.store import PairStore, published
+from heedful.data import arrays as arrays_module
+from heedful.data.arrays import published
+from heedful.data.store import PairStore
 from heedful.errors import InputError, RunError
 
 PAIRS = [([7, 5, 3], [11, 3]), ([3], [3]), ([13, 17, 19, 23, 3], [2, 3])]
@@ -73,7 +74,7 @@ def test_equal_content_has_an_equal_digest(tmp_path):
 
 
 def test_chunks_leave_no_seams(folder, monkeypatch):
-    monkeypatch.setattr(store_module, "CHUNK", 7)
+    monkeypatch.setattr(arrays_module, "CHUNK", 7)
     rng = random.Random(3)
     rows = [[rng.randrange(97) for _ in range(rng.randint(1, 11))] for _ in range(202)]
     pairs = list(zip(rows[::2], rows[1::2], strict=True))

@@ -1,5 +1,4 @@
 import pytest
-import torch
 from toy_states import ToyState, log_probs, scored, token_scores
 
 from heedful.config.schema import DecodeConfig
@@ -9,7 +8,7 @@ from heedful.text.tokenizer import BOS, EOS, PAD
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    return greedy.search(ToyState(seeds), torch.tensor(lengths), config)
+    return greedy.search(ToyState(seeds), [length + config.max_extra for length in lengths], config)
 
 
 def likeliest_words(seed: int, limit: int) -> tuple[int, ...]:
@@ -34,7 +33,8 @@ def test_every_token_is_the_likeliest_after_those_before_it(penalty):
 def test_a_beam_of_one_without_penalty_is_greedy():
     config = DecodeConfig(beam=1, alpha=0.0, max_extra=3)
     seeds, lengths = list(range(64)), [1 + seed % 7 for seed in range(64)]
-    assert beam.search(ToyState(seeds), torch.tensor(lengths), config) == search(seeds, lengths, config)
+    limits = [length + config.max_extra for length in lengths]
+    assert beam.search(ToyState(seeds), limits, config) == search(seeds, lengths, config)
 
 
 def test_a_sentence_is_decoded_alike_alone_in_a_batch_of_64_and_in_reverse():
@@ -47,7 +47,7 @@ def test_a_sentence_is_decoded_alike_alone_in_a_batch_of_64_and_in_reverse():
 
 def test_finished_sentences_leave_the_batch():
     state = ToyState(list(range(23)))
-    found = greedy.search(state, torch.full((23,), 5), DecodeConfig(beam=1))
+    found = greedy.search(state, [55] * 23, DecodeConfig(beam=1))
     lengths = [len(hypotheses[0].token_scores) for hypotheses in found]
     assert len(set(lengths)) > 3
     assert state.rows_per_step == [sum(n > step for n in lengths) for step in range(max(lengths))]

@@ -6,7 +6,7 @@ from torch import nn
 
 from heedful.config.schema import DecodeConfig, ModelConfig
 from heedful.decode.search import search
-from heedful.models import EncoderDecoder, build
+from heedful.models import EncoderDecoder
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 transformers = pytest.importorskip("transformers")
@@ -48,7 +48,7 @@ def marian():
 
 @pytest.fixture(scope="module")
 def ours(marian) -> EncoderDecoder:
-    model = build(
+    model = EncoderDecoder(
         ModelConfig(
             d_model=D_MODEL,
             d_ff=D_FF,
@@ -137,7 +137,7 @@ def test_search_finds_what_generate_finds_token_for_token(marian, ours, sources,
     source = nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=PAD)
     keep = source != PAD
     with torch.inference_mode():
-        found = search(ours.start(source, keep), keep.sum(1) - 1, config)
+        found = search(ours.start(source, keep), (keep.sum(1) - 1 + config.max_extra).tolist(), config)
     lengths = set()
     for row, hypotheses in zip(sources, found, strict=True):
         expected = generated(marian, row, config)

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.decode import translator as translator_module
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.search import search
-from heedful.decode.translator import WINDOW, Translation, Translator, batches, load
+from heedful.decode.translator import WINDOW, Translation, Translator, batches
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, build, weights
+from heedful.models import EncoderDecoder, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.training import train_tokenizer
@@ -36,7 +37,7 @@ def tokenizer() -> Tokenizer:
 def random_model(tokenizer: Tokenizer, config: ModelConfig = SMALL) -> EncoderDecoder:
     """A model whose translations differ and end at many lengths."""
     torch.manual_seed(3)
-    model = build(config, len(tokenizer), len(tokenizer)).eval()
+    model = EncoderDecoder(config, len(tokenizer), len(tokenizer)).eval()
     model.output = nn.Linear(config.d_model, len(tokenizer))
     nn.init.normal_(model.output.weight, std=0.6)
     nn.init.constant_(model.output.bias[EOS], 1.0)
@@ -87,9 +88,9 @@ def test_padding_of_the_source_does_not_matter(tokenizer, decode, padding):
         source = torch.tensor([[*tokenizer.encode(text), EOS]])
         keep = torch.ones_like(source, dtype=torch.bool)
         length = keep.sum(1) - 1
-        (expected,) = search(model.start(source, keep), length, decode)
+        (expected,) = search(model.start(source, keep), [int(length) + decode.max_extra], decode)
         state = model.start(nn.functional.pad(source, padding), nn.functional.pad(keep, padding))
-        (found,) = search(state, length, decode)
+        (found,) = search(state, [int(length) + decode.max_extra], decode)
         assert_same_hypotheses(found, expected)
 
 
@@ -183,7 +184,7 @@ def test_a_line_feed_that_a_model_spells_does_not_break_the_line():
 
 def test_a_saved_model_translates_as_before(tmp_path: Path, tokenizer):
     recipe = Recipe(model=SMALL, decode=BEAM, tokenizer=TokenizerConfig(joint=False))
-    model = build(SMALL, len(tokenizer), len(tokenizer))
+    model = EncoderDecoder(SMALL, len(tokenizer), len(tokenizer))
     pair = TokenizerPair(tokenizer, tokenizer)
     write_model(tmp_path / "model", recipe, pair, weights(model))
     loaded = load(tmp_path / "model", "cpu")

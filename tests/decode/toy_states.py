@@ -25,6 +25,7 @@ class ToyState:
     """Remembers the whole prefix of each row, and what was asked of it."""
 
     def __init__(self, seeds: list[int], logits=logits_after) -> None:
+        self.begin = torch.full((len(seeds),), BOS)
         self.seeds = list(seeds)
         self.prefixes: list[tuple[int, ...]] = [() for _ in seeds]
         self.logits = logits

@@ -19,7 +19,7 @@ from heedful.inspect_.attention import (
     view,
 )
 from heedful.inspect_.pieces import Pieces
-from heedful.models import build
+from heedful.models import EncoderDecoder
 from heedful.nn.attention import attend
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
@@ -40,7 +40,7 @@ def translator() -> Translator:
     shape = ModelConfig(
         d_model=14, d_ff=23, heads=HEADS, encoder_layers=1, decoder_layers=LAYERS, tie="none", attention_dropout=0.5
     )
-    model = build(shape, len(pair.source), len(pair.target))
+    model = EncoderDecoder(shape, len(pair.source), len(pair.target))
     return Translator(model, pair, DecodeConfig(beam=2, max_extra=5))
 
 

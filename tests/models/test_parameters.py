@@ -7,8 +7,8 @@ import pytest
 from heedful.config.presets import PRESETS, TABLE_3
 from heedful.config.schema import ModelConfig
 from heedful.config.validate import recipe_from_dict
+from heedful.models import EncoderDecoder
 from heedful.models.parameters import CONVENTIONS, count_parameters, count_without_building
-from heedful.models.transformer import build
 
 # From the paper's formulas alone: vocabulary 37,000 without biases in attention; 40,960 with them and 32 rows more.
 COUNTS = {
@@ -64,7 +64,7 @@ def test_tiny_has_the_published_size_at_the_published_vocabulary() -> None:
 
 
 def test_kinds_are_counted_apart() -> None:
-    counts = count_parameters(build(SMALL, 31, 31))
+    counts = count_parameters(EncoderDecoder(SMALL, 31, 31))
     assert counts.weights == {
         "embeddings": 31 * 14,
         "self-attention": 5 * 14 * 2 * (3 + 3 + 5 + 5),
@@ -81,21 +81,21 @@ def test_kinds_are_counted_apart() -> None:
 
 
 def test_an_untied_model_has_three_matrices() -> None:
-    counts = count_parameters(build(replace(SMALL, tie="none", positions="learned", max_positions=11), 31, 37))
+    counts = count_parameters(EncoderDecoder(replace(SMALL, tie="none", positions="learned", max_positions=11), 31, 37))
     assert counts.weights["embeddings"] == (31 + 37) * 14
     assert counts.weights["output"] == 37 * 14
     assert counts.weights["positions"] == 2 * 11 * 14
 
 
 def test_pre_norm_ends_each_stack_with_a_norm() -> None:
-    post = count_parameters(build(SMALL, 31, 31))
-    pre = count_parameters(build(replace(SMALL, norm="pre"), 31, 31))
+    post = count_parameters(EncoderDecoder(SMALL, 31, 31))
+    pre = count_parameters(EncoderDecoder(replace(SMALL, norm="pre"), 31, 31))
     assert pre.total - post.total == 2 * 2 * 14
 
 
 def test_grouped_heads_share_keys_and_values() -> None:
-    full = count_parameters(build(replace(SMALL, attention_bias=False), 31, 31)).weights["self-attention"]
-    grouped = count_parameters(build(replace(SMALL, attention_bias=False, kv_heads=1), 31, 31)).weights[
+    full = count_parameters(EncoderDecoder(replace(SMALL, attention_bias=False), 31, 31)).weights["self-attention"]
+    grouped = count_parameters(EncoderDecoder(replace(SMALL, attention_bias=False, kv_heads=1), 31, 31)).weights[
         "self-attention"
     ]
     assert full - grouped == 5 * 14 * (3 + 5)
@@ -103,7 +103,7 @@ def test_grouped_heads_share_keys_and_values() -> None:
 
 def test_nothing_is_left_uncounted() -> None:
     for config in (SMALL, replace(SMALL, tie="output", norm="pre", positions="learned")):
-        model = build(config, 31, 31)
+        model = EncoderDecoder(config, 31, 31)
         counts = count_parameters(model)
         assert counts.total == sum(parameter.numel() for parameter in model.parameters())
         assert "" not in counts.weights | counts.biases

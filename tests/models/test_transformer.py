@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models import build, load_weights, weights
+from heedful.models import EncoderDecoder, load_weights, weights
 from heedful.nn.positions import POSITIONS
 
 VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))
@@ -14,7 +14,7 @@ VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))
 def model(**changes):
     torch.manual_seed(0)
     settings = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": 2, "decoder_layers": 3, "max_positions": 61}
-    built = build(ModelConfig(**{**settings, **changes}), 23, 23).eval()
+    built = EncoderDecoder(ModelConfig(**{**settings, **changes}), 23, 23).eval()
     with torch.no_grad():  # fresh norms and biases are ones and zeros, which would hide a mistake
         for name, parameter in built.named_parameters():
             if parameter.dim() == 1:
@@ -182,7 +182,9 @@ def test_tying_decides_how_many_vocabulary_matrices_there_are(tie, matrices):
 
 def test_a_fresh_tied_model_knows_nothing():
     torch.manual_seed(3)
-    built = build(ModelConfig(d_model=128, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2), 1009, 1009).eval()
+    built = EncoderDecoder(
+        ModelConfig(d_model=128, d_ff=256, heads=4, encoder_layers=2, decoder_layers=2), 1009, 1009
+    ).eval()
     source, target = torch.randint(4, 1009, (7, 11)), torch.randint(4, 1009, (7, 13))
     logits = built(source, ones(source), target, ones(target))
     assert logits.std() < 1.5
@@ -193,7 +195,7 @@ def test_a_fresh_tied_model_knows_nothing():
 def test_weights_come_back_and_wrong_ones_are_refused_by_name():
     built, other = model(), model(norm="pre")
     torch.manual_seed(5)
-    fresh = build(ModelConfig(d_model=24, heads=4, d_ff=37, encoder_layers=2, decoder_layers=3), 23, 23).eval()
+    fresh = EncoderDecoder(ModelConfig(d_model=24, heads=4, d_ff=37, encoder_layers=2, decoder_layers=3), 23, 23).eval()
     load_weights(fresh, weights(built))
     source, target = ids(3, 7), ids(3, 5)
     x = (source, ones(source), target, ones(target))

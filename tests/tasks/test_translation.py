@@ -3,7 +3,7 @@ import torch
 
 from heedful.config.schema import ModelConfig
 from heedful.losses import reference_cross_entropy
-from heedful.models import build
+from heedful.models import EncoderDecoder
 from heedful.tasks.translation import collate, loss
 
 SOURCE = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
@@ -21,7 +21,7 @@ def test_the_decoder_reads_the_target_shifted_right_behind_bos():
 
 def test_the_loss_counts_real_target_tokens_and_nothing_else():
     torch.manual_seed(0)
-    model = build(ModelConfig(d_model=16, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1), 13, 13).eval()
+    model = EncoderDecoder(ModelConfig(d_model=16, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1), 13, 13).eval()
     got = loss(model, collate(SOURCE, TARGET, torch.device("cpu")), 0.1)
     rows = []
     for source, target in ((SOURCE[:1], TARGET[:1, :2]), (SOURCE[1:, :2], TARGET[1:])):

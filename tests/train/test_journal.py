@@ -6,7 +6,6 @@ from rich.console import Console
 
 from heedful.errors import InputError
 from heedful.train.journal import LOG, RESULT, Journal, NoBoard, tensorboard
-from heedful.train.validation import Validation
 
 
 def journal(folder, update=0, terminal=False):
@@ -47,14 +46,14 @@ def test_without_a_terminal_progress_is_plain_lines(tmp_path):
     with opened:
         opened.advance(1, 500)
         opened.record(1, {"loss": 1.5, "lr": 0.001})
-        opened.record_validation(1, Validation(1.25, 3.5, 20.5))
-        opened.conclude(1, Validation(1.0, 3.0, None))
+        opened.record_validation(1, {"loss": 1.25, "perplexity": 3.5, "bleu": 20.5})
+        opened.conclude(1, {"loss": 1.0, "perplexity": 3.0})
     lines = screen.getvalue().splitlines()
     assert lines[0].startswith("update 1: loss 1.5, lr 0.001, ")
     assert lines[0].endswith(" tokens/s")
     assert lines[1] == "update 1: valid_loss 1.25, valid_perplexity 3.5, valid_bleu 20.5"
     assert lines[2] == "final model: loss 1, perplexity 3"
-    assert json.loads((tmp_path / RESULT).read_text()) == {"update": 1, "loss": 1.0, "perplexity": 3.0, "bleu": None}
+    assert json.loads((tmp_path / RESULT).read_text()) == {"update": 1, "loss": 1.0, "perplexity": 3.0}
 
 
 def test_on_a_terminal_a_bar_shows_updates_loss_and_time_left(tmp_path):

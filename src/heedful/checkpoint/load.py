@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from heedful.checkpoint.manifest import MANIFEST, check
 from heedful.checkpoint.model import read_description, read_weights
 from heedful.checkpoint.run import Checkpoints
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, build, load_weights
+from heedful.models import load_weights
+from heedful.tasks import find_task
 from heedful.text.pair import TokenizerPair
 
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
@@ -22,9 +24,13 @@ class LoadedModel:
     """A model ready for use."""
 
     recipe: Recipe
-    model: EncoderDecoder  # in evaluation mode
+    model: Any  # a torch module in evaluation mode, as the task of the recipe builds it
     tokenizers: TokenizerPair
     path: Path  # the model folder or checkpoint that was read
+
+    def use(self) -> Any:
+        """What makes the model useful: a translator, a generator, a classifier, as its task says."""
+        return find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
 
 
 def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:
@@ -42,7 +48,7 @@ def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:
     folder = find_model(path)
     manifest = check(folder)
     recipe, tokenizers = read_description(manifest)
-    model = build(recipe.model, len(tokenizers.source), len(tokenizers.target))
+    model = find_task(recipe.task).build(recipe, tokenizers)
     try:
         load_weights(model, read_weights(manifest))
     except ValueError as error:

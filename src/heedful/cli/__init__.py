@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import attention, config, evaluate, export, info, init, scenes, tokenizer, train, translate
+from heedful.cli import attention, config, evaluate, export, generate, info, init, scenes, tokenizer, train, translate
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ for command in (
     train.train,
     evaluate.evaluate,
     translate.translate,
+    generate.generate,
     attention.attention,
     export.export,
     info.info,

@@ -27,7 +27,7 @@ def attention(
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
 
-    from heedful.decode.translator import load
+    from heedful import load
     from heedful.inspect_.attention import cross_attention, view
 
     translator = load(model, device)

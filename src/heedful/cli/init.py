@@ -99,7 +99,7 @@ def hold_out(
     found: "Survey", files: dict[str, Files], folder: Path, languages: Languages, bad_utf8: BadUtf8
 ) -> dict[str, Files]:
     """Write the parts that are not given and what they leave for training; return the files of all that is written."""
-    from heedful.data.store import published
+    from heedful.data.arrays import published
     from heedful.data.survey import split
 
     missing = [part for part in ("valid", "test") if part not in files]

@@ -31,6 +31,7 @@ class Rule:
 
 
 AT_LEAST = {
+    "data.max_length": 8,
     "data.filters.max_characters": 1,
     "data.filters.max_tokens": 2,
     "data.filters.max_ratio": 1,
@@ -44,6 +45,7 @@ AT_LEAST = {
     "model.encoder_layers": 1,
     "model.decoder_layers": 1,
     "model.max_positions": 2,
+    "model.segments": 0,
     "optimizer.weight_decay": 0,
     "optimizer.warmup": 0,
     "optimizer.min_lr": 0,
@@ -65,9 +67,26 @@ AT_LEAST = {
     "decode.n_best": 1,
     "decode.max_extra": 0,
     "decode.batch_tokens": 1,
+    "generate.max_tokens": 1,
+    "generate.no_repeat_ngram": 1,
+    "generate.temperature": 0,
+    "generate.top_k": 1,
+    "generate.seed": 0,
+    "generate.batch_tokens": 1,
 }
 
-MORE_THAN_ZERO = {"data.train.weight", "model.norm_eps", "optimizer.lr", "optimizer.eps", "train.save_minutes"}
+MORE_THAN_ZERO = {
+    "data.train.weight",
+    "model.norm_eps",
+    "optimizer.lr",
+    "optimizer.eps",
+    "train.save_minutes",
+    "generate.repetition_penalty",
+    "generate.top_p",
+    "generate.typical",
+}
+
+ANY = {"generate.frequency_penalty", "generate.presence_penalty"}  # less than zero favours what was said
 
 RATES = {
     "tokenizer.dropout",
@@ -76,9 +95,34 @@ RATES = {
     "model.activation_dropout",
     "optimizer.betas",
     "train.label_smoothing",
+    "masking.rate",
+    "masking.short",
+    "generate.min_p",
+}
+
+SHARES = {
+    "data.train.part",
+    "data.valid.part",
+    "data.test.part",
+    "masking.mask",
+    "masking.random",
+    "generate.top_p",
+    "generate.typical",
 }
 
 RULES = (
+    Rule(
+        "data.train",
+        lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
+        "the part of a corpus goes from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "
+        "part = [0.9, 1.0] of validation text",
+    ),
+    Rule(
+        "masking.random",
+        lambda r: r.masking.mask + r.masking.random > 1,
+        "masking.mask + masking.random = {r.masking.mask} + {r.masking.random} is more than all of the chosen tokens; "
+        "lower one of them",
+    ),
     Rule(
         "model.heads",
         lambda r: r.model.d_k is None and r.model.d_model % r.model.heads != 0,
@@ -106,15 +150,27 @@ RULES = (
     Rule(
         "model.max_positions",
         lambda r: (
-            r.model.positions == "learned" and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra
+            r.model.positions == "learned"
+            and r.model.family == "encoder_decoder"
+            and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra
         ),
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
         "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.max_positions} that are learned; "
         "raise model.max_positions to at least that sum",
     ),
     Rule(
+        "model.max_positions",
+        lambda r: (
+            r.model.positions == "learned"
+            and r.model.family != "encoder_decoder"
+            and r.model.max_positions < r.data.max_length
+        ),
+        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
+        "{r.model.max_positions} that are learned; raise model.max_positions, or lower data.max_length",
+    ),
+    Rule(
         "model.tie",
-        lambda r: r.model.tie == "all" and not r.tokenizer.joint,
+        lambda r: r.model.tie == "all" and not r.tokenizer.joint and r.model.family == "encoder_decoder",
         'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
         'set tokenizer.joint = true, or model.tie = "output"',
     ),
@@ -176,9 +232,15 @@ RULES = (
     ),
     Rule(
         "train.batch_tokens",
-        lambda r: r.train.batch_tokens < r.data.filters.max_tokens,
+        lambda r: r.model.family == "encoder_decoder" and r.train.batch_tokens < r.data.filters.max_tokens,
         "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a sentence of data.filters.max_tokens = "
         "{r.data.filters.max_tokens}; raise batch_tokens, or lower max_tokens",
+    ),
+    Rule(
+        "train.batch_tokens",
+        lambda r: r.model.family != "encoder_decoder" and r.train.batch_tokens < r.data.max_length,
+        "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a text of data.max_length = "
+        "{r.data.max_length} tokens; raise batch_tokens, or lower max_length",
     ),
     Rule(
         "train.average_last",
@@ -228,6 +290,8 @@ def _out_of_range(values: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(key, f"{key} must be more than 0, but is {value}")
         elif field in RATES and not 0 <= value < 1:
             yield Problem(key, f"{key} must be at least 0 and less than 1, but is {value}")
+        elif field in SHARES and not 0 <= value <= 1:
+            yield Problem(key, f"{key} must be from 0 to 1, but is {value}")
 
 
 def _numbers(values: Any, key: str = "") -> Iterator[tuple[str, int | float]]:

@@ -107,7 +107,8 @@ class _Reader:
         self._left = file.seek(0, 2)
         file.seek(0)
 
-    def bytes(self, count: int) -> bytes:
+    def take(self, count: int) -> bytes:
+        """The next bytes."""
         if count > self._left:
             raise self.error(f"{count} bytes are announced and {self._left} are left")
         data = self._file.read(count)
@@ -117,10 +118,12 @@ class _Reader:
         return data
 
     def number(self, form: str) -> int:
-        return struct.unpack(form, self.bytes(struct.calcsize(form)))[0]
+        """The next number, in a form of `struct`."""
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def string(self) -> str:
-        text = self.bytes(self.number("<H"))
+        """The next string."""
+        text = self.take(self.number("<H"))
         if not text.endswith(b"\0"):
             raise self.error("a name has no end")
         try:
@@ -129,10 +132,12 @@ class _Reader:
             raise self.error("a name is not UTF-8") from error
 
     def end(self) -> None:
+        """Nothing may follow."""
         if self._left:
             raise self.error(f"{self._left} bytes follow the end")
 
     def error(self, what: str) -> InputError:
+        """What to raise about this place."""
         return InputError(f"{self.path}, byte {self._file.tell()}: {what}: {REMEDY}")
 
 
@@ -177,7 +182,7 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
     size = reader.number("<I") * (kind if version < WITH_TYPES else 1)  # elements before, bytes later
     if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MOST_AXES:
         raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {size} bytes")
-    values = np.frombuffer(reader.bytes(size), dtype).reshape(shape)
+    values = np.frombuffer(reader.take(size), dtype).reshape(shape)
     return name, _CONVERSIONS.get(kinds[kind], np.copy)(values)
 
 

@@ -1,7 +1,6 @@
 """The order of training: which pairs form which batch is a pure function of (lengths, weights, tokens, seed, epoch).
 
-Nothing is remembered from batch to batch, so a run continues anywhere by computing the epoch's plan again. Random
-numbers are the raw output of Philox (Salmon et al. 2011), which is the same on every machine and in every numpy.
+Nothing is remembered from batch to batch, so a run continues anywhere by computing the epoch's plan again.
 """
 
 import math
@@ -9,13 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heedful.data.chance import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.data.store import PairStore
 from heedful.text.tokenizer import PAD
 
 BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast
 JITTER = 3  # tokens by which the sort within one length is blurred, so that epochs do not repeat their batches
-
-ORDER, SHARE, BLUR, BATCHES = range(4)  # what random numbers are drawn for
 
 
 class BatchPlan:
@@ -40,8 +38,7 @@ class BatchPlan:
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch in order, each the ids of its pairs, int64, shape (B,)."""
-        drawn = self._draw(epoch)
-        order = drawn[np.argsort(self._random(len(drawn), ORDER, epoch), kind="stable")]
+        order = shuffled(self._draw(epoch), self.seed, ORDER, epoch)
         blocks = np.array_split(order, math.ceil(len(order) / BLOCK))
         return [batch for number, block in enumerate(blocks) for batch in self._batches(block, epoch, number)]
 
@@ -53,19 +50,16 @@ class BatchPlan:
             drawn.append(np.tile(ids, int(weight)))
             if part := weight % 1:
                 share = max(1, round(part * size))
-                circle = ids[np.argsort(self._random(size, SHARE, corpus), kind="stable")]
+                circle = shuffled(ids, self.seed, SHARE, corpus)
                 drawn.append(circle[np.arange(epoch * share, (epoch + 1) * share) % size])
             first += size
         return np.concatenate(drawn)
 
     def _batches(self, ids: np.ndarray, epoch: int, block: int) -> list[np.ndarray]:
         """Return the batches of one block, shuffled."""
-        blur = self._random(len(ids), BLUR, epoch, block) % JITTER
+        blur = draw(len(ids), self.seed, BLUR, epoch, block) % JITTER
         batches = _cut(ids, self.lengths[ids], blur.astype(np.int64), self.tokens)
-        return [batches[i] for i in np.argsort(self._random(len(batches), BATCHES, epoch, block), kind="stable")]
-
-    def _random(self, count: int, *key: int) -> np.ndarray:
-        return np.random.Philox(np.random.SeedSequence((self.seed, *key))).random_raw(count)
+        return [batches[i] for i in shuffled(np.arange(len(batches)), self.seed, BATCHES, epoch, block)]
 
 
 def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -191,9 +191,9 @@ def _rows_of_objects(path: Path, corpus: CorpusConfig, bad_utf8: BadUtf8) -> Ite
             if line is None:
                 yield Row(number, None, None)
                 continue
-            values = _parse_object(line, f"{path}, line {number}")
+            values = parse_object(line, f"{path}, line {number}")
             source, target = (
-                _text_of(values, key, f"{path}, line {number}") for key in (corpus.source_field, corpus.target_field)
+                text_of(values, key, f"{path}, line {number}") for key in (corpus.source_field, corpus.target_field)
             )
             yield Row(
                 number,
@@ -202,7 +202,12 @@ def _rows_of_objects(path: Path, corpus: CorpusConfig, bad_utf8: BadUtf8) -> Ite
             )
 
 
-def _parse_object(line: str, place: str) -> dict[str, object]:
+def parse_object(line: str, place: str) -> dict[str, object]:
+    """Return the JSON object that a line holds.
+
+    Raises:
+        InputError: It holds something else; the message begins with `place`.
+    """
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -212,11 +217,15 @@ def _parse_object(line: str, place: str) -> dict[str, object]:
     return values
 
 
-def _text_of(values: dict[str, object], key: str, place: str) -> bytes:
-    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8."""
+def text_of(values: dict[str, object], key: str, place: str) -> bytes:
+    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8.
+
+    Raises:
+        InputError: There is no such key, or its value is not text; the message begins with `place`.
+    """
     if key not in values:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
-        raise InputError(f"{place}: no key {key!r}; it has {keys}. Set source_field and target_field to its keys")
+        raise InputError(f"{place}: no key {key!r}; it has {keys}. Set source_field (and target_field) to its keys")
     value = values[key]
     if not isinstance(value, str):
         raise InputError(f"{place}: the value of {key!r} is not text but {type(value).__name__}; put it in quotes")

@@ -62,6 +62,16 @@ def decode_lines(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterato
     Raises:
         InputError: As `read_lines`.
     """
+    for line in decode_text(stream, name, bad_utf8=bad_utf8):
+        yield line if line is None else line.removesuffix("\n")
+
+
+def decode_text(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator[str | None]:
+    r"""Yield what `decode_lines` does, but with the "\n" of each line that has one: joined, it is the text of the file.
+
+    Raises:
+        InputError: As `read_lines`.
+    """
     pieces = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
     for number, raw in enumerate(pieces, start=1):
         if number == 1:
@@ -73,7 +83,8 @@ def decode_lines(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterato
             line = line.lstrip("\ufeff")
             if not line:  # nothing but byte order marks after the last line feed
                 return
-            line = line.removesuffix("\n").removesuffix("\r")
+            content = line.removesuffix("\n")
+            line = content.removesuffix("\r") + line[len(content) :]
         yield line
 
 

@@ -1,30 +1,20 @@
 """Encoded sentence pairs on disk, memory-mapped: one flat row of ids, and where each pair begins in it.
 
-A store is a folder: `ids.bin` (source row, target row, source row, ..., each with its <eos>), `lengths.npy` (n, 2),
-`offsets.npy` (n,) and `manifest.json` with the SHA-256 of each of them and of itself. A store never changes.
+A store is a folder: `ids.bin` (source row, target row, source row, ..., each with its <eos>), `lengths.npy` (n, 2) and
+`offsets.npy` (n,), kept as `heedful.data.arrays` keeps its folders. A store never changes.
 """
 
-import hashlib
-import json
-import shutil
-from array import array
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, Self
-from uuid import uuid4
+from typing import Self
 
 import numpy as np
 
-from heedful.errors import InputError, RunError
+from heedful.data.arrays import IDS, open_arrays, published, seal, write_ids
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 4096  # rows converted and written at a time
-FILES = ("ids.bin", "lengths.npy", "offsets.npy")
+LENGTHS, OFFSETS = "lengths.npy", "offsets.npy"
 
 Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
 
@@ -52,16 +42,13 @@ class PairStore:
         Raises:
             RunError: The folder cannot be written.
         """
-        dtype = "<u2" if vocab_size <= SMALL_VOCABULARY else "<u4"
         with published(folder) as temporary:
-            lengths = _write_ids(temporary / "ids.bin", pairs, dtype, vocab_size)
+            lengths = write_ids(temporary, chain.from_iterable(pairs), vocab_size).reshape(-1, 2)
+            if not len(lengths):
+                raise ValueError("a store needs at least one pair")
             sizes = lengths.sum(axis=1, dtype=np.int64)
-            np.save(temporary / "lengths.npy", lengths)
-            np.save(temporary / "offsets.npy", np.cumsum(sizes) - sizes)
-            manifest = {"format": FORMAT, "dtype": dtype, "pairs": len(sizes), "tokens": int(sizes.sum())}
-            manifest["files"] = {name: file_digest(temporary / name) for name in FILES}
-            manifest["digest"] = _digest(manifest)
-            (temporary / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
+            arrays = {LENGTHS: lengths, OFFSETS: np.cumsum(sizes) - sizes}
+            seal(temporary, arrays, vocab_size, {"pairs": len(sizes), "tokens": int(sizes.sum())})
         return cls.open(folder)
 
     @classmethod
@@ -71,22 +58,8 @@ class PairStore:
         Raises:
             InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
         """
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            digest = manifest.pop("digest")
-            if digest != _digest(manifest) or manifest["format"] != FORMAT:
-                raise ValueError(f"{MANIFEST} was changed or is of another version")
-            for name, expected in manifest["files"].items():
-                if file_digest(folder / name) != expected:
-                    raise ValueError(f"{name} is not the file that was written")
-            return cls(
-                ids=np.memmap(folder / "ids.bin", dtype=manifest["dtype"], mode="r"),
-                lengths=np.load(folder / "lengths.npy", mmap_mode="r", allow_pickle=False),
-                offsets=np.load(folder / "offsets.npy", mmap_mode="r", allow_pickle=False),
-                digest=digest,
-            )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(f"{folder}: no sound prepared data ({error}); prepare it again") from error
+        arrays = open_arrays(folder, (LENGTHS, OFFSETS))
+        return cls(arrays.named[IDS], arrays.named[LENGTHS], arrays.named[OFFSETS], arrays.digest)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -100,54 +73,3 @@ class PairStore:
         """Return the target ids of pair `index` with <eos>, int64, shape (T,)."""
         begin = self.offsets[index] + self.lengths[index, 0]
         return self.ids[begin : begin + self.lengths[index, 1]].astype(np.int64)
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def published(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder that becomes `folder` by one rename when the block ends without an error.
-
-    What killed processes left behind is removed first. Nothing is forced to the disk: should power fail, the checksums
-    tell, and data can be prepared again.
-
-    Raises:
-        RunError: The folder cannot be written, for example because the disk is full or something else is there.
-    """
-    prefix = f".{folder.name}.tmp-"
-    temporary = folder.with_name(prefix + uuid4().hex)
-    try:
-        for stale in folder.parent.glob(f"{prefix}*"):
-            shutil.rmtree(stale)
-        temporary.mkdir(parents=True)
-        yield temporary
-        temporary.rename(folder)
-    except OSError as error:
-        reason = error.strerror or error
-        raise RunError(f"{folder}: cannot be written ({reason}); make room for it or name another folder") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _digest(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _write_ids(path: Path, pairs: Iterable[Rows], dtype: str, vocab_size: int) -> np.ndarray:
-    """Write the rows one behind the other and return their lengths, (n, 2) int32."""
-    lengths = array("i")
-    rows = chain.from_iterable(pairs)
-    with path.open("wb") as file:
-        while chunk := list(islice(rows, CHUNK)):
-            lengths.extend(map(len, chunk))
-            ids = np.fromiter(chain.from_iterable(chunk), np.int64)
-            if not 0 <= ids.min() <= ids.max() < vocab_size:
-                raise ValueError(f"ids from {ids.min()} to {ids.max()} in a vocabulary of {vocab_size}")
-            ids.astype(dtype).tofile(file)
-    if not lengths:
-        raise ValueError("a store needs at least one pair")
-    return np.frombuffer(lengths, dtype=np.int32).reshape(-1, 2)

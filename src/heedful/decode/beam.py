@@ -4,6 +4,7 @@ B sentences still searched, W live hypotheses of each, K next tokens of each, C 
 """
 
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,10 +16,10 @@ from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.penalty import PENALTIES
 from heedful.decode.ranking import best_tokens
 from heedful.decode.state import State
-from heedful.text.tokenizer import BOS, EOS
+from heedful.text.tokenizer import EOS
 
 
-def search(state: State, source_lengths: Int[Tensor, " B"], config: DecodeConfig) -> list[list[Hypothesis]]:
+def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
     """Decode a batch, `config.beam` hypotheses abreast. See `heedful.decode.search`.
 
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
@@ -27,15 +28,16 @@ def search(state: State, source_lengths: Int[Tensor, " B"], config: DecodeConfig
     live one would not beat the worst of them even if it reached the limit at no further cost: searching on to the limit
     would return the same.
     """
-    live = Live.begin((source_lengths + config.max_extra).tolist(), config)
+    live = Live.begin(state.begin.cpu(), limits, config)
+    device = state.begin.device
     finished: list[list[Hypothesis]] = [[] for _ in live.sentences]
     while live.sentences:
-        logits = state.step(live.tokens[:, :, -1].flatten().to(source_lengths.device))
+        logits = state.step(live.tokens[:, :, -1].flatten().to(device))
         candidates = rank(live, *best_tokens(logits, config.beam + 1))
         collect(finished, live, candidates, config)
         live, rows = advance(live, candidates, finished, config)
         if live.sentences:
-            state.select(rows.to(source_lengths.device))
+            state.select(rows.to(device))
     return finished
 
 
@@ -48,19 +50,19 @@ class Live:
     penalties: Float[Tensor, " B"]  # of the longest output, the largest there is
     totals: Float[Tensor, "B W"]  # log P of the tokens
     scores: Float[Tensor, "B W T"]  # log P of each token
-    tokens: Int[Tensor, "B W T+1"]  # the tokens, after <bos>
+    tokens: Int[Tensor, "B W T+1"]  # the tokens, after the one fed first
 
     @classmethod
-    def begin(cls, limits: list[int], config: DecodeConfig) -> "Live":
+    def begin(cls, begin: Int[Tensor, " B"], limits: Sequence[int], config: DecodeConfig) -> "Live":
         """One hypothesis a sentence: nothing said yet."""
         penalties = [PENALTIES[config.penalty](limit, config.alpha) for limit in limits]
         return cls(
             sentences=list(range(len(limits))),
-            limits=torch.tensor(limits, dtype=torch.long),
+            limits=torch.tensor(list(limits), dtype=torch.long),
             penalties=torch.tensor(penalties, dtype=torch.float64),
             totals=torch.zeros(len(limits), 1, dtype=torch.float64),
             scores=torch.zeros(len(limits), 1, 0, dtype=torch.float64),
-            tokens=torch.full((len(limits), 1, 1), BOS),
+            tokens=begin[:, None, None],
         )
 
 

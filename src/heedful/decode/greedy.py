@@ -1,23 +1,22 @@
 """Greedy search: the likeliest token at every step."""
 
+from collections.abc import Sequence
+
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.ranking import best_tokens
 from heedful.decode.state import State
-from heedful.text.tokenizer import BOS, EOS
+from heedful.text.tokenizer import EOS
 
 
-def search(state: State, source_lengths: Int[Tensor, " B"], config: DecodeConfig) -> list[list[Hypothesis]]:
+def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
     """Decode a batch; a sentence leaves it with its <eos> or at its longest length. See `heedful.decode.search`."""
-    limits = (source_lengths + config.max_extra).tolist()
     tokens: list[list[int]] = [[] for _ in limits]
     scores: list[list[float]] = [[] for _ in limits]
     rows = list(range(len(limits)))  # the sentence in each row
-    fed = torch.full_like(source_lengths, BOS)
+    fed = state.begin
     while rows:
         values, chosen = best_tokens(state.step(fed), 1)
         for sentence, token, value in zip(rows, chosen[:, 0].tolist(), values[:, 0].tolist(), strict=True):

@@ -12,10 +12,15 @@ class State(Protocol):
 
     Rows stay together by sentence, and sentences stay in order: a search never asks for a row of a later sentence
     before one of an earlier sentence.
+
+    Attributes:
+        begin: what is fed to each row first: <bos>, or the last token of a prompt.
     """
 
+    begin: Int[Tensor, " R"]
+
     def step(self, tokens: Int[Tensor, " R"], /) -> Float[Tensor, "R V"]:
-        """Feed one token a row, <bos> first; return the logits of the next token."""
+        """Feed one token a row, `begin` first; return the logits of the next token."""
         ...
 
     def select(self, rows: Int[Tensor, " R2"], /) -> None:

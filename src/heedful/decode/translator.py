@@ -4,17 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import torch
 from torch import nn
 
-from heedful.checkpoint import load_model
 from heedful.config.schema import DecodeConfig
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.search import search
 from heedful.errors import InputError
-from heedful.machine import choose_device
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import Learned
 from heedful.text.padding import pad
@@ -109,22 +106,8 @@ class Translator:
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
         source, keep = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
         with evaluating(self.model):
-            return search(self.model.start(source, keep), keep.sum(1) - 1, self.config)
-
-
-def load(path: str | Path, device: str = "auto") -> Translator:
-    """Load a translator.
-
-    Args:
-        path: as for `heedful.checkpoint.load_model`: a model folder, a checkpoint, a run, or a name in the box.
-        device: where to compute; "auto" takes a GPU where there is one.
-
-    Raises:
-        InputError: there is no such model or no such device.
-        DamagedError: the model folder is not what was saved.
-    """
-    loaded = load_model(path, str(choose_device(device)))
-    return Translator(loaded.model, loaded.tokenizers, loaded.recipe.decode)
+            limits = (keep.sum(1) - 1 + self.config.max_extra).tolist()
+            return search(self.model.start(source, keep), limits, self.config)
 
 
 def longest_source(model: EncoderDecoder, config: DecodeConfig) -> int:

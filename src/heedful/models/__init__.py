@@ -1,5 +1,17 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
-from heedful.models.transformer import EncoderDecoder, build, load_weights, weights
+from heedful.models.language_model import LanguageModel
+from heedful.models.transformer import EncoderDecoder
+from heedful.models.trunk import FAMILIES, DecoderOnly, EncoderOnly, Trunk
+from heedful.models.weights import load_weights, weights
 
-__all__ = ["EncoderDecoder", "build", "load_weights", "weights"]
+__all__ = [
+    "FAMILIES",
+    "DecoderOnly",
+    "EncoderDecoder",
+    "EncoderOnly",
+    "LanguageModel",
+    "Trunk",
+    "load_weights",
+    "weights",
+]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.transformer import build
+from heedful.models.transformer import EncoderDecoder
 from heedful.nn.attention import Attention
 from heedful.nn.embedding import Embedding
 from heedful.nn.feedforward import FeedForward, SwiGLU
@@ -69,7 +69,7 @@ def _kind(module: nn.Module, name: str) -> str:
 def count_without_building(config: ModelConfig, source_vocab: int, target_vocab: int) -> ParameterCounts:
     """What `count_parameters` says of the model `config` describes, however large: no memory is taken for it."""
     with torch.device("meta"):
-        return count_parameters(build(config, source_vocab, target_vocab))
+        return count_parameters(EncoderDecoder(config, source_vocab, target_vocab))
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
+from heedful.models.initial import initialise
 from heedful.nn.embedding import Embedding
 from heedful.nn.positions import POSITIONS
-from heedful.nn.stack import Decoder, Encoder, LayerCache, Memory
+from heedful.nn.sight import Sight
+from heedful.nn.stack import Decoder, LayerCache, Memory, Stack
+from heedful.text.tokenizer import BOS
 
 
 class EncoderDecoder(nn.Module):
@@ -19,12 +22,12 @@ class EncoderDecoder(nn.Module):
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
         positions = POSITIONS[config.positions]
-        self.source_embedding = Embedding(source_vocab, config.d_model)
-        self.target_embedding = Embedding(target_vocab, config.d_model)
-        self.encoder = Encoder(config, positions(config, causal=False))
+        self.source_embedding = Embedding(source_vocab, config)
+        self.target_embedding = Embedding(target_vocab, config)
+        self.encoder = Stack(config, config.encoder_layers, positions(config, causal=False))
         self.decoder = Decoder(config, positions(config, causal=True))
-        self.output = nn.Linear(config.d_model, target_vocab, bias=False)
-        self.apply(glorot)
+        self.output = nn.Linear(config.d_model, target_vocab, bias=config.output_bias)
+        initialise(self, config)
         if config.tie != "none":
             self.output.weight = self.target_embedding.weight
         if config.tie == "all":
@@ -52,7 +55,8 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> Memory:
         """Read the source once, for any number of decoding steps."""
-        return Memory(self.encoder(self.source_embedding(source), keep), keep)
+        sight = Sight(keep, source.size(1), causal=False)
+        return Memory(self.encoder(self.source_embedding(source), sight), keep)
 
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> "State":
@@ -65,6 +69,7 @@ class State:
 
     def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
         self.model = model
+        self.begin = torch.full((len(memory.keep),), BOS, device=memory.keep.device)
         self.memory = memory
         self.sentences = torch.arange(len(memory.keep), device=memory.keep.device)  # which of them a row continues
         self.caches = [LayerCache() for _ in model.decoder.blocks]
@@ -89,42 +94,3 @@ class State:
         self.memory = self.memory.select(rows)
         for cache in self.caches:
             cache.memory.select(rows)
-
-
-def glorot(module: nn.Module) -> None:
-    """Uniform weights after Glorot & Bengio (2010) and zero biases, as the authors' own code had them."""
-    if isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
-
-
-def build(config: ModelConfig, source_vocab: int, target_vocab: int) -> EncoderDecoder:
-    """A freshly initialised model; the draw comes from torch's global generator."""
-    return EncoderDecoder(config, source_vocab, target_vocab)
-
-
-def weights(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters by name, each once: a tied matrix has one name."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Copy values, named as by `weights`, into the model.
-
-    Raises:
-        ValueError: names or shapes differ; the message lists them.
-    """
-    own = dict(model.named_parameters())
-    problems = [f"missing {name}" for name in own.keys() - values.keys()]
-    problems += [f"unexpected {name}" for name in values.keys() - own.keys()]
-    problems += [
-        f"{name} is {tuple(values[name].shape)}, the model needs {tuple(own[name].shape)}"
-        for name in own.keys() & values.keys()
-        if own[name].shape != values[name].shape
-    ]
-    if problems:
-        raise ValueError("; ".join(sorted(problems)))
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(values[name])

@@ -4,6 +4,7 @@ B batch, T tokens, D model.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -20,8 +21,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff)
-        self.down = nn.Linear(config.d_ff, config.d_model)
+        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
         self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
@@ -41,6 +42,12 @@ class GELU(FeedForward):
     activation = staticmethod(F.gelu)
 
 
+class TanhGELU(FeedForward):
+    """GELU by its approximation with a hyperbolic tangent, as in GPT-2."""
+
+    activation = staticmethod(partial(F.gelu, approximate="tanh"))
+
+
 class SwiGLU(nn.Module):
     """(silu(x W) * x V) W2 without biases: values of which a gate lets through a part (Shazeer 2020)."""
 
@@ -56,4 +63,9 @@ class SwiGLU(nn.Module):
         return self.down(self.dropout(F.silu(self.gate(x)) * self.up(x)))
 
 
-FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {"relu": ReLU, "gelu": GELU, "swiglu": SwiGLU}
+FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {
+    "relu": ReLU,
+    "gelu": GELU,
+    "gelu_tanh": TanhGELU,
+    "swiglu": SwiGLU,
+}

@@ -13,7 +13,18 @@ from heedful.nn.dropout import Dropout
 
 Sublayer = Callable[[Tensor], Tensor]
 
-NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+
+def layer_norm(config: ModelConfig) -> nn.LayerNorm:
+    """Ba et al. (2016)."""
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
+
+
+def rms_norm(config: ModelConfig) -> nn.RMSNorm:
+    """Zhang & Sennrich (2019)."""
+    return nn.RMSNorm(config.d_model, eps=config.norm_eps)
+
+
+NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {"layer": layer_norm, "rms": rms_norm}
 
 
 class PostNorm(nn.Module):
@@ -21,7 +32,7 @@ class PostNorm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = NORMS[config.normalization](config.d_model, eps=config.norm_eps)
+        self.norm = NORMS[config.normalization](config)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
@@ -34,7 +45,7 @@ class PreNorm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = NORMS[config.normalization](config.d_model, eps=config.norm_eps)
+        self.norm = NORMS[config.normalization](config)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
@@ -42,9 +53,14 @@ class PreNorm(nn.Module):
         return x + self.dropout(f(self.norm(x)))
 
 
+def embedding_norm(config: ModelConfig) -> nn.Module:
+    """What follows embedding + position: BERT has a norm there (Devlin et al. 2019, in their code)."""
+    return NORMS[config.normalization](config) if config.embedding_norm else nn.Identity()
+
+
 def final_norm(config: ModelConfig) -> nn.Module:
     """What follows the last block: a norm, unless the last sublayer has normalised already."""
-    return NORMS[config.normalization](config.d_model, eps=config.norm_eps) if config.norm == "pre" else nn.Identity()
+    return NORMS[config.normalization](config) if config.norm == "pre" else nn.Identity()
 
 
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}

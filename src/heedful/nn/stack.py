@@ -1,46 +1,21 @@
-"""Blocks of sublayers, stacks of blocks, and who sees whom: the trunk of every model.
+"""Blocks of sublayers and stacks of blocks: the trunk of every model.
 
 B batch, T queries, S keys, D model.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.attention import HIDDEN, NO_CACHE, Attention, Cache, FixedCache, GrowingCache
+from heedful.nn.attention import NO_CACHE, Attention, Cache, FixedCache, GrowingCache
 from heedful.nn.dropout import Dropout
 from heedful.nn.feedforward import FEED_FORWARDS
-from heedful.nn.positions import Positions, Rotation
-from heedful.nn.residual import RESIDUALS, final_norm
-
-
-@dataclass(frozen=True)
-class View:
-    """What every block of a stack hands to its self-attention."""
-
-    bias: Float[Tensor, "#B #H #T S"]  # of the scores; minus infinity where a query may not look
-    rotate: Rotation  # of queries and keys
-
-
-class Sight:
-    """Who sees whom, and from where: the queries are the last of the keys."""
-
-    def __init__(self, keep: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
-        self.length = keep.size(1)
-        self.keys: Int[Tensor, "B S"] = (keep.cumsum(-1) - 1).clamp(min=0)  # padding does not count
-        self.position: Int[Tensor, "B T"] = self.keys[:, -queries:]
-        self.mask: Bool[Tensor, "B #T S"] = keep[:, None, :]
-        if causal:
-            past = torch.ones(queries, self.length, dtype=torch.bool, device=keep.device)
-            self.mask = self.mask & past.tril(self.length - queries)
-
-    def view(self, positions: Positions, like: Tensor) -> View:
-        """The same in terms of attention, in the type of `like`."""
-        bias = positions.add_bias(additive(self.mask, like), self.position, self.keys)
-        return View(bias, positions.rotation(self.position))
+from heedful.nn.positions import Positions
+from heedful.nn.residual import RESIDUALS, embedding_norm, final_norm
+from heedful.nn.sight import Sight, View, additive
 
 
 class Memory:
@@ -56,11 +31,6 @@ class Memory:
         return Memory(self.states[rows], self.keep[rows])
 
 
-def additive(mask: Bool[Tensor, "B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
-    """A mask as a term of the attention scores."""
-    return torch.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(~mask, HIDDEN)[:, None]
-
-
 class LayerCache:
     """What one decoder block remembers between steps."""
 
@@ -69,7 +39,7 @@ class LayerCache:
         self.memory = FixedCache()
 
 
-class EncoderBlock(nn.Module):
+class Block(nn.Module):
     """Self-attention and a feed-forward network (Vaswani et al. 2017, figure 1, left)."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -78,9 +48,9 @@ class EncoderBlock(nn.Module):
         self.self_attention, self.self_residual = Attention(config), residual(config)
         self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
 
-    def forward(self, x: Float[Tensor, "B T D"], view: View) -> Float[Tensor, "B T D"]:
-        """Every token looks at every token that `view` shows it."""
-        x = self.self_residual(x, lambda h: self.self_attention(h, h, view.bias, rotate=view.rotate))
+    def forward(self, x: Float[Tensor, "B T D"], view: View, cache: Cache = NO_CACHE) -> Float[Tensor, "B T D"]:
+        """Every token looks at every token that `view` shows it, those remembered in `cache` included."""
+        x = self.self_residual(x, lambda h: self.self_attention(h, h, view.bias, cache, view.rotate))
         return self.feed_residual(x, self.feed_forward)
 
 
@@ -108,23 +78,31 @@ class DecoderBlock(nn.Module):
         return self.feed_residual(x, self.feed_forward)
 
 
-class Encoder(nn.Module):
-    """A stack of encoder blocks over embedded tokens (section 3.1)."""
+class Stack(nn.Module):
+    """A stack of blocks over embedded tokens: an encoder (section 3.1), or GPT where tokens see only those before them.
 
-    def __init__(self, config: ModelConfig, positions: Positions) -> None:
+    Args:
+        config: the model.
+        layers: how many blocks.
+        positions: how the order of tokens is told.
+    """
+
+    def __init__(self, config: ModelConfig, layers: int, positions: Positions) -> None:
         super().__init__()
         self.positions = positions
+        self.embedding_norm = embedding_norm(config)
         self.dropout = Dropout(config.dropout)
-        self.blocks = nn.ModuleList(EncoderBlock(config) for _ in range(config.encoder_layers))
+        self.blocks = nn.ModuleList(Block(config) for _ in range(layers))
         self.norm = final_norm(config)
 
-    def forward(self, x: Float[Tensor, "B S D"], keep: Bool[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
-        """Encode embedded tokens; those that are not kept are seen by none."""
-        sight = Sight(keep, x.size(1), causal=False)
-        x = self.dropout(self.positions.embed(x, sight.position, sight.length))
+    def forward(
+        self, x: Float[Tensor, "B T D"], sight: Sight, caches: Sequence[Cache] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """The states of embedded tokens, which see what `sight` lets them see, in one cache a block what was before."""
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, sight.position, sight.length)))
         view = sight.view(self.positions, x)
-        for block in self.blocks:
-            x = block(x, view)
+        for block, cache in zip(self.blocks, caches or [NO_CACHE] * len(self.blocks), strict=True):
+            x = block(x, view, cache)
         return self.norm(x)
 
 
@@ -134,6 +112,7 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig, positions: Positions) -> None:
         super().__init__()
         self.positions = positions
+        self.embedding_norm = embedding_norm(config)
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         self.norm = final_norm(config)
@@ -141,7 +120,7 @@ class Decoder(nn.Module):
     def forward(self, x: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
         """Decode all positions at once, each from those before it (teacher forcing)."""
         sight = Sight(keep, x.size(1), causal=True)
-        x = self.dropout(self.positions.embed(x, sight.position, sight.length))
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, sight.position, sight.length)))
         view = sight.view(self.positions, x)
         for block in self.blocks:
             x = block(x, view, memory)
@@ -152,7 +131,7 @@ class Decoder(nn.Module):
     ) -> Float[Tensor, "R 1 D"]:
         """Decode one position after `seen` others, whose keys and values are in `caches`."""
         position = torch.full((x.size(0), 1), seen, device=x.device)
-        x = self.dropout(self.positions.embed(x, position, seen + 1))
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, position, seen + 1)))
         keys = torch.arange(seen + 1, device=x.device).expand(x.size(0), -1)
         bias = self.positions.add_bias(x.new_zeros(1, 1, 1, seen + 1), position, keys)
         view = View(bias, self.positions.rotation(position))

@@ -34,15 +34,14 @@ class Tokenizer:
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
-        self.byte_ids = range(
-            self.first_piece, len(reserved(config))
-        )  # of the bytes 0 to 255; empty without byte fallback
+        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the 256 bytes; empty without byte fallback
         self.definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
         self._writing = writing_of(self._library, config)
+        self.first_space = self._writing.first_space  # what decoding takes off the front of a text
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
         self._spellings = {i: self._spelling(i) for i in self._names}
@@ -96,8 +95,15 @@ class Tokenizer:
         Raises:
             InputError: An id is not in the vocabulary.
         """
-        text = b"".join(self._spell(ids)).decode("utf-8", errors="replace")
-        return text.removeprefix(self._writing.first_space)
+        return self.spell(ids).decode("utf-8", errors="replace").removeprefix(self.first_space)
+
+    def spell(self, ids: Iterable[int]) -> bytes:
+        """The UTF-8 of what ids spell, with the space before the first word; it may begin or end inside a character.
+
+        Raises:
+            InputError: An id is not in the vocabulary.
+        """
+        return b"".join(self._spell(ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """A printable name of each id: "▁" is a space; bytes and special tokens stand in angle brackets.

@@ -94,7 +94,8 @@ def _room(config: TokenizerConfig) -> int:
     if room < fewest:
         bytes_too = f" and {len(BYTES)} bytes (tokenizer.byte_fallback)" if config.byte_fallback else ""
         raise InputError(
-            f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(specials(config))} special tokens{bytes_too}; "
+            f"tokenizer.vocab_size = {config.vocab_size} has no room beside {len(specials(config))} special tokens"
+            f"{bytes_too}; "
             f"give at least {len(reserved(config)) + fewest}"
         )
     return room

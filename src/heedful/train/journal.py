@@ -4,7 +4,6 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from heedful.errors import InputError
-from heedful.train.validation import Validation
+from heedful.tasks.task import Scores
 
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes as a whole one
 TIMINGS = "timings.jsonl"
@@ -139,18 +138,18 @@ class Journal:
         self.say(f"update {update}: {description}")
         self.restart_clock()
 
-    def record_validation(self, update: int, validation: Validation) -> None:
+    def record_validation(self, update: int, scores: Scores) -> None:
         """Log, draw and show the scores of a validation."""
-        values = {f"valid_{key}": value for key, value in asdict(validation).items()}
+        values = {f"valid_{key}": value for key, value in scores.items()}
         self.log.write({"update": update, **values})
         self.draw(update, values)
         self.say(f"update {update}: {shown(values)}")
 
-    def conclude(self, update: int, validation: Validation) -> None:
+    def conclude(self, update: int, scores: Scores) -> None:
         """Write and show the scores of the final model."""
-        text = json.dumps({"update": update, **asdict(validation)}) + "\n"
+        text = json.dumps({"update": update, **scores}) + "\n"
         (self.folder / RESULT).write_text(text, encoding="utf-8")
-        self.say(f"final model: {shown(asdict(validation))}")
+        self.say(f"final model: {shown(scores)}")
 
     def draw(self, update: int, values: Mapping[str, float | None]) -> None:
         """Add a point to each curve."""

@@ -1,28 +1,31 @@
 """One update: forward, backward, clip, step."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.config.schema import Recipe
-from heedful.models import EncoderDecoder
+from heedful.data.chance import seed_of
+from heedful.losses import Loss
+from heedful.nn.stack import Decoder, Stack
 from heedful.optim import build_optimizer, learning_rate
-from heedful.tasks import translation
-from heedful.tasks.translation import Batch
+from heedful.tasks.task import Batch
 from heedful.train.precision import PRECISIONS
+
+Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a model on a batch
 
 
 @dataclass(frozen=True)
 class Update:
     """What one update did."""
 
-    loss: float  # sums over the target tokens of all its batches, in nats
-    nll: float
-    count: int
+    losses: list[float]  # sums of each term of the loss over all its batches, in nats
+    nlls: list[float]
+    counts: list[int]
     tokens: int
     lr: float
     norm: float  # of the gradient before clipping
@@ -30,41 +33,43 @@ class Update:
 
 
 class Learner:
-    """A model and its optimiser."""
+    """A model, what it is to make small, and its optimiser."""
 
-    def __init__(self, model: EncoderDecoder, recipe: Recipe) -> None:
+    def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe) -> None:
         self.model = model
+        self.objective = objective
         self.recipe = recipe
         self.optimizer = build_optimizer(recipe.optimizer, model)
         self.precision = PRECISIONS[recipe.train.precision](model)
         if recipe.train.compile:
-            self.precision.replica.encoder.compile(dynamic=True)
-            self.precision.replica.decoder.compile(dynamic=True)
+            for stack in stacks(self.precision.replica):
+                stack.compile(dynamic=True)
 
     def update(self, batches: Sequence[Batch], number: int) -> Update:
         """Take update `number`, counted from 1, on the gradient of all `batches` together.
 
-        The gradient is that of (sum of losses) / (count of target tokens) over all batches: cutting a batch into
-        several changes only rounding. Dropout is drawn from (seed, update, batch): there is no generator to save.
+        The gradient is that of (sum of losses) / (count of target tokens) over all batches, for each term of the loss:
+        cutting a batch into several changes only rounding. Dropout is drawn from (seed, update, batch): there is no
+        generator to save.
         """
-        count = sum(batch.target_tokens for batch in batches)
+        counts = [sum(parts) for parts in zip(*(batch.counts for batch in batches), strict=True)]
         self.precision.replica.train()
         self.precision.refresh()
-        losses = [self.backward(batch, (number, i), count) for i, batch in enumerate(batches)]
+        losses = [self.backward(batch, (number, i), counts) for i, batch in enumerate(batches)]
         lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
         norm = self.step(lr)
-        total, nll = torch.stack(losses).double().sum(0).tolist()
+        totals, nlls = torch.stack(losses).double().sum(0).T.tolist()
         tokens = sum(batch.tokens for batch in batches)
-        return Update(total, nll, count, tokens, lr, norm, math.isfinite(norm))
+        return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
-    def backward(self, batch: Batch, key: tuple[int, int], count: int) -> Tensor:
-        """Add the gradient of one batch; return its smoothed loss and its negative log-likelihood."""
+    def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:
+        """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""
         torch.manual_seed(seed_of(self.recipe.train.seed, *key))
         with self.precision.context():
-            loss = translation.loss(self.precision.replica, batch, self.recipe.train.label_smoothing)
-        (loss.sum / count).backward()
+            terms = self.objective(self.precision.replica, batch)
+        torch.stack([term.sum / max(count, 1) for term, count in zip(terms, counts, strict=True)]).sum().backward()
         self.precision.collect()
-        return torch.stack([loss.sum.detach(), loss.nll])
+        return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float) -> float:
         """Clip and step, unless the gradient is not finite; return its norm."""
@@ -79,6 +84,6 @@ class Learner:
         return norm
 
 
-def seed_of(*key: int) -> int:
-    """A 64-bit seed that is a pure function of its key."""
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
+def stacks(model: nn.Module) -> list[nn.Module]:
+    """The parts of a model that are worth compiling."""
+    return [module for module in model.modules() if isinstance(module, Stack | Decoder)]

@@ -8,8 +8,9 @@ from rich.console import Console
 
 from heedful.checkpoint import Checkpoint, Checkpoints, claim
 from heedful.config.schema import Recipe
-from heedful.data.prepare import prepare
 from heedful.machine import keep_freed_memory
+from heedful.tasks import find_task
+from heedful.tasks.task import check
 from heedful.train.interruption import Interruption
 from heedful.train.journal import Journal, NoBoard, tensorboard
 from heedful.train.resume import check_same_run
@@ -31,14 +32,15 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
         InputError: the recipe, the data or the folder cannot be used.
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
+    check(find_task(recipe.task), recipe)
     keep_freed_memory()
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     with claim(folder), Interruption() as interruption:
         checkpoints = open_checkpoints(recipe, folder)
         saved = latest(checkpoints, recipe, console)
-        prepared = prepare(recipe, folder / "data", console.print)
-        run = Run(recipe, folder, prepared, checkpoints, console)
+        task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
+        run = Run(task, folder, checkpoints, console)
         if saved:
             run.resume(saved)
         with open_journal(recipe, folder, run.progress.update, console) as journal:

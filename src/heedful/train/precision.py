@@ -8,14 +8,13 @@ import copy
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-
-from heedful.models import EncoderDecoder
+from torch import nn
 
 
 class Float32:
     """The model itself."""
 
-    def __init__(self, model: EncoderDecoder) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.replica = model
 
     def refresh(self) -> None:
@@ -40,7 +39,7 @@ class Autocast(Float32):
 class MasterWeights:
     """A bfloat16 copy does the work; the float32 master weights take the step (Micikevicius et al. 2018)."""
 
-    def __init__(self, model: EncoderDecoder) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.replica = copy.deepcopy(model).bfloat16()
         self.masters = [p for p in model.parameters() if p.requires_grad]
         self.copies = [p for p in self.replica.parameters() if p.requires_grad]

@@ -1,29 +1,36 @@
 """Where a run is: the part of a checkpoint that is neither weights nor moments. All of it is JSON."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from heedful.losses import perplexity
+from heedful.tasks.task import Mean
+
+N = TypeVar("N", int, float)
 
 
 @dataclass
 class Window:
     """Sums since the last line of the log."""
 
-    loss: float = 0.0  # nats
-    nll: float = 0.0
-    count: int = 0  # target tokens
+    losses: list[float] = field(default_factory=list)  # of each term of the loss, in nats
+    nlls: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
-    def add(self, loss: float, nll: float, count: int) -> None:
+    def add(self, losses: list[float], nlls: list[float], counts: list[int]) -> None:
         """Add the sums of one update."""
-        self.loss += loss
-        self.nll += nll
-        self.count += count
+        self.losses = added(self.losses, losses)
+        self.nlls = added(self.nlls, nlls)
+        self.counts = added(self.counts, counts)
 
-    def means(self) -> dict[str, float]:
-        """Loss in nats a target token, and perplexity."""
-        count = max(self.count, 1)
-        return {"loss": self.loss / count, "perplexity": perplexity(self.nll / count)}
+    def means(self) -> list[Mean]:
+        """The mean of each term; none if nothing was added."""
+        rows = zip(self.losses, self.nlls, self.counts, strict=True)
+        return [Mean(loss / max(count, 1), nll / max(count, 1)) for loss, nll, count in rows]
+
+
+def added(sums: list[N], more: list[N]) -> list[N]:
+    """Element by element; `sums` may be empty, for nothing yet."""
+    return [a + b for a, b in zip(sums, more, strict=True)] if sums else more
 
 
 @dataclass

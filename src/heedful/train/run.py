@@ -1,30 +1,22 @@
 """A run: a model, its data, and where it is between them. Everything it needs to go on is in its last checkpoint."""
 
-import random
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Checkpoint, Checkpoints, average, write_model
-from heedful.config.schema import Recipe
-from heedful.data.batches import BatchPlan, assemble
-from heedful.data.prepare import Prepared
-from heedful.data.respelling import respell
+from heedful.data.chance import seed_of
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
-from heedful.models import build, load_weights, weights
+from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
-from heedful.tasks import translation
-from heedful.tasks.translation import Batch
+from heedful.tasks.task import Batch, Scores, Task, merit
 from heedful.train.journal import Journal
-from heedful.train.learner import Learner, Update, seed_of
-from heedful.train.pretrained import place_vectors
+from heedful.train.learner import Learner, Update
 from heedful.train.progress import Progress, Window
-from heedful.train.validation import Validation, validate
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient before a run gives up
 
@@ -32,24 +24,19 @@ MOST_SKIPPED = 10  # updates in a row without a finite gradient before a run giv
 class Run:
     """Training in one folder, at its start; `resume` takes it to where a checkpoint was made."""
 
-    def __init__(
-        self, recipe: Recipe, folder: Path, prepared: Prepared, checkpoints: Checkpoints, console: Console
-    ) -> None:
-        self.recipe = recipe
+    def __init__(self, task: Task, folder: Path, checkpoints: Checkpoints, console: Console) -> None:
+        self.task = task
+        self.recipe = recipe = task.recipe
         self.folder = folder
-        self.prepared = prepared
         self.console = console
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
-        vocabularies = len(prepared.tokenizers.source), len(prepared.tokenizers.target)
-        self.model = build(recipe.model, *vocabularies).to(self.device)
-        place_vectors(self.model, recipe, prepared.tokenizers)
-        self.learner = Learner(self.model, recipe)
-        lengths = [store.lengths for store in prepared.train]
-        self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
+        self.model = task.build(recipe, task.tokenizers).to(self.device)
+        task.initialise(self.model)
+        self.learner = Learner(self.model, task.loss, recipe)
         self.checkpoints = checkpoints
         self.progress = Progress()
-        self.batches = self.plan.epoch(self.progress.epoch)
+        self.batches = task.epoch(self.progress.epoch)
         self.saved_at = time.monotonic()
 
     def resume(self, saved: Checkpoint) -> None:
@@ -57,7 +44,7 @@ class Run:
         load_weights(self.model, saved.weights)
         load_optimizer_tensors(self.learner.optimizer, self.model, saved.optimizer)
         self.progress = Progress.from_json(saved.state["progress"])
-        self.batches = self.plan.epoch(self.progress.epoch)
+        self.batches = self.task.epoch(self.progress.epoch)
         self.remember_best()
         self.console.print(f"going on after update {self.progress.update}")
         if saved.state["environment"] != environment(self.device):
@@ -87,16 +74,7 @@ class Run:
         start = self.progress.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.progress.batch += len(ids)
-        return [self.assemble(batch) for batch in ids]
-
-    def assemble(self, ids: np.ndarray) -> Batch:
-        """The sentence pairs of one batch, spelled anew if the recipe asks for BPE dropout."""
-        source, target = assemble(self.prepared.train, ids)
-        if rate := self.recipe.tokenizer.dropout:
-            rng = random.Random(seed_of(self.recipe.train.seed, self.progress.epoch, int(ids[0])))
-            source = respell(source, self.prepared.tokenizers.source, rate, rng)
-            target = respell(target, self.prepared.tokenizers.target, rate, rng)
-        return translation.collate(source, target, self.device)
+        return [self.task.batch(batch, self.progress.epoch, self.device) for batch in ids]
 
     def count(self, update: Update, journal: Journal) -> None:
         """Take note of an update, and log if it is time.
@@ -109,7 +87,7 @@ class Run:
         progress.tokens += update.tokens
         if progress.batch == len(self.batches):
             progress.epoch, progress.batch = progress.epoch + 1, 0
-            self.batches = self.plan.epoch(progress.epoch)
+            self.batches = self.task.epoch(progress.epoch)
         progress.skipped += not update.finite
         progress.skipped_in_a_row = 0 if update.finite else progress.skipped_in_a_row + 1
         if progress.skipped_in_a_row == MOST_SKIPPED:
@@ -118,26 +96,31 @@ class Run:
                 "begin another with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0"
             )
         if update.finite:
-            window.add(update.loss, update.nll, update.count)
+            window.add(update.losses, update.nlls, update.counts)
         journal.advance(progress.update, update.tokens)
         if progress.update % self.recipe.train.log_every == 0:
-            journal.record(progress.update, {**window.means(), "lr": update.lr, "norm": update.norm})
+            summary = self.task.summary(window.means()) if window.counts else {}
+            journal.record(progress.update, {**summary, "lr": update.lr, "norm": update.norm})
             progress.window = Window()
 
-    def validate(self, journal: Journal) -> Validation | None:
+    def validate(self, journal: Journal) -> None:
         """Score the model, remember whether it is the best, and save it."""
-        validation = validate(self.model, self.recipe, self.prepared)
-        if validation is not None:
-            metric, progress = self.recipe.train.best, self.progress
-            merit = validation.merit(metric)
-            is_better = progress.best is None or merit > progress.best
+        scores, progress = self.scores(), self.progress
+        if scores is not None:
+            value = merit(scores, self.task.best)
+            is_better = progress.best is None or value > progress.best
             if is_better:
-                progress.best, progress.best_update = merit, progress.update
+                progress.best, progress.best_update = value, progress.update
             progress.worse = 0 if is_better else progress.worse + 1
-            journal.record_validation(progress.update, validation)
+            journal.record_validation(progress.update, scores)
         self.try_to_save()
         journal.restart_clock()
-        return validation
+
+    @torch.no_grad()
+    def scores(self) -> Scores | None:
+        """Those of the validation set, from the float32 weights; None where there is none."""
+        self.model.eval()
+        return self.task.validate(self.model)
 
     def minutes_since_save(self) -> float:
         """Time since the last checkpoint."""
@@ -160,12 +143,12 @@ class Run:
             Checkpoint(
                 step=self.progress.update,
                 recipe=self.recipe,
-                tokenizers=self.prepared.tokenizers,
+                tokenizers=self.task.tokenizers,
                 weights=weights(self.model),
                 optimizer=optimizer_tensors(self.learner.optimizer, self.model),
                 state={
                     "progress": self.progress.to_json(),
-                    "data": self.prepared.digest,
+                    "data": self.task.digest,
                     "environment": environment(self.device),
                 },
             )
@@ -177,16 +160,16 @@ class Run:
         """Mark the best checkpoint; a kill may fall between saving and marking, so it is done after resuming too."""
         progress = self.progress
         if progress.best is not None and progress.best_update in self.checkpoints.steps():
-            self.checkpoints.mark_best(progress.best_update, self.recipe.train.best, progress.best)
+            self.checkpoints.mark_best(progress.best_update, self.task.best, progress.best)
 
     def finish(self, journal: Journal) -> None:
         """Write the final model to `folder / "model"`, and its scores to `folder / "result.json"`."""
         final = self.final_weights()
         load_weights(self.model, final)
-        validation = validate(self.model, self.recipe, self.prepared)
-        write_model(self.folder / "model", self.recipe, self.prepared.tokenizers, final)
-        if validation is not None:
-            journal.conclude(self.progress.update, validation)
+        scores = self.scores()
+        write_model(self.folder / "model", self.recipe, self.task.tokenizers, final)
+        if scores is not None:
+            journal.conclude(self.progress.update, scores)
 
     def final_weights(self) -> dict[str, Tensor]:
         """The mean of the last `average_last` checkpoints; of one, the best, or without validation the last."""

@@ -7,7 +7,7 @@ import torch
 from heedful.config.schema import Recipe
 from heedful.data.vectors import match, read_vectors
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder
+from heedful.models.transformer import EncoderDecoder
 from heedful.nn.embedding import Embedding
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer

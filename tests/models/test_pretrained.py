@@ -6,10 +6,10 @@ from reversal import SETTINGS
 
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
-from heedful.models import build
+from heedful.models import EncoderDecoder
+from heedful.models.pretrained import place_vectors
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
-from heedful.train.pretrained import place_vectors
 
 VECTORS = {"w1": [2.0] * 8 + [0.0] * 8, "w5": [0.0] * 8 + [-2.0] * 8, "elsewhere": [1.0] * 16}
 
@@ -26,7 +26,7 @@ def setting(path, **model):
     recipe = replace(recipe, model=replace(recipe.model, source_vectors=str(path), tie="none", **model))
     tokenizer = train_tokenizer(["w1 w2 w3 w4 w5 w1"], recipe.tokenizer)
     torch.manual_seed(0)
-    built = build(recipe.model, len(tokenizer), len(tokenizer))
+    built = EncoderDecoder(recipe.model, len(tokenizer), len(tokenizer))
     return built, recipe, TokenizerPair(tokenizer, tokenizer)
 
 

@@ -1,0 +1,169 @@
+"""Plain documents: a text file, a .jsonl file, or a folder of them, whole or only a part of each."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.corpus import corpus_files, parse_object, text_of
+from heedful.data.files import BadUtf8, decode_text, decode_utf8, open_bytes
+from heedful.data.filters import DropReport
+from heedful.errors import InputError
+
+Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
+
+ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of the files that count in a folder; each may be followed by .gz
+WHOLE = (0.0, 1.0)
+
+
+class Document(NamedTuple):
+    """A text, and where it begins."""
+
+    text: str
+    file: Path
+    line: int  # from 1
+
+
+class Line(NamedTuple):
+    """A line of a file, or of a part of it."""
+
+    number: int  # from 1
+    text: str | None  # with its line feed, if it has one; None where bad UTF-8 is to be skipped
+
+
+def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
+    r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
+
+    What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and for
+    "\r\n", which becomes "\n"; "paragraph", between blank lines; or "line". Blank lines are neither. Only "file" holds
+    more than one document in memory. In a .jsonl file each line is an object with a document under `source_field`.
+
+    `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
+    int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
+
+    Args:
+        corpus: `source` names a file or a folder, of which every .txt, .text, .md and .jsonl file below it is read.
+        data: Says where relative names start, what a document is and what happens to bad UTF-8.
+        report: Counts the lines with bad UTF-8 that were skipped, and files and objects without text.
+
+    Raises:
+        InputError: A file cannot be read, a line of a .jsonl file has no text, or a folder holds no file to read.
+    """
+    report = DropReport() if report is None else report
+    for path in document_files(corpus, data):
+        for number, text in _texts(path, corpus, data, report):
+            if text.strip():
+                yield Document(text, path, number)
+            else:
+                report.drop("empty source", str(path), number)
+
+
+def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
+    """Return the files of a corpus of documents, sorted by their paths.
+
+    Raises:
+        InputError: A folder holds none, or the file is a pipe or a device.
+    """
+    path = corpus_files(corpus, data)[0]
+    if not path.is_dir():
+        return [path]
+    found = [file for file in path.rglob("*") if file.name.removesuffix(".gz").endswith(ENDINGS) and file.is_file()]
+    if not found:
+        raise InputError(f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz")
+    return sorted(found, key=lambda file: file.relative_to(path).as_posix())
+
+
+def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
+    """The documents of one file, each with the line where it begins."""
+    lines = _sound(_lines(path, corpus.part, data.bad_utf8), path, report)
+    if _is_jsonl(path):
+        return _sound(_objects(lines, path, corpus.source_field, data.bad_utf8), path, report)
+    return CUTTERS[data.documents](lines)
+
+
+def _is_jsonl(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(".jsonl")
+
+
+def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[Line]:
+    """The lines of a part of a file; a line that the limits of the part cut is there with what lies inside."""
+    with open_bytes(path) as stream:
+        lines = map(Line._make, enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1))
+        if part == WHOLE:
+            yield from lines
+            return
+        cut, measure = (_some_lines, _count_lines) if _is_jsonl(path) else (_some_characters, _count_characters)
+        size = measure(path, bad_utf8)
+        begin, end = (int(size * share) for share in part)
+        yield from cut(lines, begin, size + 1 if part[1] == 1 else end)  # one more: what is skipped at the very end
+
+
+def _count_lines(path: Path, bad_utf8: BadUtf8) -> int:
+    with open_bytes(path) as stream:
+        return sum(1 for _ in decode_text(stream, str(path), bad_utf8=bad_utf8))
+
+
+def _count_characters(path: Path, bad_utf8: BadUtf8) -> int:
+    with open_bytes(path) as stream:
+        return sum(len(line or "") for line in decode_text(stream, str(path), bad_utf8=bad_utf8))
+
+
+def _some_lines(lines: Iterable[Line], begin: int, end: int) -> Iterator[Line]:
+    for line in lines:
+        if line.number > end:
+            return
+        if line.number > begin:
+            yield line
+
+
+def _some_characters(lines: Iterable[Line], begin: int, end: int) -> Iterator[Line]:
+    place = 0
+    for line in lines:
+        if place >= end:
+            return
+        text = line.text or ""
+        if line.text is None and place >= begin:
+            yield line
+        elif inside := text[max(0, begin - place) : end - place]:
+            yield Line(line.number, inside)
+        place += len(text)
+
+
+def _sound(lines: Iterable[Line], path: Path, report: DropReport) -> Iterator[Sound]:
+    """The lines that could be decoded; the others are reported."""
+    for number, text in lines:
+        if text is None:
+            report.drop("bad UTF-8", str(path), number)
+        else:
+            yield number, text
+
+
+def _objects(lines: Iterable[Sound], path: Path, field: str, bad_utf8: BadUtf8) -> Iterator[Line]:
+    for number, line in lines:
+        place = f"{path}, line {number}"
+        raw = text_of(parse_object(line, place), field, place)
+        yield Line(number, decode_utf8(raw, str(path), number, bad_utf8))
+
+
+def _whole(lines: Iterator[Sound]) -> Iterator[Sound]:
+    number, first = next(lines, (1, ""))
+    yield number, "".join(chain([first], (text for _, text in lines)))
+
+
+def _paragraphs(lines: Iterator[Sound]) -> Iterator[Sound]:
+    for has_text, paragraph in groupby(lines, key=lambda line: bool(line[1].strip())):
+        if has_text:
+            for number, text in _whole(paragraph):
+                yield number, text.removesuffix("\n")
+
+
+def _single_lines(lines: Iterator[Sound]) -> Iterator[Sound]:
+    return ((number, text.removesuffix("\n")) for number, text in lines if text.strip())
+
+
+CUTTERS: dict[str, Callable[[Iterator[Sound]], Iterator[Sound]]] = {
+    "file": _whole,
+    "paragraph": _paragraphs,
+    "line": _single_lines,
+}

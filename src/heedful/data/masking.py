@@ -1,0 +1,71 @@
+"""Which tokens a masked language model is to predict, and what it sees in their place (Devlin et al. 2019, A.1)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heedful.config.schema import MaskingConfig
+from heedful.data.chance import MASKS, draw
+from heedful.text.tokenizer import MASK
+
+Key = tuple[int, int, int]  # seed, epoch and the number of a sequence
+
+
+def mask_tokens(
+    ids: np.ndarray,
+    words: np.ndarray | None,
+    masking: MaskingConfig,
+    vocab_size: int,
+    first_piece: int,
+    keys: Sequence[Key],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose tokens of each sequence and hide them.
+
+    Of the tokens that are not special, max(1, round(rate x their number)) are chosen, one by one or, with
+    `whole_words`, word by word until there are as many: then the last word may exceed them. What happens to a
+    sequence depends on its tokens and its key, not on the batch, its padding or its row.
+
+    Args:
+        ids: Padded at the end, shape (B, S).
+        words: The number of each token's word in its sequence, shape (B, S); only `whole_words` needs it.
+        masking: How many are chosen, and what becomes of them.
+        vocab_size: Random tokens are below it.
+        first_piece: Random tokens are not below it: where special tokens, and bytes if wanted, end.
+        keys: What chance depends on in each row.
+
+    Returns:
+        What the model sees, of the type of `ids` and shape (B, S), and which tokens it is to predict, bool, (B, S).
+
+    Raises:
+        ValueError: There is no token to draw from, or no `words` for `whole_words`.
+    """
+    if first_piece >= vocab_size:
+        raise ValueError(f"no tokens from {first_piece} on in a vocabulary of {vocab_size}")
+    if masking.whole_words and words is None:
+        raise ValueError("whole words need the word of each token")
+    inputs, chosen = ids.copy(), np.zeros(ids.shape, bool)
+    places = np.arange(ids.shape[1])
+    for row, (seed, epoch, number) in enumerate(keys):
+        candidates = places[ids[row] > MASK]  # the special tokens are the first ids
+        order, action, piece = draw(3 * len(candidates), seed, MASKS, epoch, number).reshape(3, -1)
+        units = words[row, candidates] if words is not None and masking.whole_words else candidates
+        taken = _choose(units, order, masking.rate)
+        random = first_piece + (piece[taken] % (vocab_size - first_piece)).astype(ids.dtype)
+        inputs[row, candidates[taken]] = _hide(ids[row, candidates[taken]], random, action[taken] * 2.0**-64, masking)
+        chosen[row, candidates[taken]] = True
+    return inputs, chosen
+
+
+def _choose(units: np.ndarray, random: np.ndarray, rate: float) -> np.ndarray:
+    """Which tokens are chosen, bool, shape (n,): whole units in random order until `rate` of the tokens are reached."""
+    _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
+    order = np.argsort(random[: len(sizes)], kind="stable")
+    budget = max(1, round(rate * len(units)))
+    count = np.searchsorted(np.cumsum(sizes[order]), budget) + 1
+    return np.isin(unit, order[:count])
+
+
+def _hide(tokens: np.ndarray, random: np.ndarray, share: np.ndarray, masking: MaskingConfig) -> np.ndarray:
+    """What stands for the chosen tokens, shape (n,): <mask>, a random token or themselves, as `share` in [0, 1) says."""
+    kept = np.where(share < masking.mask + masking.random, random, tokens)
+    return np.where(share < masking.mask, MASK, kept)

@@ -1,0 +1,252 @@
+"""What BERT reads: passages of consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
+
+A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all sentences
+without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which sentence each
+document begins with, and the number of sentences).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from heedful.config.schema import MaskingConfig
+from heedful.data.arrays import IDS, open_arrays, published, seal, write_ids
+from heedful.data.batches import BatchPlan
+from heedful.data.chance import PASSAGES, Chance
+from heedful.errors import InputError
+from heedful.text.tokenizer import BOS, EOS, PAD
+
+SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
+
+# A sequence of an epoch: two spans of tokens in the store; of a single passage the second one is empty.
+SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
+
+Span = tuple[int, int]  # of tokens or of sentences: from, and up to
+Sequence = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
+
+
+@dataclass(frozen=True)
+class SentenceStore:
+    """Read-only tokens of sentences, which are grouped in documents; no sentence and no document is empty."""
+
+    ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
+    sentences: np.ndarray  # (sentences + 1,) int64, mapped: the token that each begins with; the last one is the end
+    documents: np.ndarray  # (documents + 1,) int64, mapped: the sentence that each begins with; the last one is the end
+    digest: str  # SHA-256 of the content: equal stores have equal digests
+
+    @classmethod
+    def write(cls, folder: Path, documents: Iterable[Iterable[list[int]]], vocab_size: int) -> Self:
+        """Write a store, which appears as a whole or not at all, and open it.
+
+        Memory: a chunk of sentences, and 8 bytes for each sentence and each document.
+
+        Args:
+            folder: Where it goes; nothing may be there.
+            documents: The ids of their sentences, without special tokens. Sentences without a token, and documents
+                without such sentences, take no place.
+            vocab_size: All ids are below it; it decides between 16 and 32 bits.
+
+        Raises:
+            RunError: The folder cannot be written.
+        """
+        sizes = [0]
+
+        def sentences() -> Iterator[list[int]]:
+            for document in documents:
+                begin = sizes[-1]
+                sizes.append(begin)
+                for sentence in filter(None, document):
+                    sizes[-1] += 1
+                    yield sentence
+
+        with published(folder) as temporary:
+            lengths = write_ids(temporary, sentences(), vocab_size)
+            if not len(lengths):
+                raise ValueError("a store needs at least one sentence")
+            arrays = {SENTENCES: np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), DOCUMENTS: np.unique(sizes)}
+            facts = {"documents": len(arrays[DOCUMENTS]) - 1, "sentences": len(lengths), "tokens": int(lengths.sum())}
+            seal(temporary, arrays, vocab_size, facts)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a store after comparing all of its bytes with the manifest (about 2 GB a second).
+
+        Raises:
+            InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
+        """
+        arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
+        return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.digest)
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self.documents) - 1
+
+
+class PassagePlan:
+    """Cuts documents into sequences, anew in each epoch, and those into batches of similar length.
+
+    Pairs, with `next_sentence`: sentences are gathered until they have the wanted number of tokens, and are cut in two
+    between two random ones. By a fair coin the second passage follows the first, or it begins at a random sentence of
+    another document, and the sentences that it replaces are gathered again. A pair that is too long loses tokens of its
+    longer side, each from a random end. The original gives a sentence that was gathered alone always a stranger, so
+    that less than half of the pairs are neighbours. Here it is cut in two at a random token, and the stranger is the
+    end of a sentence, of as many tokens as it replaces; these are left out of the epoch, as is a lone token.
+
+    Single passages, without: each document is cut into passages that are as long as can be; no token is lost.
+
+    The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random one
+    from 2 up to it.
+
+    Args:
+        store: The sentences.
+        masking: Whether sequences are pairs, and how many are short.
+        max_length: Tokens of a sequence, special ones included.
+        batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch of its own.
+        seed: Another seed gives another order.
+
+    Raises:
+        InputError: `max_length` leaves no room for text, or there is one document and no other to take strangers from.
+    """
+
+    def __init__(
+        self, store: SentenceStore, masking: MaskingConfig, max_length: int, batch_tokens: int, seed: int
+    ) -> None:
+        self.store = store
+        self.bounds = np.asarray(store.sentences)  # indexing a plain array is faster, and it is mapped as well
+        self.masking = masking
+        self.specials = 3 if masking.next_sentence else 2
+        self.room = max_length - self.specials
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        if self.room < 2:
+            raise InputError(f"data.max_length = {max_length} leaves no room for text; set it to 5 or more")
+        if masking.next_sentence and len(store) < 2:
+            raise InputError(
+                "the training text is one document, and masking.next_sentence takes passages from two: set "
+                'data.documents to "paragraph", give more files, or set masking.next_sentence = false'
+            )
+
+    def epoch(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch in order, each an array of `SEQUENCE`, shape (B,).
+
+        A sequence is numbered by its place among all of the epoch.
+
+        Raises:
+            InputError: There is nothing to make a pair of.
+        """
+        chance = Chance(self.seed, PASSAGES, epoch)
+        cut = self._pairs if self.masking.next_sentence else self._singles
+        found = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
+        planned = np.fromiter(((number, *sequence) for number, sequence in enumerate(found)), dtype=SEQUENCE)
+        if not len(planned):
+            raise InputError("no passages can be made of the training text: all of its documents are a single token")
+        lengths = _sizes(planned["first"]) + _sizes(planned["second"]) + self.specials
+        plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
+        return [planned[batch] for batch in plan.epoch(epoch)]
+
+    def _pairs(self, document: int, chance: Chance) -> Iterator[Sequence]:
+        begin, end = self._sentences(document)
+        while begin < end:
+            wanted = self._wanted(chance)
+            stop = self._gathered(begin, end, wanted)
+            if stop == begin + 1:
+                yield from self._halves(document, begin, chance)
+                begin = stop
+                continue
+            cut = begin + 1 + chance.below(stop - begin - 1)
+            first, is_next = self._span(begin, cut), chance.happens(0.5)
+            if is_next:
+                second, begin = self._span(cut, stop), stop
+            else:
+                sentence, last = self._elsewhere(document, chance)
+                second = self._span(sentence, self._gathered(sentence, last, wanted - first[1] + first[0]))
+                begin = cut
+            yield *_trimmed(first, second, self.room, chance), is_next
+
+    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Sequence]:
+        """The pair of a sentence that stands alone; there is none if it has one token."""
+        begin, end = self._span(sentence, sentence + 1)
+        if end - begin == 1:
+            return
+        cut = begin + 1 + chance.below(end - begin - 1)
+        second, is_next = (cut, end), chance.happens(0.5)
+        if not is_next:
+            stranger, _ = self._elsewhere(document, chance)
+            other_begin, other_end = self._span(stranger, stranger + 1)
+            second = (max(other_begin, other_end - (end - cut)), other_end)
+        yield *_trimmed((begin, cut), second, self.room, chance), is_next
+
+    def _singles(self, document: int, chance: Chance) -> Iterator[Sequence]:
+        begin, end = self._span(*self._sentences(document))
+        while begin < end:
+            stop = min(end, begin + self._wanted(chance))
+            yield (begin, stop), (stop, stop), False
+            begin = stop
+
+    def _wanted(self, chance: Chance) -> int:
+        """The number of tokens that the next sequence is to have, without special ones."""
+        return 2 + chance.below(self.room - 1) if chance.happens(self.masking.short) else self.room
+
+    def _sentences(self, document: int) -> Span:
+        """The sentences of a document."""
+        return int(self.store.documents[document]), int(self.store.documents[document + 1])
+
+    def _span(self, begin: int, end: int) -> Span:
+        """The tokens of some sentences."""
+        return int(self.bounds[begin]), int(self.bounds[end])
+
+    def _gathered(self, begin: int, end: int, wanted: int) -> int:
+        """Where the sentences from `begin` on, one at least, have as many tokens as wanted, but at most `end`."""
+        return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
+
+    def _elsewhere(self, document: int, chance: Chance) -> Span:
+        """A random sentence of another document, and where that document ends."""
+        other = chance.below(len(self.store) - 1)
+        begin, end = self._sentences(other + (other >= document))
+        return begin + chance.below(end - begin), end
+
+
+def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a batch of a plan as <bos> A <eos> B <eos>, or as <bos> A <eos> where passages are single.
+
+    Args:
+        store: That of the plan.
+        batch: Sequences, shape (B,).
+
+    Returns:
+        The ids, int64, (B, S), padded at the end with <pad>; the segment of each token, int64, (B, S): 1 for B and its
+        <eos>, else 0; whether B follows A in the text, bool, (B,), False for single passages.
+    """
+    first, second = _sizes(batch["first"])[:, None], _sizes(batch["second"])[:, None]
+    size = first + second + np.where(second > 0, 3, 2)
+    column = np.arange(size.max())
+    in_first, in_second = (column > 0) & (column <= first), (column > first + 1) & (column < size - 1)
+    ids = np.where(column < size, EOS, PAD)
+    ids[:, 0] = BOS
+    ids[in_first] = store.ids[(batch["first"][:, :1] + column - 1)[in_first]]
+    ids[in_second] = store.ids[(batch["second"][:, :1] + column - first - 2)[in_second]]
+    segments = ((column > first + 1) & (column < size)).astype(np.int64)
+    return ids, segments, batch["is_next"]
+
+
+def _sizes(spans: np.ndarray) -> np.ndarray:
+    """The tokens of spans, (B, 2), as (B,)."""
+    return spans[:, 1] - spans[:, 0]
+
+
+def _trimmed(first: Span, second: Span, room: int, chance: Chance) -> tuple[Span, Span]:
+    """What is left of two spans when the longer one, or of equals the second, loses a token until both fit."""
+    sizes = first[1] - first[0], second[1] - second[0]
+    if sum(sizes) <= room:
+        return first, second
+    kept = min(sizes[0], max(room - sizes[1], (room + 1) // 2))
+    return _shortened(first, kept, chance), _shortened(second, room - kept, chance)
+
+
+def _shortened(span: Span, size: int, chance: Chance) -> Span:
+    begin = span[0] + chance.heads(span[1] - span[0] - size)
+    return begin, begin + size

@@ -1,0 +1,140 @@
+"""One long text for language models: documents on disk as one row of ids, and the windows that training reads of it.
+
+A stream is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of each document and its
+<eos>) and `offsets.npy` (where each document begins, and the end).
+
+Position -1 of a stream is an <eos> that is not stored: so every document, the first as well, comes after an <eos>, from
+which its first token is predicted.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from heedful.data.arrays import IDS, open_arrays, published, seal, write_ids
+from heedful.data.chance import PHASE, WINDOWS, draw, shuffled
+from heedful.text.tokenizer import EOS, PAD
+
+OFFSETS = "offsets.npy"
+
+Encoded = tuple[list[int], int]  # the ids of a document without <eos>, and the UTF-8 bytes of its text
+
+
+@dataclass(frozen=True)
+class TokenStream:
+    """Read-only tokens of documents, each of which ends in <eos>."""
+
+    ids: np.ndarray  # (n,) uint16 or uint32, mapped
+    offsets: np.ndarray  # (documents + 1,) int64, mapped: where each begins; the last one is n
+    bytes: int  # of the text in UTF-8, for perplexity per byte
+    digest: str  # SHA-256 of the content: equal streams have equal digests
+
+    @classmethod
+    def write(cls, folder: Path, documents: Iterable[Encoded], vocab_size: int) -> Self:
+        """Write a stream, which appears as a whole or not at all, and open it.
+
+        Memory: a chunk of documents, and 8 bytes for each.
+
+        Args:
+            folder: Where it goes; nothing may be there.
+            documents: At least one; the <eos> of each is added here.
+            vocab_size: All ids are below it; it decides between 16 and 32 bits.
+
+        Raises:
+            RunError: The folder cannot be written.
+        """
+        size = 0
+
+        def rows() -> Iterator[list[int]]:
+            nonlocal size
+            for ids, length in documents:
+                size += length
+                yield [*ids, EOS]
+
+        with published(folder) as temporary:
+            lengths = write_ids(temporary, rows(), vocab_size)
+            if not len(lengths):
+                raise ValueError("a stream needs at least one document")
+            offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+            facts = {"documents": len(lengths), "tokens": int(offsets[-1]), "bytes": size}
+            seal(temporary, {OFFSETS: offsets}, vocab_size, facts)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a stream after comparing all of its bytes with the manifest (about 2 GB a second).
+
+        Raises:
+            InputError: There is no stream, it is of another format, or a file is missing, cut short or changed.
+        """
+        arrays = open_arrays(folder, (OFFSETS,))
+        return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.digest)
+
+    def __len__(self) -> int:
+        """The number of tokens, each <eos> included."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """Which windows of a stream form which batch: a pure function of the fields and the epoch.
+
+    A window that starts at s predicts the `length` tokens from s + 1 to s + length, each from those before it in the
+    window. Neighbours share one token, the last target of one and the first input of the next, so that none is predicted
+    twice.
+    """
+
+    stream: TokenStream
+    length: int  # tokens that are read, and as many that are predicted
+    batch_tokens: int  # the largest size of a batch, windows x length; a longer window is a batch of its own
+    seed: int
+
+    def epoch(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch of training in order, each the starts of its windows, int64, shape (B,).
+
+        All windows are full. They are laid from a random phase on, so that each epoch cuts elsewhere; fewer than
+        `length` tokens at either end of the stream are not predicted, others each time. A stream shorter than one window
+        gives one, which is padded.
+        """
+        slack = len(self.stream) - self.length
+        if slack < 0:
+            return self.cover()
+        phase = int(draw(1, self.seed, PHASE, epoch)[0] % min(self.length, slack + 1))
+        count = (len(self.stream) - phase) // self.length
+        starts = phase - 1 + self.length * np.arange(count)
+        return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
+
+    def cover(self) -> list[np.ndarray]:
+        """Return batches, as `epoch` does, that predict each token of the stream once, in order: for validation.
+
+        The last window may be shorter than the others and is padded then.
+        """
+        return self._batches(np.arange(-1, len(self.stream) - 1, self.length))
+
+    def _batches(self, starts: np.ndarray) -> list[np.ndarray]:
+        rows = max(1, self.batch_tokens // self.length)
+        return [starts[begin : begin + rows] for begin in range(0, len(starts), rows)]
+
+
+def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tokens of windows, and the number of the document that each belongs to, both int64, (B, length + 1).
+
+    As a token is read before it is predicted, an <eos> belongs to the document that follows it, whose beginning it
+    announces: attention that stays within a number lets no token see the document before, and none sees nothing. What
+    lies behind the end of the stream is <pad>, of a document of its own.
+
+    Args:
+        stream: What a `WindowPlan` was made for.
+        starts: A batch of it, shape (B,).
+        length: That of the plan.
+    """
+    places = starts[:, None] + np.arange(length + 1)
+    inside = (places >= 0) & (places < len(stream))
+    ids = np.where(places < 0, EOS, PAD)
+    ids[inside] = stream.ids[places[inside]]
+    documents = np.searchsorted(stream.offsets, places + 1, side="right") - 1
+    documents[places >= len(stream)] = len(stream.offsets)
+    return ids, documents

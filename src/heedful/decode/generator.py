@@ -1,0 +1,183 @@
+"""Text from a language model: prompts in, what follows them out, in the same order or as it is said."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.config.schema import GenerateConfig
+from heedful.decode.row import Row
+from heedful.decode.sample import sample
+from heedful.decode.streaming import TextStream
+from heedful.decode.translator import evaluating
+from heedful.errors import InputError
+from heedful.machine import choose_device
+from heedful.models import LanguageModel
+from heedful.text.padding import pad
+from heedful.text.tokenizer import EOS, UNK, Tokenizer
+
+TASK = "language_model"
+COMMANDS = {"translation": "heedful translate"}  # what the models of other tasks are used with
+
+
+@dataclass(frozen=True)
+class Request:
+    """A text to go on from, and how.
+
+    Attributes:
+        prompt: may be empty: then a document begins.
+        config: all but `batch_tokens`, which is the generator's.
+    """
+
+    prompt: str
+    config: GenerateConfig
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What followed a prompt.
+
+    Attributes:
+        text: prompt + text reads on without a seam; a stop string and what came with it is left out.
+        tokens: the ids that were said, without <eos>.
+        token_scores: log P of each token, and of <eos> if it was said, under the model before anything was narrowed.
+        reason: "eos": the model ended it; "stop": a stop string did; "length": it was cut at `max_tokens`.
+    """
+
+    text: str
+    tokens: list[int]
+    token_scores: list[float]
+    reason: Literal["eos", "stop", "length"]
+
+
+class Generator:
+    """A language model with its tokenizer. What follows a prompt depends on its request alone, not on the others.
+
+    Args:
+        model: a decoder that was trained on text.
+        tokenizer: its own.
+        config: of the model; `batch_tokens` is heeded here, the rest is where requests may begin from.
+        context: the most tokens that the model reads; None: any number. A text that outgrows it is continued from its
+            last `context` // 2 tokens, and a longer prompt likewise.
+    """
+
+    def __init__(
+        self, model: LanguageModel, tokenizer: Tokenizer, config: GenerateConfig, context: int | None = None
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.config = config
+        self.context = context
+        self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never said
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return next(self.model.parameters()).device
+
+    def generate(self, requests: Sequence[Request]) -> list[Generation]:
+        """Continue the prompt of each request; those of similar length are read together.
+
+        Raises:
+            InputError: a prompt holds half a character.
+            RunError: the model's output is not a number.
+        """
+        rows = self._rows(requests)
+        for _ in self._steps(rows):
+            pass
+        return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows if row.reason]
+
+    def stream(self, request: Request) -> Iterator[str]:
+        """The text that `generate` gives, each part as soon as nothing can change it.
+
+        Raises:
+            InputError, RunError: as `generate`.
+        """
+        (row,) = self._rows([request])
+        given = 0
+        for _ in self._steps([row]):
+            yield from row.text.parts[given:]
+            given = len(row.text.parts)
+
+    def reads_whole(self, prompt: str) -> bool:
+        """Whether a prompt fits the context; of a longer one only the last part is read."""
+        return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
+
+    def _rows(self, requests: Sequence[Request]) -> list[Row]:
+        """What is known of each request before anything is said: only a document's first word has no space before."""
+        space = self.tokenizer.first_space
+        prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
+        return [
+            Row(request.config, prompt, TextStream(request.config.stop, prefix="" if prompt else space))
+            for request, prompt in zip(requests, prompts, strict=True)
+        ]
+
+    def _steps(self, rows: list[Row]) -> Iterator[None]:
+        """Take rows to their end, and yield after each token."""
+        while rows:
+            batch, rest = self._cut(rows)
+            yield from self._run(batch)
+            rows = rest + [row for row in batch if row.reason is None]
+
+    def _cut(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
+        """The largest rows that fit a batch, at least one, and the others."""
+        for row in rows:
+            row.crop(self.context)
+        rows = sorted(rows, key=self._size, reverse=True)
+        count = max(1, self.config.batch_tokens // self._size(rows[0]))
+        return rows[:count], rows[count:]
+
+    def _size(self, row: Row) -> int:
+        """The most tokens that the model will hold for a row."""
+        size = len(row.window) + row.config.max_tokens - len(row.output)
+        return size if self.context is None else min(size, self.context)
+
+    @torch.inference_mode()
+    def _run(self, rows: list[Row]) -> Iterator[None]:
+        """Say tokens until each row has ended, or has filled the context and must be read anew."""
+        prompts, keep = (torch.from_numpy(x).to(self.device) for x in pad([r.window for r in rows], side="left"))
+        with evaluating(self.model):
+            state = self.model.start(prompts, keep)
+        tokens = state.begin
+        while rows:
+            with evaluating(self.model):
+                logits = state.step(tokens)
+            chosen, scores = sample(logits, rows, self.never)
+            for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
+                row.take(token, score, self.tokenizer.spell([token]))
+            yield
+            going = [i for i, row in enumerate(rows) if row.reason is None and row.fits(self.context)]
+            if 0 < len(going) < len(rows):
+                state.select(torch.tensor(going, device=tokens.device))
+            rows = [rows[i] for i in going]
+            tokens = chosen[going].to(tokens.device)
+
+
+def load(path: str | Path, device: str = "auto") -> Generator:
+    """Load a language model to generate with.
+
+    Args:
+        path: as for `heedful.checkpoint.load_model`: a model folder, a checkpoint, a run, or a name in the box.
+        device: where to compute; "auto" takes a GPU where there is one.
+
+    Raises:
+        InputError: there is no such model or device, or the model does not generate.
+        DamagedError: the model folder is not what was saved.
+    """
+    return generator_of(load_model(path, str(choose_device(device))))
+
+
+def generator_of(loaded: LoadedModel) -> Generator:
+    """Generate with a model that was loaded.
+
+    Raises:
+        InputError: it was trained for another task.
+    """
+    recipe = loaded.recipe
+    if recipe.task != TASK or not isinstance(loaded.model, LanguageModel):
+        use = f"use `{COMMANDS[recipe.task]}`" if recipe.task in COMMANDS else f'give one whose task is "{TASK}"'
+        raise InputError(f'{loaded.path} is a model for the task "{recipe.task}", which does not generate text; {use}')
+    return Generator(loaded.model, loaded.tokenizers.source, recipe.generate, recipe.data.max_length)

@@ -1,0 +1,50 @@
+"""What the weights of a model are before training. The draw comes from torch's global generator."""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from heedful.config.schema import ModelConfig
+from heedful.nn.embedding import Embedding
+
+STD = 0.02  # of BERT and GPT
+
+
+def glorot(model: nn.Module) -> None:
+    """Uniform weights after Glorot & Bengio (2010) and zero biases, as the paper's authors had them in their code."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            zero_bias(module)
+
+
+def normal(model: nn.Module) -> None:
+    """N(0, 0.02^2) for all matrices and zero biases (Radford et al. 2018; Devlin et al. 2019)."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding | Embedding):
+            nn.init.normal_(module.weight, std=STD)
+        if isinstance(module, nn.Linear):
+            zero_bias(module)
+
+
+def scaled(model: nn.Module) -> None:
+    """The same, but the last matrix of each of N sublayers has 0.02 / sqrt(N) (Radford et al. 2019, section 2.3)."""
+    normal(model)
+    ends = ("_attention.out.weight", "feed_forward.down.weight")
+    last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
+    for name in last:
+        nn.init.normal_(model.get_parameter(name), std=STD * len(last) ** -0.5)
+
+
+def zero_bias(module: nn.Linear) -> None:
+    """Begin without a bias."""
+    if module.bias is not None:
+        nn.init.zeros_(module.bias)
+
+
+INITS: dict[str, Callable[[nn.Module], None]] = {"glorot": glorot, "normal": normal, "scaled": scaled}
+
+
+def initialise(model: nn.Module, config: ModelConfig) -> None:
+    """Draw the weights of a model; matrices that are to be one must be tied afterwards, or drawn once."""
+    INITS[config.init](model)

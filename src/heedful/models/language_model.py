@@ -1,0 +1,77 @@
+"""GPT: the next token from those before it (Radford et al. 2018, section 3.1).
+
+B batch, R rows of a search, T tokens, D model, V vocabulary.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.models.initial import initialise
+from heedful.models.trunk import DecoderOnly
+from heedful.nn.attention import GrowingCache
+from heedful.nn.sight import Sight
+
+
+class LanguageModel(nn.Module):
+    """A decoder and the projection of its states to the vocabulary."""
+
+    def __init__(self, config: ModelConfig, vocab: int) -> None:
+        super().__init__()
+        self.trunk = DecoderOnly(config, vocab)
+        self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
+        initialise(self, config)
+        if config.tie != "none":
+            self.output.weight = self.trunk.embedding.weight
+
+    def forward(self, tokens: Int[Tensor, "B T"], keep: Bool[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+        """Logits of the token after each position."""
+        return self.output(self.hidden(tokens, Sight(keep, tokens.size(1), causal=True)))
+
+    def hidden(self, tokens: Int[Tensor, "B T"], sight: Sight) -> Float[Tensor, "B T D"]:
+        """The last states, for a loss that fuses the output projection."""
+        return self.trunk.states(tokens, torch.zeros_like(tokens), sight)
+
+    @torch.no_grad()
+    def start(self, prompts: Int[Tensor, "R T"], keep: Bool[Tensor, "R T"]) -> "State":
+        """Begin to generate.
+
+        Args:
+            prompts: ids, padded on the left: the last column is real.
+            keep: True for real tokens.
+        """
+        return State(self, prompts, keep)
+
+
+class State:
+    """A generation in progress: what the model remembers of each row. It has no gradients.
+
+    Attributes:
+        begin: the last token of each prompt, to be fed first; all before it has been read.
+    """
+
+    def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], keep: Bool[Tensor, "R T"]) -> None:
+        self.model = model
+        self.begin = prompts[:, -1]
+        self.keep = keep[:, :-1]
+        self.caches = [GrowingCache() for _ in model.trunk.stack.blocks]
+        if self.keep.size(1):
+            self.read(prompts[:, :-1])
+
+    @torch.no_grad()
+    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
+        """Feed one token a row; return the logits of the next."""
+        self.keep = torch.cat([self.keep, torch.ones_like(self.keep[:, :1])], dim=1)
+        return self.model.output(self.read(tokens[:, None])[:, -1])
+
+    def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
+        """The states of the next tokens of each row, which `keep` counts already."""
+        sight = Sight(self.keep, tokens.size(1), causal=True)
+        return self.model.trunk.states(tokens, torch.zeros_like(tokens), sight, self.caches)
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        """Keep, reorder or repeat rows."""
+        self.keep = self.keep[rows]
+        for cache in self.caches:
+            cache.select(rows)
