@@ -121,7 +121,7 @@ def _listed(model: Definition, new_ids: Mapping[str, int]) -> Definition:
     """Pieces with scores; what had none gets the least of all, on which the cost of an unknown character is based."""
     scores = dict(model["vocab"])
     least = min(scores.values())
-    vocabulary = [[name, least if name in SPECIALS else scores.get(name, least)] for name in new_ids]
+    vocabulary = [[name, scores.get(name, least)] for name in new_ids]
     return {**model, "vocab": vocabulary, "unk_id": UNK}
 
 

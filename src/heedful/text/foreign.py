@@ -40,6 +40,8 @@ CUSTOMARY = {
     EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
     MASK: ["[MASK]", "<mask>"],
 }
+_SCHEMES = {True: "always", False: "never"}  # of the space before a text
+FOREIGN = 100.0  # nats, the least that a piece of the other language costs more
 LONGEST_WORD = 100  # characters; BERT takes a longer one for unknown
 
 
@@ -118,7 +120,7 @@ def _roles(definition: Definition, folder: Path) -> Roles:
     """Which of a definition's tokens are the special ones."""
     names = ids_of(definition)
     roles = {i: name for i in KEYS if (name := next((n for n in _candidates(i, folder) if n in names), None))}
-    if unknown := _unknown(definition["model"]):
+    if (unknown := _unknown(definition["model"])) in names:
         roles[UNK] = unknown
     start = _json(folder / "config.json").get("decoder_start_token_id", names.get(roles.get(PAD, "")))
     if BOS not in roles and (first := next((name for name, i in names.items() if i == start), None)):
@@ -197,7 +199,12 @@ def _gpt2(folder: Path, _: Side) -> Definition:
 
 
 def _marian(folder: Path, side: Side) -> Definition:
-    """A piece that only the other language has can be read, and costs more than any that this language has."""
+    """One vocabulary, cut by one side's SentencePiece model.
+
+    Characters that this side does not know are read as pieces of the other side where it has them, at a cost above all
+    others; SentencePiece looks up a whole run of such characters only. Punctuation is not normalised as by sacremoses,
+    which Marian's tokenizer in `transformers` does if it is installed.
+    """
     pieces = read_sentencepiece(folder / f"{side}.spm")
     ids = _json(folder / "vocab.json")
     names = sorted(ids, key=ids.__getitem__)
@@ -217,10 +224,6 @@ def _marian(folder: Path, side: Side) -> Definition:
     return _assembled(model, pieces.normalizer(), spaces, spaces) | {
         "added_tokens": [_added(name, ids[name], special=False) for name in languages]
     }
-
-
-_SCHEMES = {True: "always", False: "never"}
-FOREIGN = 100.0  # nats
 
 
 def _assembled(model: Definition, normalizer: Any, splitter: Any, decoder: Any) -> Definition:
