@@ -96,11 +96,12 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Generator":
     """
     from heedful.checkpoint import load_model
     from heedful.config.load import recipe_from_dict, recipe_to_dict
-    from heedful.decode.generator import generator_of
+    from heedful.decode.generator import Generator
     from heedful.machine import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    generator = generator_of(loaded := load_model(model, str(choose_device(device))))
+    loaded = load_model(model, str(choose_device(device)))
+    generator = loaded.use_as(Generator)
     values = recipe_to_dict(loaded.recipe)
     recipe = recipe_from_dict(values | {"generate": values["generate"] | changes}, f"{model}, with these options")
     generator.config = recipe.generate

@@ -2,25 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import torch
 
-from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import GenerateConfig
 from heedful.decode.row import Row
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
-from heedful.machine import choose_device
 from heedful.models import LanguageModel
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
-
-TASK = "language_model"
-COMMANDS = {"translation": "heedful translate"}  # what the models of other tasks are used with
 
 
 @dataclass(frozen=True)
@@ -154,30 +148,3 @@ class Generator:
                 state.select(torch.tensor(going, device=tokens.device))
             rows = [rows[i] for i in going]
             tokens = chosen[going].to(tokens.device)
-
-
-def load(path: str | Path, device: str = "auto") -> Generator:
-    """Load a language model to generate with.
-
-    Args:
-        path: as for `heedful.checkpoint.load_model`: a model folder, a checkpoint, a run, or a name in the box.
-        device: where to compute; "auto" takes a GPU where there is one.
-
-    Raises:
-        InputError: there is no such model or device, or the model does not generate.
-        DamagedError: the model folder is not what was saved.
-    """
-    return generator_of(load_model(path, str(choose_device(device))))
-
-
-def generator_of(loaded: LoadedModel) -> Generator:
-    """Generate with a model that was loaded.
-
-    Raises:
-        InputError: it was trained for another task.
-    """
-    recipe = loaded.recipe
-    if recipe.task != TASK or not isinstance(loaded.model, LanguageModel):
-        use = f"use `{COMMANDS[recipe.task]}`" if recipe.task in COMMANDS else f'give one whose task is "{TASK}"'
-        raise InputError(f'{loaded.path} is a model for the task "{recipe.task}", which does not generate text; {use}')
-    return Generator(loaded.model, loaded.tokenizers.source, recipe.generate, recipe.data.max_length)
