@@ -40,9 +40,8 @@ def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
             raise InputError(f"{config.path}: holds a tokenizer for each of two languages; name the folder of one")
         return pair.source
     report(f"training the {config.kind} tokenizer")
-    return train_tokenizer(
-        (text for corpus in recipe.data.train for text in _texts(corpus, recipe, DropReport())), config
-    )
+    documents = (text for corpus in recipe.data.train for text in texts(corpus, recipe, DropReport()))
+    return train_tokenizer(documents, config)
 
 
 def texts(corpus: CorpusConfig, recipe: Recipe, drops: DropReport) -> Iterator[str]:
