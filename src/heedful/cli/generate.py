@@ -16,6 +16,7 @@ from heedful.errors import InputError
 if TYPE_CHECKING:
     from heedful.decode.generator import Generation, Generator, Request
 
+REMEDIES = {"translation": "use `heedful translate`"}
 WINDOW = 1024  # requests that are read before their answers are written
 
 
@@ -96,15 +97,18 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Generator":
     """
     from heedful.checkpoint import load_model
     from heedful.config.load import recipe_from_dict, recipe_to_dict
-    from heedful.decode.generator import generator_of
+    from heedful.decode.generator import Generator
     from heedful.machine import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    generator = generator_of(loaded := load_model(model, str(choose_device(device))))
+    loaded = load_model(model, str(choose_device(device)))
     values = recipe_to_dict(loaded.recipe)
     recipe = recipe_from_dict(values | {"generate": values["generate"] | changes}, f"{model}, with these options")
-    generator.config = recipe.generate
-    return generator
+    found = replace(loaded, recipe=recipe).use()
+    if not isinstance(found, Generator):
+        remedy = REMEDIES.get(recipe.task, 'give one of the task "language_model"')
+        raise InputError(f'{model} is a model of the task "{recipe.task}", which generates no text; {remedy}')
+    return found
 
 
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["Request"]:

@@ -4,7 +4,6 @@ R rows, V vocabulary. Where a rule speaks of probabilities, they are those of th
 Equal tokens are ranked by lower id, and no rule leaves a row without a token.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -92,7 +91,8 @@ def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 
 def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
     """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024, section 3)."""
-    return only(logits, logits >= logits.amax(1, keepdim=True) + math.log(share))
+    probabilities = logits.softmax(1)
+    return only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
 
 
 def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
