@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
-from heedful.data.seeds import seed_of
+from heedful.data.chance import seed_of
 from heedful.models import EncoderDecoder
 from heedful.tasks.translation import collate, loss
 from heedful.train.learner import Learner, stacks

@@ -11,6 +11,11 @@ import numpy as np
 ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS = range(8)
 
 
+def seed_of(*key: int) -> int:
+    """A 64-bit seed that is a pure function of its key."""
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
+
+
 def draw(count: int, *key: int) -> np.ndarray:
     """Return `count` random 64-bit numbers, uint64, that depend on the key alone."""
     return np.random.Philox(np.random.SeedSequence(key)).random_raw(count)

@@ -3,31 +3,26 @@
 folder/train-0, train-1, ...   one store for each training corpus
 folder/valid                   the validation pairs, none dropped
 folder/tokenizer               the vocabulary or vocabularies
-folder/report.json             what was dropped, and the digest of all that the data depends on
+folder/report.json             see `heedful.data.reuse`
 """
 
-import hashlib
-import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.arrays import published
-from heedful.data.corpus import Pair, corpus_files, corpus_kind, read_pairs
-from heedful.data.files import open_bytes
+from heedful.data.corpus import Pair, read_pairs
+from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport, PairFilter
+from heedful.data.reuse import made_once
 from heedful.data.store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS
 from heedful.text.training import train_pair
 
-FORMAT = 1
-REPORT = "report.json"
 CHUNK = 4096  # pairs encoded at a time
 
 T = TypeVar("T")
@@ -61,71 +56,14 @@ def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Prep
     """
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source and target")
-    stored, digest = _stored(folder), data_digest(recipe)
-    if stored and stored[0] == digest:
-        try:
-            prepared = _open(recipe, folder, *stored)
-        except InputError as damage:
-            report(f"{folder}: prepared again ({damage})")
-        else:
-            report(f"{folder}: prepared before, used again")
-            return prepared
-    with published(folder) as temporary:
-        drops = _write(recipe, temporary, report)
-        text = json.dumps({"digest": digest, "dropped": drops.to_dict()}, indent=2)
-        (temporary / REPORT).write_text(text, encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-    return _open(recipe, folder, digest, drops)
-
-
-def data_digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of all that prepared data depends on: the text itself, filters and tokenizer settings.
-
-    Names, places, dates and compression of the files do not count, nor do the weights of corpora.
-
-    Raises:
-        InputError: A file cannot be read.
-    """
-    data, tokenizer = recipe.data, recipe.tokenizer
-    parts = {
-        "format": FORMAT,
-        "train": [_corpus_key(corpus, data) for corpus in data.train],
-        "valid": _corpus_key(data.valid, data) if data.valid else None,
-        "bad_utf8": data.bad_utf8,
-        "filters": asdict(data.filters),
-        "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> list[str]:
-    texts = [_text_digest(path) for path in corpus_files(corpus, data)]
-    return [corpus_kind(corpus), corpus.source_field, corpus.target_field, *texts]
-
-
-def _text_digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open_bytes(path) as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _tokenizer_key(path: str) -> list[str]:
-    tokenizers = TokenizerPair.load(Path(path))
-    return [tokenizers.source.digest, tokenizers.target.digest]
-
-
-def _stored(folder: Path) -> tuple[str, DropReport] | None:
-    """Return digest and report of the data in a folder; nothing where there is no folder, or an empty one."""
-    try:
-        if not folder.exists() or not any(folder.iterdir()):
-            return None
-        stored = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        return stored["digest"], DropReport.from_dict(stored["dropped"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{folder}: not a folder of prepared data; name another one, or delete it") from error
+    digest = data_digest(recipe)
+    return made_once(
+        folder,
+        digest,
+        make=lambda temporary: _write(recipe, temporary, report),
+        read=lambda drops: _open(recipe, folder, digest, drops),
+        report=report,
+    )
 
 
 def _open(recipe: Recipe, folder: Path, digest: str, drops: DropReport) -> Prepared:

@@ -4,12 +4,14 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from heedful.errors import InputError
+from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.task import Task
 from heedful.tasks.translation import Translation
 
 __all__ = ["TASKS", "Task", "find_task"]
 
 TASKS: dict[str, type[Task]] = {
+    "language_model": CausalLanguageModelling,
     "translation": Translation,
 }
 

@@ -17,7 +17,7 @@ from heedful.config.schema import DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
 from heedful.data.prepare import Prepared, prepare
 from heedful.data.respelling import respell
-from heedful.data.seeds import seed_of
+from heedful.data.chance import seed_of
 from heedful.data.store import PairStore
 from heedful.decode.translator import Translator
 from heedful.evaluate import Scoring, score

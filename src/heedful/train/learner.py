@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config.schema import Recipe
-from heedful.data.seeds import seed_of
+from heedful.data.chance import seed_of
 from heedful.losses import Loss
 from heedful.nn.stack import Decoder, Stack
 from heedful.optim import build_optimizer, learning_rate

@@ -6,7 +6,7 @@ from typing import Any
 from heedful.checkpoint import Checkpoint
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import Recipe
-from heedful.data.prepare import data_digest
+from heedful.data.digest import data_digest
 from heedful.errors import InputError
 
 FREE = {  # keys, or tables of keys, that a resumed run may change

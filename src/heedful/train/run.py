@@ -8,7 +8,7 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Checkpoint, Checkpoints, average, write_model
-from heedful.data.seeds import seed_of
+from heedful.data.chance import seed_of
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
 from heedful.models import load_weights, weights

@@ -1,0 +1,60 @@
+"""The digest of all that prepared data depends on: the text itself, and how it is read and encoded."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.corpus import corpus_files
+from heedful.data.documents import document_files
+from heedful.data.files import open_bytes
+from heedful.text.pair import TokenizerPair
+
+FORMAT = 2
+UNREAD = {"root", "train", "valid", "test", "source_language", "target_language", "max_length", "cross_documents"}
+UNNAMED = {"source", "target", "weight"}
+
+
+def data_digest(recipe: Recipe) -> str:
+    """Return the SHA-256 of all that prepared data depends on: text, task, filters and tokenizer settings.
+
+    Names, places, dates and compression of the files do not count, nor do the weights of corpora.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    data, tokenizer = recipe.data, recipe.tokenizer
+    parts = {
+        "format": FORMAT,
+        "task": recipe.task,
+        "train": [_corpus_key(corpus, data) for corpus in data.train],
+        "valid": _corpus_key(data.valid, data) if data.valid else None,
+        "data": {key: value for key, value in asdict(data).items() if key not in UNREAD},
+        "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
+    settings = {key: value for key, value in asdict(corpus).items() if key not in UNNAMED}
+    files = [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
+    return {**settings, "files": [[_ending(path), _text_digest(path)] for path in files]}
+
+
+def _ending(path: Path) -> str:
+    """What of a name says how the file is read."""
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def _text_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open_bytes(path) as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _tokenizer_key(path: str) -> list[str]:
+    tokenizers = TokenizerPair.load(Path(path))
+    return [tokenizers.source.digest, tokenizers.target.digest]
