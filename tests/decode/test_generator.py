@@ -125,23 +125,34 @@ def test_batches_stay_within_their_budget(tokenizer):
     assert max(rows) > 3
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
-def test_a_real_model_answers_alike_in_every_batch(tokenizer, positions):
-    config = ModelConfig(family="decoder", d_model=12, d_ff=23, heads=2, positions=positions, max_positions=13)
-    model = LanguageModel(config, len(tokenizer)).eval()
+def real(tokenizer: Tokenizer, positions: str, context: int) -> Generator:
+    """A decoder with weights, whose choices differ."""
+    config = ModelConfig(family="decoder", d_model=12, d_ff=23, heads=2, positions=positions, max_positions=context)
+    model = LanguageModel(replace(config, decoder_layers=2), len(tokenizer)).eval()
     nn.init.normal_(model.output.weight, std=0.7)
-    generator = Generator(model, tokenizer, SHORT, 13)
-    requests = asked(17)
-    together = generator.generate(requests)
-    for request, expected in zip(requests, together, strict=True):
+    return Generator(model, tokenizer, SHORT, context)
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_real_model_answers_alike_in_every_batch(tokenizer, positions):
+    generator = real(tokenizer, positions, 13)
+    requests = asked(11)
+    for request, together in zip(requests, generator.generate(requests), strict=True):
         (alone,) = generator.generate([request])
-        assert (alone.tokens, alone.text, alone.reason) == (expected.tokens, expected.text, expected.reason)
-        assert alone.token_scores == pytest.approx(expected.token_scores, abs=1e-4)
-        read = torch.tensor([(tokenizer.encode(request.prompt) or [EOS]) + alone.tokens])[:, :13]
-        scores = model(read, torch.ones_like(read, dtype=torch.bool)).log_softmax(-1)[0, -len(alone.tokens) - 1 :]
-        if alone.tokens and len(read[0]) < 13:
-            expected_scores = scores[range(len(alone.tokens)), alone.tokens].tolist()
-            assert alone.token_scores[: len(alone.tokens)] == pytest.approx(expected_scores, abs=1e-4)
+        assert (alone.tokens, alone.text, alone.reason) == (together.tokens, together.text, together.reason)
+        assert alone.token_scores == pytest.approx(together.token_scores, abs=1e-4)
+
+
+def test_scores_are_the_log_probabilities_of_the_model(tokenizer):
+    generator = real(tokenizer, "sinusoidal", 29)
+    requests = [Request(prompt, replace(CONFIGS[2], seed=3)) for prompt in ("", "w1", "w2 w3 w5 w7")]
+    for request, found in zip(requests, generator.generate(requests), strict=True):
+        prompt = tokenizer.encode(request.prompt) or [EOS]
+        said = [*found.tokens, *([EOS] if found.reason == "eos" else [])]
+        read = torch.tensor([prompt + said])[:, :-1]
+        log_probs = generator.model(read, torch.ones_like(read, dtype=torch.bool))[0].log_softmax(-1)
+        expected = log_probs[range(len(prompt) - 1, read.size(1)), said].tolist()
+        assert found.token_scores == pytest.approx(expected, abs=1e-4)
 
 
 def test_temperature_zero_is_greedy(tokenizer):
