@@ -65,9 +65,9 @@ def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Fl
     """Leave out the tokens that would say a sequence of `size` tokens a second time."""
     keep = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(seen):
-        last = list(tokens[len(tokens) - size + 1 :]) if len(tokens) >= size else None
-        begins = range(len(tokens) - size + 1)
-        keep[row, [tokens[i + size - 1] for i in begins if list(tokens[i : i + size - 1]) == last]] = False
+        said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
+        last = tuple(tokens[len(tokens) - size + 1 :])
+        keep[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
     return only(logits, keep)
 
 

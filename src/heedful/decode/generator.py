@@ -83,7 +83,7 @@ class Generator:
         rows = self._rows(requests)
         for _ in self._steps(rows):
             pass
-        return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows if row.reason]
+        return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows]
 
     def stream(self, request: Request) -> Iterator[str]:
         """The text that `generate` gives, each part as soon as nothing can change it.
@@ -115,7 +115,7 @@ class Generator:
         while rows:
             batch, rest = self._cut(rows)
             yield from self._run(batch)
-            rows = rest + [row for row in batch if row.reason is None]
+            rows = rest + [row for row in batch if not row.done]
 
     def _cut(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
         """The rows with the longest windows that fit a batch, at least one, and the others."""
@@ -142,7 +142,7 @@ class Generator:
             for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
                 row.take(token, score, self.tokenizer.spell([token]))
             yield
-            going = [i for i, row in enumerate(rows) if row.reason is None]
+            going = [i for i, row in enumerate(rows) if not row.done]
             if 0 < len(going) < len(rows):
                 state.select(torch.tensor(going, device=tokens.device))
             rows = [rows[i] for i in going]

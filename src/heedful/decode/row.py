@@ -20,7 +20,8 @@ class Row:
         output: the tokens said, without <eos>.
         scores: log P of each token said and of <eos>.
         text: what the output spells.
-        reason: why it ended; None: it goes on.
+        done: it has ended.
+        reason: why.
         window: what the model has to have read before the next token. A document in training stands behind the <eos>
             of another, so that is what stands before an empty prompt; it is no part of the prompt and never penalised.
     """
@@ -30,7 +31,8 @@ class Row:
     text: TextStream = field(default_factory=TextStream)
     output: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    reason: Reason | None = None
+    done: bool = False
+    reason: Reason = "length"
     window: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +56,8 @@ class Row:
             self.output.append(token)
             self.window.append(token)
         self.text.feed(spelled, final=ended or not self.left)
-        self.reason = "stop" if self.text.stopped else "eos" if ended else None if self.left else "length"
+        self.done = ended or self.text.stopped or not self.left
+        self.reason = "stop" if self.text.stopped else "eos" if ended else "length"
 
     def crop(self, context: int | None) -> None:
         """Of a window that does not fit keep the last `context` // 2 tokens, and at least one."""
