@@ -75,15 +75,11 @@ OPTIMIZERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adam
 
 
 def build_optimizer(config: OptimizerConfig, model: nn.Module) -> torch.optim.Adam:
-    """The optimiser over all parameters that are trained."""
-    return OPTIMIZERS[config.name](
-        [parameter for parameter in model.parameters() if parameter.requires_grad],
-        lr=config.lr,
-        betas=config.betas,
-        eps=config.eps,
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
+    """The optimiser over all parameters that are trained. Matrices decay; biases and the weights of norms do not."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    matrices = {"params": [p for p in trained if p.dim() > 1], "weight_decay": config.weight_decay}
+    vectors = {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0}
+    return OPTIMIZERS[config.name]([matrices, vectors], lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
 def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str, Tensor]:

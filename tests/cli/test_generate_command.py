@@ -175,5 +175,5 @@ def test_a_mistake_is_one_message(tmp_path, monkeypatch, model, arguments, messa
 
 
 def test_a_translator_is_sent_to_its_command():
-    with pytest.raises(InputError, match='"translation", which generates no text; use `heedful translate`'):
+    with pytest.raises(InputError, match='"translation"; use it with `heedful translate`'):
         run("--model", "en-de", "A dog runs.")

@@ -1,6 +1,7 @@
 import gzip
 import json
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,17 +72,17 @@ def test_the_parts_of_a_file_are_the_file(tmp_path_factory, text, cuts):
     limits = [0.0, *sorted(cuts), 1.0]
     parts = [
         "".join(document.text for document in read_documents(CorpusConfig(source=str(path), part=part), DataConfig()))
-        for part in zip(limits, limits[1:], strict=False)
+        for part in pairwise(limits)
     ]
     places = [int(len(text) * limit) for limit in limits]
-    expected = [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+    expected = [text[begin:end] for begin, end in pairwise(places)]
     assert [part for part in parts if part] == [part for part in expected if part.strip()]
 
 
 def test_a_part_of_plain_text_is_counted_in_characters_and_keeps_its_line_numbers(write, read):
     name = write("text", "ab\nüß字\r\nxyz\n")  # 11 characters
     assert read(name, part=(0, 0.4)) == [("ab\nü", 1)]
-    assert read(name, part=(0.4, 0.8)) == [("ß字\nx"[:4], 2)]
+    assert read(name, part=(0.4, 0.8)) == [("ß字\nx", 2)]
     assert read(name, part=(0.8, 1), documents="line") == [("yz", 3)]
 
 
@@ -95,13 +96,15 @@ def test_a_part_of_objects_is_counted_in_lines(write, read):
 def test_a_folder_is_read_in_the_order_of_its_paths(write, read, tmp_path):
     names = ["b.txt", "a/z.md", "a/b/c.text.gz", "a/d.jsonl.gz", "c.jsonl"]
     for name in names:
-        write(f"books/{name}", '{"source": "%s"}' % name if "jsonl" in name else name)
+        write(f"books/{name}", json.dumps({"source": name}) if "jsonl" in name else name)
     write("books/cover.png", b"\xff\xfe")
     write("books/list.csv", "no")
     found = list(read_documents(CorpusConfig(source="books"), DataConfig(root=str(tmp_path))))
     assert [document.text for document in found] == sorted(names)
     assert [document.file for document in found] == [tmp_path / "books" / name for name in sorted(names)]
-    assert read("books", part=(0, 0.5)) == [(name[: len(name) // 2], 1) for name in ("a/b/c.text.gz", "a/z.md", "b.txt")]
+    assert read("books", part=(0, 0.5)) == [
+        (name[: len(name) // 2], 1) for name in ("a/b/c.text.gz", "a/z.md", "b.txt")
+    ]
 
 
 def test_a_folder_without_text_is_refused(write, read):

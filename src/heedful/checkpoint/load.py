@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heedful.checkpoint.manifest import MANIFEST, check
 from heedful.checkpoint.model import read_description, read_weights
@@ -17,6 +17,8 @@ from heedful.text.pair import TokenizerPair
 
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,18 @@ class LoadedModel:
     def use(self) -> Any:
         """What makes the model useful: a translator, a generator, a classifier, as its task says."""
         return find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
+
+    def use_as(self, kind: type[U]) -> U:
+        """The same where only one kind of use will do, such as a `Translator`.
+
+        Raises:
+            InputError: the model is trained for another task; the message names the command for it.
+        """
+        used = self.use()
+        if not isinstance(used, kind):
+            command = find_task(self.recipe.task).command
+            raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
+        return used
 
 
 def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from heedful.cli import attention, config, evaluate, export, generate, info, init, scenes, tokenizer, train, translate
+from heedful.cli import attention, config, evaluate, export, fill, generate, info, init, scenes, tokenizer, train, translate
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ for command in (
     evaluate.evaluate,
     translate.translate,
     generate.generate,
+    fill.fill,
     attention.attention,
     export.export,
     info.info,

@@ -16,7 +16,6 @@ from heedful.errors import InputError
 if TYPE_CHECKING:
     from heedful.decode.generator import Generation, Generator, Request
 
-REMEDIES = {"translation": "use `heedful translate`"}
 WINDOW = 1024  # requests that are read before their answers are written
 
 
@@ -102,13 +101,11 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Generator":
 
     keep_freed_memory()
     loaded = load_model(model, str(choose_device(device)))
+    generator = loaded.use_as(Generator)
     values = recipe_to_dict(loaded.recipe)
     recipe = recipe_from_dict(values | {"generate": values["generate"] | changes}, f"{model}, with these options")
-    found = replace(loaded, recipe=recipe).use()
-    if not isinstance(found, Generator):
-        remedy = REMEDIES.get(recipe.task, 'give one of the task "language_model"')
-        raise InputError(f'{model} is a model of the task "{recipe.task}", which generates no text; {remedy}')
-    return found
+    generator.config = recipe.generate
+    return generator
 
 
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["Request"]:

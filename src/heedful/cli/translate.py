@@ -80,7 +80,9 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Translator":
     loaded = load_model(model, str(choose_device(device)))
     values = recipe_to_dict(loaded.recipe)
     recipe = recipe_from_dict(values | {"decode": values["decode"] | changes}, f"{model}, with these options")
-    return Translator(loaded.model, loaded.tokenizers, recipe.decode)
+    translator = loaded.use_as(Translator)
+    translator.config = recipe.decode
+    return translator
 
 
 def translations(

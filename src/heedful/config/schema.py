@@ -126,7 +126,7 @@ class OptimizerConfig:
     lr: float = 1.0  # peak rate; with schedule = "vaswani" a factor on the paper's formula
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
-    weight_decay: float = 0.0
+    weight_decay: float = 0.0  # of matrices; biases and the weights of norms do not decay
     schedule: Literal["vaswani", "inverse_sqrt", "cosine", "linear", "constant"] = "vaswani"
     warmup: int = 4000  # updates
     min_lr: float = 0.0  # where cosine and linear end, at max_updates

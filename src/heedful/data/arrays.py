@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,7 +24,7 @@ FORMAT = 1
 IDS = "ids.bin"
 MANIFEST = "manifest.json"
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 4096  # rows converted and written at a time
+CHUNK = 1 << 17  # tokens converted and written at a time, and the rest of a row
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,8 @@ def write_ids(folder: Path, rows: Iterable[list[int]], vocab_size: int) -> np.nd
         ValueError: An id is not below `vocab_size`.
     """
     lengths = array("i")
-    rows = iter(rows)
     with (folder / IDS).open("wb") as file:
-        while chunk := list(islice(rows, CHUNK)):
+        for chunk in _chunks(rows):
             lengths.extend(map(len, chunk))
             ids = np.fromiter(chain.from_iterable(chunk), np.int64)
             if not 0 <= ids.min() <= ids.max() < vocab_size:
@@ -129,3 +128,16 @@ def published(folder: Path) -> Iterator[Path]:
 
 def _digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _chunks(rows: Iterable[list[int]]) -> Iterator[list[list[int]]]:
+    """The rows, as many at a time as have `CHUNK` tokens together."""
+    chunk, tokens = [], 0
+    for row in rows:
+        chunk.append(row)
+        tokens += len(row)
+        if tokens >= CHUNK:
+            yield chunk
+            chunk, tokens = [], 0
+    if chunk:
+        yield chunk

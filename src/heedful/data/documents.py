@@ -36,8 +36,8 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
     r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
 
     What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and for
-    "\r\n", which becomes "\n"; "paragraph", between blank lines; or "line". Blank lines are neither. Only "file" holds
-    more than one document in memory. In a .jsonl file each line is an object with a document under `source_field`.
+    "\r\n", which becomes "\n"; "paragraph", between blank lines; or "line", blank ones left out. In a .jsonl file each
+    line is an object with a document under `source_field`. One document is in memory at a time.
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.

@@ -60,12 +60,11 @@ def _choose(units: np.ndarray, random: np.ndarray, rate: float) -> np.ndarray:
     """Which tokens are chosen, bool, shape (n,): whole units in random order until `rate` of the tokens are reached."""
     _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
     order = np.argsort(random[: len(sizes)], kind="stable")
-    budget = max(1, round(rate * len(units)))
-    count = np.searchsorted(np.cumsum(sizes[order]), budget) + 1
+    count = 1 + np.searchsorted(np.cumsum(sizes[order]), round(rate * len(units)))
     return np.isin(unit, order[:count])
 
 
 def _hide(tokens: np.ndarray, random: np.ndarray, share: np.ndarray, masking: MaskingConfig) -> np.ndarray:
-    """What stands for the chosen tokens, shape (n,): <mask>, a random token or themselves, as `share` in [0, 1) says."""
+    """What stands for chosen tokens, shape (n,): <mask>, a random token or the same, as `share` in [0, 1) says."""
     kept = np.where(share < masking.mask + masking.random, random, tokens)
     return np.where(share < masking.mask, MASK, kept)

@@ -1,8 +1,8 @@
 """What BERT reads: passages of consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
 
-A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all sentences
-without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which sentence each
-document begins with, and the number of sentences).
+A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all
+sentences, without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which
+sentence each document begins with, and the number of sentences).
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
 Span = tuple[int, int]  # of tokens or of sentences: from, and up to
-Sequence = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
+Passages = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ class PassagePlan:
     that less than half of the pairs are neighbours. Here it is cut in two at a random token, and the stranger is the
     end of a sentence, of as many tokens as it replaces; these are left out of the epoch, as is a lone token.
 
-    Single passages, without: each document is cut into passages that are as long as can be; no token is lost.
+    Single passages, without: each document is cut after every so many tokens, wherever that is; none is lost.
 
-    The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random one
-    from 2 up to it.
+    The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random
+    one from 2 up to it.
 
     Args:
         store: The sentences.
@@ -123,7 +123,9 @@ class PassagePlan:
         self.batch_tokens = batch_tokens
         self.seed = seed
         if self.room < 2:
-            raise InputError(f"data.max_length = {max_length} leaves no room for text; set it to 5 or more")
+            raise InputError(
+                f"data.max_length = {max_length} leaves no room for text; set it to {self.specials + 2} or more"
+            )
         if masking.next_sentence and len(store) < 2:
             raise InputError(
                 "the training text is one document, and masking.next_sentence takes passages from two: set "
@@ -148,7 +150,7 @@ class PassagePlan:
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
         return [planned[batch] for batch in plan.epoch(epoch)]
 
-    def _pairs(self, document: int, chance: Chance) -> Iterator[Sequence]:
+    def _pairs(self, document: int, chance: Chance) -> Iterator[Passages]:
         begin, end = self._sentences(document)
         while begin < end:
             wanted = self._wanted(chance)
@@ -167,7 +169,7 @@ class PassagePlan:
                 begin = cut
             yield *_trimmed(first, second, self.room, chance), is_next
 
-    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Sequence]:
+    def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Passages]:
         """The pair of a sentence that stands alone; there is none if it has one token."""
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
@@ -180,7 +182,7 @@ class PassagePlan:
             second = (max(other_begin, other_end - (end - cut)), other_end)
         yield *_trimmed((begin, cut), second, self.room, chance), is_next
 
-    def _singles(self, document: int, chance: Chance) -> Iterator[Sequence]:
+    def _singles(self, document: int, chance: Chance) -> Iterator[Passages]:
         begin, end = self._span(*self._sentences(document))
         while begin < end:
             stop = min(end, begin + self._wanted(chance))

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.digest import data_digest
-from heedful.data.documents import read_documents
 from heedful.data.filters import DropReport
 from heedful.data.reuse import made_once
+from heedful.data.one_text import check_corpora, text_tokenizer, texts
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.training import train_tokenizer
 
 CHUNK = 256  # documents encoded at a time
 
@@ -58,41 +57,6 @@ def prepare_running_text(recipe: Recipe, folder: Path, report: Callable[[str], N
     )
 
 
-def check_corpora(recipe: Recipe) -> None:
-    """Whether the corpora of a recipe can be joined to one text.
-
-    Raises:
-        InputError: There is none, or one has a weight.
-    """
-    if not recipe.data.train:
-        raise InputError("the recipe names no training text; give it a [[data.train]] with source")
-    for corpus in recipe.data.train:
-        if corpus.weight != 1:
-            raise InputError(
-                f"{corpus.source}: weight = {corpus.weight}; running text is read once an epoch, so leave weight out"
-            )
-
-
-def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
-    """The tokenizer of a recipe for one kind of text: the one that it names, or one trained on its training documents.
-
-    Raises:
-        InputError: It names a pair of different ones, or there is no text to train on.
-    """
-    config = recipe.tokenizer
-    if config.path:
-        pair = TokenizerPair.load(Path(config.path))
-        if not pair.joint:
-            raise InputError(f"{config.path}: holds a tokenizer for each of two languages; name the folder of one")
-        return pair.source
-    report(f"training the {config.kind} tokenizer")
-    return train_tokenizer((text for corpus in recipe.data.train for text in _texts(corpus, recipe, DropReport())), config)
-
-
-def _texts(corpus: CorpusConfig, recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    return (document.text for document in read_documents(corpus, recipe.data, drops))
-
-
 def _write(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> DropReport:
     total = DropReport()
     tokenizer = text_tokenizer(recipe, report)
@@ -116,9 +80,9 @@ def _encoded(
     Raises:
         InputError: There is none.
     """
-    texts = (text for corpus in corpora for text in _texts(corpus, recipe, drops))
+    found = (text for corpus in corpora for text in texts(corpus, recipe, drops))
     empty = True
-    while chunk := list(islice(texts, CHUNK)):
+    while chunk := list(islice(found, CHUNK)):
         empty = False
         for text, ids in zip(chunk, tokenizer.encode_lines(chunk), strict=True):
             yield ids, len(text.encode("utf-8"))

@@ -23,11 +23,12 @@ BLANK_LINE = re.compile(r"\n\s*\n")
 
 ENUMERATOR = re.compile(rf"[{OPENING}]*(?:\d+(?:\.\w+)*|[IVXLC]+)")  # "1.", "1.B." or "IV." at the head of a section
 INITIAL = re.compile(r"[A-HJ-Z]|(?:[A-Za-z]\.)*[A-Z]\.[A-Z]")  # "J. Smith", "U.S. Army"; "It was I." ends
-ABBREVIATIONS = frozenset(
-    "mr mrs ms dr st mt prof rev hon gen col capt lt sgt maj gov sen rep messrs mme mlle jr sr "
-    "co corp inc ltd bros etc i.e e.g cf viz vs ca approx jan feb aug sept oct nov dec".split()
+ABBREVIATION = re.compile(
+    r"mr|mrs|ms|dr|st|mt|prof|rev|hon|gen|col|capt|lt|sgt|maj|gov|sen|rep|messrs|mme|mlle|jr|sr"
+    r"|co|corp|inc|ltd|bros|etc|i\.e|e\.g|cf|viz|vs|ca|approx|jan|feb|aug|sept|oct|nov|dec",
+    re.IGNORECASE,
 )
-BEFORE_NUMBERS = frozenset("no nos vol ch chap p pp fig figs art sec ver".split())  # "No. 7", but "No. He did not."
+BEFORE_NUMBERS = re.compile(r"nos?|vol|ch|chap|pp?|figs?|art|sec|ver", re.IGNORECASE)  # "No. 7", but "No. He did not."
 
 
 def split_sentences(text: str) -> list[str]:
@@ -56,7 +57,7 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _closes(paragraph: str, begin: int, end: int) -> bool:
-    """Whether an ASCII quote at `end` closes one of the same sentence: behind a Chinese mark it could as well open one."""
+    """Whether an ASCII quote at `end` closes one of this sentence; behind a Chinese mark it could open the next one."""
     return paragraph.startswith('"', end) and paragraph.count('"', begin, end) % 2 == 1
 
 
@@ -72,6 +73,6 @@ def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
     word = paragraph[word_begin : mark.start()].lstrip(OPENING)
     if not paragraph[begin:word_begin].strip() and ENUMERATOR.fullmatch(word):
         return False
-    if word.lower() in BEFORE_NUMBERS:
+    if BEFORE_NUMBERS.fullmatch(word):
         return not first.isdecimal()
-    return word.lower() not in ABBREVIATIONS and not INITIAL.fullmatch(word)
+    return not (ABBREVIATION.fullmatch(word) or INITIAL.fullmatch(word))

@@ -83,8 +83,8 @@ class WindowPlan:
     """Which windows of a stream form which batch: a pure function of the fields and the epoch.
 
     A window that starts at s predicts the `length` tokens from s + 1 to s + length, each from those before it in the
-    window. Neighbours share one token, the last target of one and the first input of the next, so that none is predicted
-    twice.
+    window. Neighbours share one token, the last target of one and the first input of the next, so that none is
+    predicted twice.
     """
 
     stream: TokenStream
@@ -96,13 +96,13 @@ class WindowPlan:
         """Return the batches of an epoch of training in order, each the starts of its windows, int64, shape (B,).
 
         All windows are full. They are laid from a random phase on, so that each epoch cuts elsewhere; fewer than
-        `length` tokens at either end of the stream are not predicted, others each time. A stream shorter than one window
-        gives one, which is padded.
+        `length` tokens at either end of the stream are not predicted, others each time. A stream shorter than one
+        window gives one, which is padded.
         """
         slack = len(self.stream) - self.length
         if slack < 0:
             return self.cover()
-        phase = int(draw(1, self.seed, PHASE, epoch)[0] % min(self.length, slack + 1))
+        phase = int(draw(1, self.seed, PHASE, epoch)[0]) % min(self.length, slack + 1)
         count = (len(self.stream) - phase) // self.length
         starts = phase - 1 + self.length * np.arange(count)
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))

@@ -1,6 +1,7 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
 from heedful.models.language_model import LanguageModel
+from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.transformer import EncoderDecoder
 from heedful.models.trunk import FAMILIES, DecoderOnly, EncoderOnly, Trunk
 from heedful.models.weights import load_weights, weights
@@ -11,6 +12,7 @@ __all__ = [
     "EncoderDecoder",
     "EncoderOnly",
     "LanguageModel",
+    "MaskedLanguageModel",
     "Trunk",
     "load_weights",
     "weights",

@@ -5,6 +5,7 @@ from importlib import import_module
 
 from heedful.errors import InputError
 from heedful.tasks.language_model import CausalLanguageModelling
+from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.task import Task
 from heedful.tasks.translation import Translation
 
@@ -12,6 +13,7 @@ __all__ = ["TASKS", "Task", "find_task"]
 
 TASKS: dict[str, type[Task]] = {
     "language_model": CausalLanguageModelling,
+    "masked_lm": MaskedLanguageModelling,
     "translation": Translation,
 }
 

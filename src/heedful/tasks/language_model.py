@@ -72,6 +72,7 @@ class CausalLanguageModelling(Task[Batch]):
     """The next token of running text."""
 
     families = ("decoder",)
+    command = "heedful generate"
     scores = ("loss", "perplexity", "byte_perplexity")
 
     def __init__(self, recipe: Recipe, text: RunningText) -> None:

@@ -51,6 +51,7 @@ class Task(ABC, Generic[B]):
 
     Attributes:
         families: the model families that can learn it, by their names in a recipe.
+        command: what uses its models on the command line.
         scores: what `validate` may report; the first decides which checkpoint is best unless the recipe does.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: text to ids; where there is one kind of text, both are the same.
@@ -58,6 +59,7 @@ class Task(ABC, Generic[B]):
     """
 
     families: ClassVar[tuple[str, ...]]
+    command: ClassVar[str]
     scores: ClassVar[tuple[str, ...]]
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:

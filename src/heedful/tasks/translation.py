@@ -15,9 +15,9 @@ from torch import Tensor
 
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
+from heedful.data.chance import seed_of
 from heedful.data.prepare import Prepared, prepare
 from heedful.data.respelling import respell
-from heedful.data.chance import seed_of
 from heedful.data.store import PairStore
 from heedful.decode.translator import Translator
 from heedful.evaluate import Scoring, score
@@ -80,6 +80,7 @@ class Translation(Task[Batch]):
     """Sentences in one language to sentences in another (Vaswani et al. 2017)."""
 
     families = ("encoder_decoder",)
+    command = "heedful translate"
     scores = ("bleu", "loss", "perplexity")
 
     def __init__(self, recipe: Recipe, prepared: Prepared) -> None:

@@ -42,6 +42,11 @@ class Tokenizer:
         self._names = {i: name for name, i in self._ids.items()}
         self._spellings = {i: self._spelling(i) for i in self._names}
 
+    @property
+    def first_word(self) -> int:
+        """The first id that is neither a special token nor, unless there is nothing else, a byte."""
+        return self.byte_ids.stop if len(self) > self.byte_ids.stop else self.first_piece
+
     def __len__(self) -> int:
         """Size of the vocabulary, special tokens included."""
         return len(self._ids)
@@ -84,6 +89,16 @@ class Tokenizer:
             return self.encode(text)
         words = map(self._characters, self._words(text))
         return [i for word in words for i in merge_with_dropout(word, self._merges, rate, rng)]
+
+    def encode_continuation(self, text: str) -> list[int]:
+        """The ids of a text that goes on from another one: its first word has the space before it that is written.
+
+        Raises:
+            InputError: The text holds a lone surrogate.
+        """
+        normal = self._normalizer.normalize_str(checked(text)).removeprefix(first_space(self.config))
+        words = [word for word, _ in self._splitter.pre_tokenize_str(normal)]
+        return [i for word in words for i in self._spelled_out(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text that ids spell; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD.

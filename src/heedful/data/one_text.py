@@ -1,0 +1,50 @@
+"""What language models of both kinds share: documents, and one tokenizer for all of them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.documents import read_documents
+from heedful.data.filters import DropReport
+from heedful.errors import InputError
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.training import train_tokenizer
+
+
+def check_corpora(recipe: Recipe) -> None:
+    """Whether the corpora of a recipe can be joined to one text.
+
+    Raises:
+        InputError: There is none, or one has a weight.
+    """
+    if not recipe.data.train:
+        raise InputError("the recipe names no training text; give it a [[data.train]] with source")
+    for corpus in recipe.data.train:
+        if corpus.weight != 1:
+            raise InputError(
+                f"{corpus.source}: weight = {corpus.weight}; running text is read once an epoch, so leave weight out"
+            )
+
+
+def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
+    """The tokenizer of a recipe for one kind of text: the one that it names, or one trained on its training documents.
+
+    Raises:
+        InputError: It names a pair of different ones, or there is no text to train on.
+    """
+    config = recipe.tokenizer
+    if config.path:
+        pair = TokenizerPair.load(Path(config.path))
+        if not pair.joint:
+            raise InputError(f"{config.path}: holds a tokenizer for each of two languages; name the folder of one")
+        return pair.source
+    report(f"training the {config.kind} tokenizer")
+    return train_tokenizer(
+        (text for corpus in recipe.data.train for text in _texts(corpus, recipe, DropReport())), config
+    )
+
+
+def texts(corpus: CorpusConfig, recipe: Recipe, drops: DropReport) -> Iterator[str]:
+    """The documents of a corpus; `drops` counts what is left out."""
+    return (document.text for document in read_documents(corpus, recipe.data, drops))

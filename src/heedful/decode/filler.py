@@ -1,0 +1,77 @@
+"""Gaps in a text filled in by a masked language model."""
+
+import re
+from dataclasses import dataclass
+
+import torch
+
+from heedful.decode.translator import evaluating
+from heedful.errors import InputError
+from heedful.models import MaskedLanguageModel
+from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
+
+GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, as the tokenizer cuts text
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What may stand in a gap, and how probable the model takes it to be."""
+
+    text: str
+    token: int
+    probability: float
+
+
+class Filler:
+    """A masked language model with its tokenizer.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer, which has a <mask>.
+        longest: tokens that the model reads at most.
+    """
+
+    def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, longest: int) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.longest = longest
+
+    def fill(self, text: str, count: int = 5) -> list[list[Candidate]]:
+        """The likeliest candidates for each gap of a text, best first.
+
+        Several gaps are filled at the same time, none of them knowing what stands in the others.
+
+        Args:
+            text: a text with gaps, written as [MASK] or <mask>, each for one token.
+            count: how many candidates.
+
+        Raises:
+            InputError: the text has no gap, or is longer than the model reads.
+        """
+        tokens = self.encode(text)
+        rows = torch.tensor([tokens], device=next(self.model.parameters()).device)
+        keep = torch.ones_like(rows, dtype=torch.bool)
+        with torch.inference_mode(), evaluating(self.model):
+            logits = self.model(rows, keep, torch.zeros_like(rows))[rows == MASK].float()
+        logits[:, : self.tokenizer.first_piece] = -torch.inf  # special tokens are no words
+        probabilities, found = logits.softmax(-1).topk(min(count, logits.size(1) - self.tokenizer.first_piece))
+        pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
+        return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text with <mask> for its gaps, between <bos> and <eos>."""
+        first, *others = GAP.split(text)
+        if not others:
+            raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")
+        ids = self.tokenizer.encode(first) if first else []
+        for part in others:
+            ids += [MASK, *self.tokenizer.encode_continuation(part)]
+        if len(ids) + 2 > self.longest:
+            raise InputError(f"the text has {len(ids) + 2} tokens, and the model reads {self.longest}; shorten it")
+        return [BOS, *ids, EOS]
+
+    def candidate(self, token: int, probability: float) -> Candidate:
+        """A token as text."""
+        return Candidate(
+            self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
+        )

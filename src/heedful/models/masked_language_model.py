@@ -1,0 +1,60 @@
+"""BERT: hidden tokens from all others, and whether two passages are neighbours (Devlin et al. 2019, section 3.1).
+
+B batch, S tokens, N chosen tokens, D model, V vocabulary.
+"""
+
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.config.schema import ModelConfig
+from heedful.models.initial import initialise
+from heedful.models.pooling import Pooler
+from heedful.models.trunk import EncoderOnly
+from heedful.nn.residual import NORMS
+
+
+class Transform(nn.Module):
+    """norm(GELU(x W + b)): what a state goes through before the projection to the vocabulary."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.d_model, config.d_model)
+        self.norm = NORMS[config.normalization](config)
+
+    def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
+        """Each state by itself."""
+        return self.norm(F.gelu(self.dense(x)))
+
+
+class NextSentenceHead(nn.Module):
+    """Whether the second passage follows the first, from the pooled state of the text."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.pooler = Pooler(config, "first")
+        self.output = nn.Linear(config.d_model, 2)
+
+    def forward(self, states: Float[Tensor, "B S D"], keep: Bool[Tensor, "B S"]) -> Float[Tensor, "B 2"]:
+        """Logits of "follows", then of "does not"."""
+        return self.output(self.pooler(states, keep))
+
+
+class MaskedLanguageModel(nn.Module):
+    """An encoder with a head that predicts hidden tokens and, for pairs of passages, one that tells neighbours."""
+
+    def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:
+        super().__init__()
+        self.trunk = EncoderOnly(config, vocab)
+        self.transform = Transform(config)
+        self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
+        self.next_sentence = NextSentenceHead(config) if pairs else None
+        initialise(self, config)
+        if config.tie != "none":
+            self.output.weight = self.trunk.embedding.weight
+
+    def forward(
+        self, tokens: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+    ) -> Float[Tensor, "B S V"]:
+        """Logits of every token."""
+        return self.output(self.transform(self.trunk(tokens, keep, segments)))

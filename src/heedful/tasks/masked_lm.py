@@ -1,0 +1,167 @@
+"""Masked language modelling: hidden tokens, and whether two passages are neighbours (Devlin et al. 2019, section 3.1).
+
+B batch, S tokens.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.config.schema import Recipe
+from heedful.data.masking import mask_tokens
+from heedful.data.passages import PassagePlan, SentenceStore, assemble
+from heedful.data.pretraining import Passages, prepare_passages
+from heedful.decode.filler import Filler
+from heedful.losses import Loss, cross_entropy, perplexity
+from heedful.models import MaskedLanguageModel
+from heedful.tasks.task import Mean, Scores, Task
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded passages with some of their tokens hidden."""
+
+    inputs: Int[Tensor, "B S"]
+    keep: Bool[Tensor, "B S"]
+    segments: Int[Tensor, "B S"]
+    chosen: Bool[Tensor, "B S"]  # the tokens to be predicted
+    targets: Int[Tensor, "B S"]
+    strange: Int[Tensor, " B"]  # 0 where the second passage follows the first, 1 where it does not
+    pairs: bool
+    tokens: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """One loss is a mean over hidden tokens, the other one over pairs."""
+        hidden = int(self.chosen.sum())
+        return (hidden, len(self.inputs)) if self.pairs else (hidden,)
+
+
+@dataclass
+class Accuracy:
+    """The share of decisions that are right."""
+
+    right: int = 0
+    count: int = 0
+
+    def add(self, logits: Float[Tensor, "N C"], wanted: Int[Tensor, " N"]) -> None:
+        """Take the likeliest of each row for the decision."""
+        self.right += int((logits.argmax(-1) == wanted).sum())
+        self.count += len(wanted)
+
+    @property
+    def value(self) -> float:
+        """From 0 to 1."""
+        return self.right / max(self.count, 1)
+
+
+class MaskedLanguageModelling(Task[Batch]):
+    """Hidden tokens from all others, and neighbours from strangers."""
+
+    families = ("encoder",)
+    command = "heedful fill"
+    scores = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
+
+    def __init__(self, recipe: Recipe, passages: Passages) -> None:
+        super().__init__(recipe, TokenizerPair(passages.tokenizer, passages.tokenizer), passages.digest)
+        self.passages = passages
+        self.plan = self.plan_of(passages.train, recipe.train.seed)
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "MaskedLanguageModelling":
+        """See `heedful.data.pretraining`."""
+        return cls(recipe, prepare_passages(recipe, folder, report))
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> MaskedLanguageModel:
+        """An encoder with its heads."""
+        return MaskedLanguageModel(recipe.model, len(tokenizers.source), pairs=recipe.masking.next_sentence)
+
+    @classmethod
+    def use(cls, model: MaskedLanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Filler:
+        """What fills gaps in."""
+        return Filler(model, tokenizers.source, recipe.data.max_length)
+
+    def plan_of(self, store: SentenceStore, seed: int) -> PassagePlan:
+        """How a text is cut into passages."""
+        recipe = self.recipe
+        return PassagePlan(store, recipe.masking, recipe.data.max_length, recipe.train.batch_tokens, seed)
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """Batches of passages, cut anew in each epoch."""
+        return self.plan.epoch(number)
+
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> Batch:
+        """The passages of one batch, with masks that are drawn anew in each epoch."""
+        return self.hide(self.passages.train, ids, (self.recipe.train.seed, epoch), device)
+
+    def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> Batch:
+        """Read passages and hide some of their tokens; `key` is a seed and an epoch."""
+        masking, tokenizer = self.recipe.masking, self.tokenizers.source
+        ids, segments, is_next = assemble(store, rows)
+        words = self.words(ids) if masking.whole_words else None
+        keys = [(*key, int(number)) for number in rows["number"]]
+        inputs, chosen = mask_tokens(ids, words, masking, len(tokenizer), tokenizer.first_word, keys)
+        return Batch(
+            inputs=torch.from_numpy(inputs).to(device),
+            keep=torch.from_numpy(ids != PAD).to(device),
+            segments=torch.from_numpy(segments).to(device),
+            chosen=torch.from_numpy(chosen).to(device),
+            targets=torch.from_numpy(ids).to(device),
+            strange=torch.from_numpy(~is_next).long().to(device),
+            pairs=masking.next_sentence,
+            tokens=int((ids != PAD).sum()),
+        )
+
+    def words(self, ids: np.ndarray) -> np.ndarray:
+        """The number of each token's word."""
+        return np.array([self.tokenizers.source.word_of_piece(row) for row in ids.tolist()])
+
+    def loss(self, model: MaskedLanguageModel, batch: Batch) -> tuple[Loss, ...]:
+        """The loss of the hidden tokens and, of pairs, that of telling neighbours."""
+        states = model.trunk(batch.inputs, batch.keep, batch.segments)
+        hidden = model.transform(states[batch.chosen])
+        smoothing = self.recipe.train.label_smoothing
+        tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.chosen], smoothing, model.output.bias)
+        if model.next_sentence is None:
+            return (tokens,)
+        logits = model.next_sentence(states, batch.keep).float()
+        total = F.cross_entropy(logits, batch.strange, reduction="sum")
+        return tokens, Loss(total, total.detach(), len(batch.strange))
+
+    def summary(self, means: Sequence[Mean]) -> Scores:
+        """The sum of both losses, the perplexity of a hidden token, and the loss of telling neighbours."""
+        neighbours = {"next_sentence_loss": means[1].loss} if len(means) > 1 else {}
+        return {"loss": sum(mean.loss for mean in means), "perplexity": perplexity(means[0].nll), **neighbours}
+
+    def validate(self, model: MaskedLanguageModel) -> Scores | None:
+        """Passages and masks of the validation text that are always the same."""
+        store = self.passages.valid
+        if store is None:
+            return None
+        means = self.mean_losses(model, self.valid_batches(store, model))
+        return self.summary(means) | self.accuracies(model, store)
+
+    def valid_batches(self, store: SentenceStore, model: MaskedLanguageModel) -> Iterator[Batch]:
+        """The validation set."""
+        device = next(model.parameters()).device
+        return (self.hide(store, rows, (0, 0), device) for rows in self.plan_of(store, seed=0).epoch(0))
+
+    def accuracies(self, model: MaskedLanguageModel, store: SentenceStore) -> Scores:
+        """How often the likeliest token is the hidden one, and the likelier answer the right one."""
+        tokens, pairs = Accuracy(), Accuracy()
+        for batch in self.valid_batches(store, model):
+            states = model.trunk(batch.inputs, batch.keep, batch.segments)
+            tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
+            if model.next_sentence is not None:
+                pairs.add(model.next_sentence(states, batch.keep), batch.strange)
+        neighbours = {"next_sentence_accuracy": pairs.value} if pairs.count else {}
+        return {"accuracy": tokens.value, **neighbours}
