@@ -46,7 +46,10 @@ def _by_value(rows: Sequence[Row], name: str) -> dict[Any, list[int]]:
 
 
 def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
-    """Divide positive logits of the tokens seen by `penalty` and multiply negative ones (Keskar et al. 2019, 4.1)."""
+    """Divide positive logits of the tokens seen by `penalty` and multiply negative ones.
+
+    After Keskar et al. (2019, section 4.1), who divide whatever the sign, so that a negative logit would gain.
+    """
     penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
     return torch.where(counts(seen, logits.size(1)) > 0, penalised, logits)
 
@@ -90,13 +93,13 @@ def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 
 
 def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
-    """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024, section 3)."""
+    """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024)."""
     probabilities = logits.softmax(1)
     return only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
 
 
 def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Leave the fewest tokens of probability `mass` whose surprise is nearest to its mean (Meister et al. 2023, 3.2).
+    """Leave the fewest tokens of probability `mass` whose surprise is nearest to its mean (Meister et al. 2023).
 
     The surprise of a token is -log P, and its mean the entropy of the distribution.
     """
