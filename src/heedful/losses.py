@@ -65,7 +65,7 @@ class FusedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, which are as large as these, for later."""
+        """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, as large as these, for later."""
         vocab = weight.size(0)
         rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**21) // vocab)
         total, nll = hidden.new_zeros((), dtype=torch.float32), hidden.new_zeros((), dtype=torch.float32)

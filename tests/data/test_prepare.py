@@ -197,6 +197,7 @@ def test_the_digest_depends_on_every_setting_that_changes_the_data(recipe):
         with_data(recipe, train=data.train[::-1]),
         with_data(recipe, train=data.train[:1]),
         with_data(recipe, train=(replace(data.train[0], source="large.de"), *data.train[1:])),
+        with_data(recipe, train=(replace(data.train[0], part=(0.0, 0.5)), *data.train[1:])),
         with_data(recipe, valid=None),
         with_data(recipe, valid=data.train[0]),
         with_data(recipe, bad_utf8="skip"),

@@ -4,7 +4,20 @@ import sys
 
 import typer
 
-from heedful.cli import attention, config, evaluate, export, fill, generate, info, init, scenes, tokenizer, train, translate
+from heedful.cli import (
+    attention,
+    config,
+    evaluate,
+    export,
+    fill,
+    generate,
+    info,
+    init,
+    scenes,
+    tokenizer,
+    train,
+    translate,
+)
 from heedful.errors import HeedfulError
 
 app = typer.Typer(

@@ -70,7 +70,7 @@ class TokenizerConfig:
     In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
     """
 
-    kind: Literal["word", "character", "byte", "bpe", "unigram", "wordpiece"] = "bpe"
+    kind: Literal["word", "character", "byte", "bpe", "unigram", "wordpiece", "foreign"] = "bpe"  # foreign: converted, not trained
     vocab_size: int = 8000  # an upper bound, special tokens included
     joint: bool = True  # one vocabulary for both languages
     lowercase: bool = False

@@ -1,7 +1,6 @@
-"""Parallel text: two files side by side, or one table (.tsv) or list of objects (.jsonl) that holds both sides."""
+"""Corpora: two files side by side, or one table (.tsv, .csv) or list of objects (.jsonl) that holds all sides."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -9,9 +8,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.files import BadUtf8, decode_lines, decode_utf8, open_bytes, read_lines
+from heedful.data.files import BadUtf8, decode_lines, open_bytes, read_lines
 from heedful.data.filters import DropReport
+from heedful.data.rows import READERS, Fields, RawRow
 from heedful.errors import InputError
+
+WHOLE = (0.0, 1.0)
 
 
 class Pair(NamedTuple):
@@ -23,11 +25,10 @@ class Pair(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A pair as it stands in the file: a side is None where bad UTF-8 is to be skipped."""
+    """The line at which a row begins, from 1 (of the source file, where there are two), and its fields as asked for."""
 
     line: int
-    source: str | None
-    target: str | None
+    texts: tuple[str, ...]
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
@@ -45,19 +46,77 @@ def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
 
 
 def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Pair]:
-    """Yield the pairs of a corpus in file order.
+    """Yield the pairs of a corpus, or of its `part`, in file order.
 
     Where bad UTF-8 is skipped, both sides of the pair are, and `report` counts it.
 
     Raises:
         InputError: A file cannot be read, two files differ in length, or a row lacks one side.
     """
+    corpus_kind(corpus)
+    for line, (source, target) in read_rows(corpus, data, (corpus.source_field, corpus.target_field), report):
+        yield Pair(line, source, target)
+
+
+def read_rows(
+    corpus: CorpusConfig,
+    data: DataConfig,
+    fields: Sequence[str],
+    report: DropReport | None = None,
+    *,
+    label: str | None = None,
+) -> Iterator[Row]:
+    """Yield the fields of each row of a corpus in file order; of `part` = (a, b), rows [int(a n), int(b n)) of n.
+
+    A corpus of two files has two fields, whatever their names: a line of the source and a line of the target. The
+    header of a table is no row.
+
+    Args:
+        corpus: Where it stands.
+        data: Its root, and what to do with bad UTF-8.
+        fields: Names of columns or keys; in a table also numbers of columns, from 1.
+        report: Counts the rows with bad UTF-8 that are skipped.
+        label: The field whose value may be a number, true or false in JSON; it is kept as its JSON text.
+
+    Raises:
+        InputError: A file cannot be read, two files differ in length, a row lacks a field, or the part has no row.
+    """
     report = DropReport() if report is None else report
-    for line, source, target in _rows(corpus, data):
-        if source is None or target is None:
+    wanted = Fields(fields, label)
+    rows = _rows(corpus, data, wanted)
+    if corpus.part != WHOLE:
+        begin, end = part_of(corpus, sum(1 for _ in rows), "rows")
+        rows = islice(_rows(corpus, data, wanted), begin, end)
+    for line, texts in rows:
+        sound = tuple(text for text in texts if text is not None)
+        if len(sound) < len(texts):
             report.drop("bad UTF-8", corpus.source, line)
         else:
-            yield Pair(line, source, target)
+            yield Row(line, sound)
+
+
+def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
+    """Return which of `count` things `corpus.part` keeps: those from the first number on and before the second.
+
+    Parts that meet, such as (0, 0.9) and (0.9, 1), share nothing and leave nothing out.
+
+    Args:
+        corpus: Its `source` is named in messages.
+        count: How many there are.
+        unit: What they are, for messages.
+
+    Raises:
+        InputError: The part is no share, or too small to hold one of them.
+    """
+    begin, end = corpus.part
+    if not 0 <= begin < end <= 1:
+        raise InputError(f"{corpus.source}: part is ({begin}, {end}); it goes from one share to a larger one, 0 to 1")
+    first, stop = int(count * begin), int(count * end)
+    if first == stop:
+        raise InputError(
+            f"{corpus.source}: part ({begin}, {end}) holds none of its {count:,} {unit}; take a larger one"
+        )
+    return first, stop
 
 
 def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "jsonl"]:
@@ -80,32 +139,40 @@ def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "jsonl"]:
             )
 
 
-def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[Row]:
+def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[RawRow]:
     paths = corpus_files(corpus, data)
-    match corpus_kind(corpus):
-        case "text":
-            return _rows_of_two_files(paths[0], paths[1], data.bad_utf8)
-        case "tsv":
-            return _rows_of_table(paths[0], corpus, data.bad_utf8)
-        case "jsonl":
-            return _rows_of_objects(paths[0], corpus, data.bad_utf8)
+    if len(paths) == 2:
+        return _rows_of_two_files(paths[0], paths[1], fields, data.bad_utf8)
+    suffix = Path(corpus.source.removesuffix(".gz")).suffix
+    if suffix not in READERS:
+        raise InputError(
+            f"{corpus.source}: one file holds {', '.join(fields.names)} if its name ends in {', '.join(READERS)} (or "
+            "in one of these and .gz); if this is text only, name the file of labels or targets as target"
+        )
+    return READERS[suffix](paths[0], fields, data.bad_utf8)
 
 
-def _rows_of_two_files(source: Path, target: Path, bad_utf8: BadUtf8) -> Iterator[Row]:
-    _check_same_length(source, target)
+def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    if len(fields.names) != 2:
+        raise InputError(
+            f"{source}, {target}: two files hold two fields, not {', '.join(fields.names)}; "
+            "put all into one .tsv, .csv or .jsonl file"
+        )
+    _check_same_length(source, target, fields)
     with open_bytes(source) as source_stream, open_bytes(target) as target_stream:
         sources = decode_lines(source_stream, str(source), bad_utf8=bad_utf8)
         targets = decode_lines(target_stream, str(target), bad_utf8=bad_utf8)
         for line, (source_text, target_text) in enumerate(zip(sources, targets, strict=True), start=1):
-            yield Row(line, source_text, target_text)
+            yield RawRow(line, (source_text, target_text))
 
 
-def _check_same_length(source: Path, target: Path) -> None:
+def _check_same_length(source: Path, target: Path, fields: Fields) -> None:
     counts = [sum(1 for _ in read_lines(path, bad_utf8="replace")) for path in (source, target)]
     if counts[0] != counts[1]:
+        hint = _drift_hint(source, target, min(counts)) if fields.label is None else "Look for a lost or an added line."
         raise InputError(
-            f"{source} has {counts[0]:,} lines and {target} has {counts[1]:,}; line n of one must be the "
-            f"translation of line n of the other. {_drift_hint(source, target, min(counts))}"
+            f"{source} has {counts[0]:,} lines and {target} has {counts[1]:,}; line n of one "
+            f"must belong to line n of the other. {hint}"
         )
 
 
@@ -143,90 +210,3 @@ def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | 
     gain[mean_after < 1.5 * mean_before] = 0.0
     best = int(np.argmax(gain))
     return best + 2 if gain[best] > 4.0 else None
-
-
-def _rows_of_table(path: Path, corpus: CorpusConfig, bad_utf8: BadUtf8) -> Iterator[Row]:
-    with open_bytes(path) as stream:
-        columns: tuple[int, int] | None = None
-        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
-            if line is None:
-                yield Row(number, None, None)
-                continue
-            cells = line.split("\t")
-            if columns is None:
-                columns, is_header = _columns(cells, corpus, path)
-                if is_header:
-                    continue
-            if max(columns) >= len(cells):
-                raise InputError(
-                    f"{path}, line {number}: {len(cells)} column(s), but column {max(columns) + 1} is wanted; "
-                    f"columns are separated by tabs"
-                )
-            yield Row(number, cells[columns[0]], cells[columns[1]])
-
-
-def _columns(first_row: list[str], corpus: CorpusConfig, path: Path) -> tuple[tuple[int, int], bool]:
-    """Return the columns of source and target, from 0, and whether the first row is a header."""
-    fields = (corpus.source_field, corpus.target_field)
-    is_header = any(field in first_row for field in fields)
-    if not is_header and fields == (CorpusConfig.source_field, CorpusConfig.target_field):
-        return (0, 1), False
-    return (_column(fields[0], first_row, path), _column(fields[1], first_row, path)), is_header
-
-
-def _column(field: str, first_row: list[str], path: Path) -> int:
-    if field in first_row:
-        return first_row.index(field)
-    if field.isdecimal() and int(field) > 0:
-        return int(field) - 1
-    raise InputError(
-        f"{path}: no column is named {field!r}; the first line has {', '.join(map(repr, first_row[:20]))}. Set "
-        f"source_field and target_field to names in it, or to column numbers from 1"
-    )
-
-
-def _rows_of_objects(path: Path, corpus: CorpusConfig, bad_utf8: BadUtf8) -> Iterator[Row]:
-    with open_bytes(path) as stream:
-        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
-            if line is None:
-                yield Row(number, None, None)
-                continue
-            values = parse_object(line, f"{path}, line {number}")
-            source, target = (
-                text_of(values, key, f"{path}, line {number}") for key in (corpus.source_field, corpus.target_field)
-            )
-            yield Row(
-                number,
-                decode_utf8(source, str(path), number, bad_utf8),
-                decode_utf8(target, str(path), number, bad_utf8),
-            )
-
-
-def parse_object(line: str, place: str) -> dict[str, object]:
-    """Return the JSON object that a line holds.
-
-    Raises:
-        InputError: It holds something else; the message begins with `place`.
-    """
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON ({error}); each line must be one object") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{place}: a JSON {type(values).__name__}, not an object; each line must be one object")
-    return values
-
-
-def text_of(values: dict[str, object], key: str, place: str) -> bytes:
-    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8.
-
-    Raises:
-        InputError: There is no such key, or its value is not text; the message begins with `place`.
-    """
-    if key not in values:
-        keys = ", ".join(map(repr, list(values)[:20])) or "none"
-        raise InputError(f"{place}: no key {key!r}; it has {keys}. Set source_field (and target_field) to its keys")
-    value = values[key]
-    if not isinstance(value, str):
-        raise InputError(f"{place}: the value of {key!r} is not text but {type(value).__name__}; put it in quotes")
-    return value.encode("utf-8", "surrogatepass")

@@ -1,20 +1,21 @@
-"""Plain documents: a text file, a .jsonl file, or a folder of them, whole or only a part of each."""
+"""Plain documents: a text file, the texts of a table, or a folder of such files, whole or only a part of each."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import corpus_files, parse_object, text_of
-from heedful.data.files import BadUtf8, decode_text, decode_utf8, open_bytes
+from heedful.data.corpus import WHOLE, corpus_files, read_rows
+from heedful.data.files import BadUtf8, decode_text, open_bytes
 from heedful.data.filters import DropReport
+from heedful.data.rows import READERS
 from heedful.errors import InputError
 
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
 ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of the files that count in a folder; each may be followed by .gz
-WHOLE = (0.0, 1.0)
 
 
 class Document(NamedTuple):
@@ -76,14 +77,10 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
     """The documents of one file, each with the line where it begins."""
-    lines = _sound(_lines(path, corpus.part, data.bad_utf8), path, report)
-    if _is_jsonl(path):
-        return _sound(_objects(lines, path, corpus.source_field, data.bad_utf8), path, report)
-    return CUTTERS[data.documents](lines)
-
-
-def _is_jsonl(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".jsonl")
+    if Path(path.name.removesuffix(".gz")).suffix in READERS:
+        rows = read_rows(replace(corpus, source=str(path.absolute())), data, (corpus.source_field,), report)
+        return ((row.line, row.texts[0]) for row in rows)
+    return CUTTERS[data.documents](_sound(_lines(path, corpus.part, data.bad_utf8), path, report))
 
 
 def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[Line]:
@@ -93,28 +90,15 @@ def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator
         if part == WHOLE:
             yield from lines
             return
-        cut, measure = (_some_lines, _count_lines) if _is_jsonl(path) else (_some_characters, _count_characters)
-        size = measure(path, bad_utf8)
+        size = _count_characters(path, bad_utf8)
         begin, end = (int(size * share) for share in part)
-        yield from cut(lines, begin, size + 1 if part[1] == 1 else end)  # one more: what is skipped at the very end
-
-
-def _count_lines(path: Path, bad_utf8: BadUtf8) -> int:
-    with open_bytes(path) as stream:
-        return sum(1 for _ in decode_text(stream, str(path), bad_utf8=bad_utf8))
+        # One more than there are, so that a last line which is to be skipped is met and reported.
+        yield from _some_characters(lines, begin, size + 1 if part[1] == 1 else end)
 
 
 def _count_characters(path: Path, bad_utf8: BadUtf8) -> int:
     with open_bytes(path) as stream:
         return sum(len(line or "") for line in decode_text(stream, str(path), bad_utf8=bad_utf8))
-
-
-def _some_lines(lines: Iterable[Line], begin: int, end: int) -> Iterator[Line]:
-    for line in lines:
-        if line.number > end:
-            return
-        if line.number > begin:
-            yield line
 
 
 def _some_characters(lines: Iterable[Line], begin: int, end: int) -> Iterator[Line]:
@@ -137,13 +121,6 @@ def _sound(lines: Iterable[Line], path: Path, report: DropReport) -> Iterator[So
             report.drop("bad UTF-8", str(path), number)
         else:
             yield number, text
-
-
-def _objects(lines: Iterable[Sound], path: Path, field: str, bad_utf8: BadUtf8) -> Iterator[Line]:
-    for number, line in lines:
-        place = f"{path}, line {number}"
-        raw = text_of(parse_object(line, place), field, place)
-        yield Line(number, decode_utf8(raw, str(path), number, bad_utf8))
 
 
 def _whole(lines: Iterator[Sound]) -> Iterator[Sound]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport
-from heedful.data.reuse import made_once
 from heedful.data.one_text import check_corpora, text_tokenizer, texts
+from heedful.data.reuse import made_once
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair

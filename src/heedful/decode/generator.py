@@ -14,7 +14,6 @@ from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating
 from heedful.models import LanguageModel
 from heedful.text.padding import pad
-from heedful.text.pipeline import first_space
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
 
 
@@ -103,7 +102,7 @@ class Generator:
 
     def _rows(self, requests: Sequence[Request]) -> list[Row]:
         """What is known of each request before anything is said: only a document's first word has no space before."""
-        space = first_space(self.tokenizer.config)
+        space = self.tokenizer.first_space
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
         return [
             Row(request.config, prompt, TextStream(request.config.stop, prefix="" if prompt else space))

@@ -2,7 +2,8 @@
 
 With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
 asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
-"word" and "wordpiece" a whole word with the space before it.
+"word" and "wordpiece" a whole word with the space before it. A "foreign" tokenizer comes from elsewhere, by way of
+`heedful.text.foreign`, and keeps of a text what it keeps there.
 """
 
 import json
@@ -19,7 +20,8 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import storage
 from heedful.text.dropout import Merges, merge_with_dropout
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, first_space, reserved, specials
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
+from heedful.text.writing import writing_of
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
@@ -33,11 +35,13 @@ class Tokenizer:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
         self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the 256 bytes; empty without byte fallback
-        self._definition = definition  # the contents of tokenizer.json
+        self.definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
+        self._writing = writing_of(self._library, config)
+        self.first_space = self._writing.first_space  # what decoding takes off the front of a text
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
         self._spellings = {i: self._spelling(i) for i in self._names}
@@ -106,7 +110,7 @@ class Tokenizer:
         Raises:
             InputError: An id is not in the vocabulary.
         """
-        return self.spell(ids).decode("utf-8", errors="replace").removeprefix(first_space(self.config))
+        return self.spell(ids).decode("utf-8", errors="replace").removeprefix(self.first_space)
 
     def spell(self, ids: Iterable[int]) -> bytes:
         """The UTF-8 of what ids spell, with the space before the first word; it may begin or end inside a character.
@@ -123,8 +127,9 @@ class Tokenizer:
             InputError: An id is not in the vocabulary.
         """
         ids = list(ids)
-        self._spell(ids)
-        return [_printable(self._names[i]) for i in ids]
+        reserved_names = max(self.first_piece, self.byte_ids.stop)
+        spelled = zip(ids, self._spell(ids), strict=True)
+        return [self._names[i] if i < reserved_names else _printable(text) for i, text in spelled]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
         """For each piece the number of its word, from 0; a special token is a word by itself.
@@ -147,7 +152,7 @@ class Tokenizer:
     @property
     def digest(self) -> str:
         """SHA-256 of the saved files, in hex: equal digests encode equally."""
-        return storage.digest(self._definition + storage.describe(self._definition, self.config))
+        return storage.digest(self.definition + storage.describe(self.definition, self.config))
 
     def save(self, folder: Path) -> None:
         """Write `folder`/tokenizer.json and `folder`/config.json.
@@ -156,7 +161,7 @@ class Tokenizer:
             InputError: The folder holds something else than a tokenizer.
             RunError: It cannot be written.
         """
-        storage.write(folder, self._definition, storage.describe(self._definition, self.config))
+        storage.write(folder, self.definition, storage.describe(self.definition, self.config))
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
@@ -176,7 +181,7 @@ class Tokenizer:
 
     @cached_property
     def _merges(self) -> Merges:
-        pairs = json.loads(self._definition)["model"]["merges"]
+        pairs = json.loads(self.definition)["model"]["merges"]
         ids = self._ids
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}
 
@@ -214,8 +219,8 @@ class Tokenizer:
         if i in self.byte_ids:
             return bytes([i - self.first_piece])
         if i == UNK:
-            return b" <unk>" if self.config.kind in ("word", "wordpiece") else b"<unk>"
-        return b"" if i < self.first_piece else self._names[i].encode("utf-8")
+            return self._writing.unknown
+        return b"" if i < self.first_piece else self._writing.spell(self._names[i])
 
     def _spell(self, ids: Iterable[int]) -> list[bytes]:
         try:
@@ -224,11 +229,11 @@ class Tokenizer:
             raise InputError(f"id {error} is not in the vocabulary, whose ids go from 0 to {len(self) - 1}") from error
 
     def _word_starts(self, spelled: bytes) -> set[int]:
-        """The places, in bytes, where words begin."""
+        """The places, in bytes, where words begin; spaces that belong to no word begin the next one."""
         text = spelled.decode("utf-8", errors="surrogateescape")  # a broken byte becomes one surrogate: one character
-        words = self._splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
+        words = self._writing.splitter.pre_tokenize_str(re.sub("[\ud800-\udfff]", "\ufffd", text))
         places = list(accumulate((len(c.encode("utf-8", errors="surrogateescape")) for c in text), initial=0))
-        return {places[first] for _, (first, _) in words}
+        return {0, *(places[last] for _, (_, last) in words)}
 
 
 def checked(text: str) -> str:
@@ -247,6 +252,12 @@ def checked(text: str) -> str:
     return text
 
 
-def _printable(name: str) -> str:
-    shown = name.replace(" ", "▁")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
+def _printable(spelled: bytes) -> str:
+    shown = spelled.decode("utf-8", errors="surrogateescape").replace(" ", "▁")
+    return "".join(c if c.isprintable() else _escaped(c) for c in shown)
+
+
+def _escaped(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte that is no character by itself
+        return f"<0x{ord(character) - 0xDC00:02X}>"
+    return character.encode("unicode_escape").decode("ascii")

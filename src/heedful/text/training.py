@@ -40,8 +40,10 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 
     Raises:
         InputError: `vocab_size` has no room for what must be in the vocabulary, kind "byte" is to do without bytes,
-            there is no text, or a line holds a lone surrogate.
+            kind "foreign" is asked for, there is no text, or a line holds a lone surrogate.
     """
+    if config.kind == "foreign":
+        raise InputError('a tokenizer of kind "foreign" is converted, not trained; name its folder in tokenizer.path')
     if config.kind == "byte" and not config.byte_fallback:
         raise InputError('a tokenizer of kind "byte" spells everything in bytes; set tokenizer.byte_fallback = true')
     _room(config)

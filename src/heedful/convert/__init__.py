@@ -1,0 +1,1 @@
+"""Models of other toolkits: their files read, their weights brought into ours, and ours into theirs."""

@@ -1,0 +1,249 @@
+"""Models in CTranslate2's format: a folder with model.bin and the vocabularies.
+
+model.bin, little-endian: the version of the format, the name and revision of the model's specification, the variables,
+and from version 3 on the aliases, which are second names. A variable is a name, a shape, a type, a size and its bytes.
+Versions 2 and 3 tell the type by the bytes an element has, later ones by a number. A string is its length, with the
+closing zero, and its bytes.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
+
+from heedful.errors import InputError
+
+OLDEST, NEWEST = 2, 6
+WITH_ALIASES, WITH_TYPES = 3, 4
+TYPE_BY_WIDTH = {4: "float32", 2: "int16", 1: "int8"}
+TYPES = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
+STORED = {"bfloat16": "uint16"}  # how numpy can read what it has no type for
+INT16_SCALE = np.float32(1000.0)  # of all int16 variables without a scale of their own
+LEAST_SCALE = 1e-30  # far below what a weight can have, and far above what makes an infinite one
+MOST_AXES = 8
+REMEDY = "damaged, or no model of CTranslate2; convert or download it again"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelBin:
+    """The contents of model.bin."""
+
+    version: int  # of the format
+    spec: str  # such as "TransformerSpec"
+    revision: int
+    variables: dict[str, np.ndarray]  # weights as float32, settings as they are; aliases share the array they name
+    aliases: dict[str, str]  # second name -> name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ctranslate2Model:
+    """What a folder holds."""
+
+    binary: ModelBin
+    config: dict[str, Any]  # config.json; empty where there is none
+    source_vocabulary: list[str]
+    target_vocabulary: list[str]
+
+
+def read_ctranslate2(folder: Path) -> Ctranslate2Model:
+    """Read a model with its vocabularies and its config.json, if it has one.
+
+    Raises:
+        InputError: A file is missing or damaged, or of a version that heedful does not read.
+    """
+    config = _json(folder / "config.json") if (folder / "config.json").exists() else {}
+    if not isinstance(config, dict):
+        raise InputError(f"{folder / 'config.json'}: has no keys: {REMEDY}")
+    source, target = read_vocabularies(folder)
+    binary = read_model_bin(folder / "model.bin")
+    return Ctranslate2Model(binary=binary, config=config, source_vocabulary=source, target_vocabulary=target)
+
+
+def read_model_bin(path: Path) -> ModelBin:
+    """Read the binary file, a variable at a time.
+
+    Quantized weights become float32: int8 and int16 values are divided by their scales, of one row or of all.
+
+    Raises:
+        InputError: It cannot be read, is damaged, or has a version that heedful does not read.
+    """
+    try:
+        with path.open("rb") as file:
+            return _model_bin(_Reader(file, path))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
+    """The tokens of source and target in the order of their ids: one list twice where they share it.
+
+    Raises:
+        InputError: A file is missing or damaged.
+    """
+    for sides in (("source", "target"), ("shared", "shared"), ("vocabulary", "vocabulary")):
+        files = [_vocabulary_file(folder, side) for side in sides]
+        if all(files):
+            source, target = (_vocabulary(file) for file in files if file)
+            return source, target
+    raise InputError(
+        f"{folder}: holds no vocabularies; source_vocabulary and target_vocabulary, or shared_vocabulary, have to be "
+        "there, as .json or .txt"
+    )
+
+
+class _Reader:
+    """A file that is never read beyond its end, so that a damaged size cannot ask for memory."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self.path = path
+        self._file = file
+        self._left = file.seek(0, 2)
+        file.seek(0)
+
+    def take(self, count: int) -> bytes:
+        """The next bytes."""
+        if count > self._left:
+            raise self.error(f"{count} bytes are announced and {self._left} are left")
+        data = self._file.read(count)
+        if len(data) != count:
+            raise self.error("the file became shorter")
+        self._left -= count
+        return data
+
+    def number(self, form: str) -> int:
+        """The next number, in a form of `struct`."""
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def string(self) -> str:
+        """The next string."""
+        text = self.take(self.number("<H"))
+        if not text.endswith(b"\0"):
+            raise self.error("a name has no end")
+        try:
+            return text[:-1].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self.error("a name is not UTF-8") from error
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self._left:
+            raise self.error(f"{self._left} bytes follow the end")
+
+    def error(self, what: str) -> InputError:
+        """What to raise about this place."""
+        return InputError(f"{self.path}, byte {self._file.tell()}: {what}: {REMEDY}")
+
+
+def _model_bin(reader: _Reader) -> ModelBin:
+    version = reader.number("<I")
+    if not OLDEST <= version <= NEWEST:
+        raise InputError(
+            f"{reader.path}: has version {version}, and heedful reads {OLDEST} to {NEWEST} of CTranslate2's format; "
+            "convert the original model with another release of CTranslate2"
+        )
+    spec, revision = reader.string(), reader.number("<I")
+    stored = _named(reader, lambda: _variable(reader, version))
+    aliases = _named(reader, lambda: (reader.string(), reader.string())) if version >= WITH_ALIASES else {}
+    reader.end()
+    variables = {name: _dequantized(name, stored, reader) for name in stored if not _is_scale(name, stored)}
+    for alias, name in aliases.items():
+        if alias in variables or name not in variables:
+            raise reader.error(f"{alias!r} cannot be a second name of {name!r}")
+    variables |= {alias: variables[name] for alias, name in aliases.items()}
+    return ModelBin(version=version, spec=spec, revision=revision, variables=variables, aliases=aliases)
+
+
+def _named(reader: _Reader, read: Callable[[], tuple[str, T]]) -> dict[str, T]:
+    """As many entries as a number before them tells, each with a name of its own."""
+    entries: dict[str, T] = {}
+    for _ in range(reader.number("<I")):
+        name, value = read()
+        if name in entries:
+            raise reader.error(f"{name!r} stands there twice")
+        entries[name] = value
+    return entries
+
+
+def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
+    name = reader.string()
+    shape = tuple(reader.number("<I") for _ in range(reader.number("<B")))
+    kind = reader.number("<B")
+    kinds: Mapping[int, str] = TYPE_BY_WIDTH if version < WITH_TYPES else dict(enumerate(TYPES))
+    if kind not in kinds:
+        raise reader.error(f"the variable {name!r} has the unknown type {kind}")
+    dtype = np.dtype(STORED.get(kinds[kind], kinds[kind])).newbyteorder("<")
+    size = reader.number("<I") * (kind if version < WITH_TYPES else 1)  # elements before, bytes later
+    if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MOST_AXES:
+        raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {size} bytes")
+    values = np.frombuffer(reader.take(size), dtype).reshape(shape)
+    return name, _CONVERSIONS.get(kinds[kind], np.copy)(values)
+
+
+def _from_bfloat16(bits: np.ndarray) -> np.ndarray:
+    """The upper half of a float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _from_float16(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float32)
+
+
+_CONVERSIONS = {"bfloat16": _from_bfloat16, "float16": _from_float16}
+
+
+def _is_scale(name: str, stored: Mapping[str, np.ndarray]) -> bool:
+    return name.endswith("_scale") and name.removesuffix("_scale") in stored
+
+
+def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -> np.ndarray:
+    """Weights are value / scale; a number in int8 without a scale is a setting, such as the number of heads."""
+    value = stored[name]
+    default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
+    scale = stored.get(f"{name}_scale", default)
+    if scale is None or value.dtype not in (np.int8, np.int16):
+        return value
+    rows = scale.reshape(scale.shape + (1,) * (value.ndim - scale.ndim)) if scale.ndim else scale
+    if (
+        scale.shape not in ((), value.shape[:1])
+        or scale.dtype != np.float32
+        or not np.all((rows > LEAST_SCALE) & (rows < np.inf))
+    ):
+        raise reader.error(f"{name}_scale, of shape {scale.shape}, does not scale {name!r}, of shape {value.shape}")
+    return value.astype(np.float32) / rows
+
+
+def _vocabulary_file(folder: Path, side: str) -> Path | None:
+    stem = side if side == "vocabulary" else f"{side}_vocabulary"
+    return next((path for path in (folder / f"{stem}.json", folder / f"{stem}.txt") if path.is_file()), None)
+
+
+def _vocabulary(path: Path) -> list[str]:
+    if path.suffix == ".txt":
+        return _text(path).removesuffix("\n").split("\n")
+    tokens = _json(path)
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise InputError(f"{path}: is no list of tokens: {REMEDY}")
+    return tokens
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error}): {REMEDY}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8: {REMEDY}") from error

@@ -1,0 +1,67 @@
+"""The weights of a model folder in Hugging Face's layout: one safetensors file, or several with an index."""
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from heedful.errors import InputError
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+def read_safetensors(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a model, by name, on the CPU.
+
+    Raises:
+        InputError: There is no safetensors file, one is missing or damaged, or does not hold what the index says.
+    """
+    if (folder / SINGLE).is_file():
+        return _tensors(folder / SINGLE)
+    if not (folder / INDEX).is_file():
+        raise _nothing(folder)
+    weights: dict[str, Tensor] = {}
+    for file, names in _index(folder / INDEX).items():
+        tensors = _tensors(folder / file)
+        if tensors.keys() != names:
+            name = min(tensors.keys() ^ names)
+            raise InputError(f"{folder / file}: does not agree with {INDEX} about {name!r}; download both again")
+        weights |= tensors
+    return weights
+
+
+def _index(path: Path) -> dict[str, set[str]]:
+    """The tensors that each file holds."""
+    try:
+        places = json.loads(path.read_bytes())["weight_map"]
+        files: dict[str, set[str]] = {}
+        for name, file in places.items():
+            files.setdefault(file, set()).add(name)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read, or is damaged ({error}); download it again") from error
+    for file in files:
+        if not isinstance(file, str) or Path(file).name != file:
+            raise InputError(f"{path}: names {file!r}, which is no file beside it; download it again")
+    return files
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: is missing, or no readable safetensors file ({error}); download it again") from error
+
+
+def _nothing(folder: Path) -> InputError:
+    pickled = next((name for name in PICKLED if (folder / name).exists()), None)
+    if pickled is None:
+        return InputError(f"{folder}: holds neither {SINGLE} nor {INDEX}; is it the folder of a model?")
+    # Reading it in a process of its own, for whoever asks for that in so many words, belongs here.
+    return InputError(
+        f"{folder / pickled}: is pickled, and to read it is to run a program of whoever made it; look for {SINGLE} "
+        "where it comes from, or if you trust it convert it in a place of its own: `AutoModel.from_pretrained(FOLDER)."
+        "save_pretrained(NEW_FOLDER)` of transformers writes one"
+    )

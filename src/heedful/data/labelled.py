@@ -1,0 +1,110 @@
+"""Text with a label or a number: what classifiers, rankers and regressions learn from."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.corpus import read_rows
+from heedful.data.filters import DropReport
+from heedful.errors import InputError
+
+MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
+
+
+class Example(NamedTuple):
+    """A text, or a pair of texts, with its label, and the line of the file at which it begins, from 1."""
+
+    line: int
+    text: str
+    pair: str | None
+    label: str
+
+
+class Scored(NamedTuple):
+    """A text, or a pair of texts, with a number, and the line of the file at which it begins, from 1."""
+
+    line: int
+    text: str
+    pair: str | None
+    score: float
+
+
+def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
+    """Yield the examples of a corpus, or of its `part`, in file order; space around a label is no part of it.
+
+    The text stands in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`.
+
+    Raises:
+        InputError: As `read_rows`; or a label is empty.
+    """
+    pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
+    fields = (corpus.source_field, *pair_field, corpus.target_field)
+    for line, (text, *pair, label) in read_rows(corpus, data, fields, report, label=corpus.target_field):
+        example = Example(line, text, pair[0] if pair else None, label.strip())
+        if not example.label:
+            raise InputError(f"{_place(corpus, line)}: the label is empty; fill it in, or take the line out")
+        yield example
+
+
+def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Scored]:
+    """Yield the examples of a corpus whose labels are numbers, as `read_labelled` does.
+
+    Raises:
+        InputError: As `read_labelled`; or a label is not a finite number.
+    """
+    for line, text, pair, label in read_labelled(corpus, data, report):
+        number = _number(label)
+        if number is None:
+            raise InputError(
+                f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
+                f"target_field = {corpus.target_field!r} the right one?"
+            )
+        yield Scored(line, text, pair, number)
+
+
+def labels_of(data: DataConfig) -> tuple[str, ...]:
+    """Return the classes: `data.labels`, or else all labels of the training corpora, sorted.
+
+    Where all are numbers, they are sorted as numbers: 2 comes before 10.
+
+    Raises:
+        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
+    """
+    labels = data.labels or _sorted(_labels_in(data))
+    if len(labels) < 2:
+        names = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
+    return labels
+
+
+def _labels_in(data: DataConfig) -> set[str]:
+    labels: set[str] = set()
+    for corpus in data.train:
+        for example in read_labelled(corpus, data):
+            labels.add(example.label)
+            if len(labels) > MOST_LABELS:
+                raise InputError(
+                    f"{_place(corpus, example.line)}: more than {MOST_LABELS:,} different labels, the last one "
+                    f"{example.label[:40]!r}; is target_field = {corpus.target_field!r} the right one?"
+                )
+    return labels
+
+
+def _sorted(labels: set[str]) -> tuple[str, ...]:
+    numbers = {label: _number(label) for label in labels}
+    if None in numbers.values():
+        return tuple(sorted(labels))
+    return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
+
+
+def _number(label: str) -> float | None:
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _place(corpus: CorpusConfig, line: int) -> str:
+    return f"{corpus.target or corpus.source}, line {line}"

@@ -1,0 +1,166 @@
+"""The rows of one file with named fields: a table (.tsv or .csv) or a list of objects (.jsonl).
+
+Each reader yields every row of the file, in order; what is not to be read is left out by `heedful.data.corpus`.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.files import BadUtf8, decode_lines, decode_utf8, open_bytes
+from heedful.errors import InputError
+
+# The names that stand for the first columns of a table without a header.
+USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair", "target"))
+
+
+class RawRow(NamedTuple):
+    """The line at which a row begins, from 1, and its fields: None where bad UTF-8 is to be skipped."""
+
+    line: int
+    texts: tuple[str | None, ...]
+
+
+class Fields(NamedTuple):
+    """Which fields are wanted, in order; in JSON the value of `label` may also be a number, true or false."""
+
+    names: Sequence[str]
+    label: str | None = None
+
+
+def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    """Yield the rows of a table whose columns are separated by tabs; a quote is a character like any other.
+
+    Raises:
+        InputError: The file cannot be read, has no such column, or a row is too short.
+    """
+    with open_bytes(path) as stream:
+        lines = enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1)
+        cells = ((number, None if line is None else line.split("\t")) for number, line in lines)
+        yield from _rows_of_table(cells, path, fields, "tabs")
+
+
+def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    r"""Yield the rows of a table whose columns are separated by commas; quoted text may hold commas and line ends.
+
+    A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may end a quotation.
+
+    Raises:
+        InputError: As `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
+    """
+    with open_bytes(path) as stream:
+        rows = _records(decode_lines(stream, str(path), bad_utf8=bad_utf8), path)
+        yield from _rows_of_table(rows, path, fields, "commas")
+
+
+def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    """Yield the rows of a file that holds one JSON object a line; a label that is no text is kept as its JSON.
+
+    Raises:
+        InputError: The file cannot be read, a line is not an object, lacks a key, or a value is not text.
+    """
+    with open_bytes(path) as stream:
+        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
+            if line is None:
+                yield RawRow(number, (None,) * len(fields.names))
+                continue
+            values = _parse_object(line, f"{path}, line {number}")
+            raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
+            yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
+
+
+def _records(lines: Iterator[str | None], path: Path) -> Iterator[tuple[int, list[str] | None]]:
+    reader = csv.reader(_unbroken(lines, path), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            yield line, next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, with "
+                "its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
+            ) from error
+
+
+def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if line is None:
+            raise InputError(
+                f"{path}, line {number}: not valid UTF-8; a row of CSV may span lines, so one line cannot be "
+                'skipped: convert the file, or set data.bad_utf8 to "replace"'
+            )
+        yield line + "\n"
+
+
+def _rows_of_table(
+    rows: Iterable[tuple[int, list[str] | None]], path: Path, fields: Fields, separators: str
+) -> Iterator[RawRow]:
+    columns: list[int] | None = None
+    for line, cells in rows:
+        if cells is None:
+            yield RawRow(line, (None,) * len(fields.names))
+            continue
+        if columns is None:
+            columns, is_header = _columns(cells, fields.names, path)
+            if is_header:
+                continue
+        if max(columns) >= len(cells):
+            raise InputError(
+                f"{path}, line {line}: {len(cells)} column(s), but column {max(columns) + 1} is wanted; "
+                f"columns are separated by {separators}"
+            )
+        yield RawRow(line, tuple(cells[column] for column in columns))
+
+
+def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
+    """Return the columns of the fields, from 0, and whether the first row is a header.
+
+    A number is a place and no name: the first row of unnamed data may hold a label that is the same number.
+    """
+    is_header = any(name in first_row for name in names if not name.isdecimal())
+    if not is_header and tuple(names) in USUAL_FIELDS:
+        return list(range(len(names))), False
+    return [_column(name, first_row, path) for name in names], is_header
+
+
+def _column(name: str, first_row: list[str], path: Path) -> int:
+    if name.isdecimal() and int(name) > 0:
+        return int(name) - 1
+    if name in first_row:
+        return first_row.index(name)
+    raise InputError(
+        f"{path}: no column is named {name!r}; the first line has {', '.join(map(repr, first_row[:20]))}. Set "
+        f"source_field and target_field (and pair_field) to names in it, or to column numbers from 1"
+    )
+
+
+def _parse_object(line: str, place: str) -> dict[str, object]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON ({error}); each line must be one object") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{place}: a JSON {type(values).__name__}, not an object; each line must be one object")
+    return values
+
+
+def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) -> bytes:
+    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8."""
+    if key not in values:
+        keys = ", ".join(map(repr, list(values)[:20])) or "none"
+        raise InputError(
+            f"{place}: no key {key!r}; it has {keys}. Set source_field and target_field (and pair_field) to its keys"
+        )
+    value = values[key]
+    if key == fields.label and isinstance(value, int | float):
+        value = json.dumps(value)
+    if not isinstance(value, str):
+        raise InputError(f"{place}: the value of {key!r} is not text but {type(value).__name__}; put it in quotes")
+    return value.encode("utf-8", "surrogatepass")
+
+
+READERS = {".tsv": rows_of_tsv, ".csv": rows_of_csv, ".jsonl": rows_of_objects}

@@ -1,0 +1,119 @@
+"""Sentences whose words have tags, one word a line as in the CoNLL tasks, and the spans that tags describe."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.corpus import WHOLE, corpus_files, part_of
+from heedful.data.files import decode_lines, open_bytes
+from heedful.data.filters import DropReport
+from heedful.errors import InputError
+
+# O, or what kind of span a word is in, and where: B beginning, I inside, E or L end, S or U alone (IO, BIO, IOBES,
+# BILOU).
+TAG = re.compile(r"O|[BIELSU]-\S.*")
+INSIDE = "IEL"  # may go on with a span
+OPEN = "BI"  # may be gone on with
+
+Word = tuple[int, str, str]  # its line, the word, its tag
+
+
+class Tagged(NamedTuple):
+    """A sentence: the line of its first word, from 1, its words, and a tag for each."""
+
+    line: int
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+class Span(NamedTuple):
+    """The words `begin` to `end` - 1, from 0, which are of one kind."""
+
+    begin: int
+    end: int
+    kind: str
+
+
+def spans(tags: Sequence[str]) -> list[Span]:
+    """Return the spans that tags describe, in order, as the CoNLL-2000 script conlleval cuts them.
+
+    A span goes on at I-, E- or L- after B- or I- of the same kind. Anything else but O begins one, so that every
+    sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
+    """
+    found: list[Span] = []
+    before = "O"
+    for place, tag in enumerate(tags):
+        if tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]:
+            found[-1] = found[-1]._replace(end=place + 1)
+        elif tag != "O":
+            found.append(Span(place, place + 1, tag[2:]))
+        before = tag
+    return found
+
+
+def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
+    """Yield the sentences of a corpus, or of its `part`, in file order.
+
+    A line holds a word in its first column and its tag in the last one, separated by tabs or, where a line has none,
+    by spaces. An empty line ends a sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do
+    not end in a tag are comments. Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
+
+    Raises:
+        InputError: The file cannot be read, a line has no word or no tag, or the part has no sentence.
+    """
+    report = DropReport() if report is None else report
+    sentences = _sentences(corpus, data)
+    if corpus.part != WHOLE:
+        begin, end = part_of(corpus, sum(1 for _ in sentences), "sentences")
+        sentences = islice(_sentences(corpus, data), begin, end)
+    for sentence in sentences:
+        lines, words, tags = zip(*sentence, strict=True)
+        if "" in words:
+            report.drop("bad UTF-8", corpus.source, lines[words.index("")])
+        else:
+            yield Tagged(lines[0], words, tags)
+
+
+def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
+    """Yield sentences, in which an empty word stands for a line of bad UTF-8 that is to be skipped."""
+    path = corpus_files(corpus, data)[0]
+    sentence: list[Word] = []
+    with open_bytes(path) as stream:
+        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=data.bad_utf8), start=1):
+            if line is None:
+                sentence.append((number, "", "O"))
+            elif not line.strip(" \t") or line.startswith("-DOCSTART-"):
+                if sentence:
+                    yield sentence
+                sentence = []
+            elif sentence or not _is_comment(line):
+                sentence.append((number, *_word_and_tag(line, path, number)))
+    if sentence:
+        yield sentence
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#") and TAG.fullmatch(_columns(line)[-1]) is None
+
+
+def _columns(line: str) -> list[str]:
+    line = line.rstrip(" \t")
+    return line.split("\t") if "\t" in line else re.split(" +", line.lstrip(" "))
+
+
+def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
+    word, *others = _columns(line)
+    if not word or not others:
+        raise InputError(
+            f"{path}, line {number}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
+            "and an empty line ends a sentence"
+        )
+    if TAG.fullmatch(others[-1]) is None:
+        raise InputError(
+            f"{path}, line {number}: the tag {others[-1][:40]!r} is neither O nor a kind with a prefix, such as "
+            "B-person and I-person; known are B, I, E, S, L and U"
+        )
+    return word, others[-1]

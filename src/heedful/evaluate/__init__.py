@@ -1,0 +1,25 @@
+"""How good outputs are: one file a kind of score. Those of translations can be imported from here."""
+
+from heedful.evaluate.translation import (
+    METRICS,
+    TOKENIZERS,
+    Comparison,
+    Resampled,
+    Score,
+    Scoring,
+    check_aligned,
+    paired_bootstrap,
+    score,
+)
+
+__all__ = [
+    "METRICS",
+    "TOKENIZERS",
+    "Comparison",
+    "Resampled",
+    "Score",
+    "Scoring",
+    "check_aligned",
+    "paired_bootstrap",
+    "score",
+]

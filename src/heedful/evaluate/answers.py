@@ -1,0 +1,80 @@
+"""How good answers taken from a text are: exact match and F1 of tokens (Rajpurkar et al. 2016, section 6.1).
+
+English is normalised as the SQuAD script does it: lower case, no ASCII punctuation, no articles. Chinese is cut as the
+MLQA script does it (Lewis et al. 2020, "mixed segmentation"): a Chinese character is a token, other
+characters join to words, and no punctuation of any script counts. (The CMRC 2018 script cuts alike, but its F1 asks
+for common tokens in one piece.) Figures lie from 0 to 1.
+"""
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from heedful.errors import InputError
+from heedful.evaluate.tally import Tally
+
+HAN = re.compile("([\u4e00-\u9fa5])")
+ARTICLES = re.compile(r"\b(a|an|the)\b")
+WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def exact_match(prediction: str, references: Sequence[str], language: str = "en") -> float:
+    """Return 1 if a prediction has the same tokens as one of the references, else 0.
+
+    Args:
+        prediction: The answer given; "" claims that there is none.
+        references: The accepted ones; without any, the question has no answer (Rajpurkar et al. 2018).
+        language: One of `TOKENS`.
+
+    Raises:
+        InputError: Answers in this language cannot be compared.
+    """
+    tokens = _tokens(language)
+    return max(float(tokens(prediction) == tokens(reference)) for reference in references or [""])
+
+
+def answer_f1(prediction: str, references: Sequence[str], language: str = "en") -> float:
+    """Return the F1 of the tokens, as bags, of a prediction and the reference that it is most like.
+
+    Where one side has no token, the other must have none either, for 1.
+
+    Args:
+        prediction: The answer given; "" claims that there is none.
+        references: The accepted ones; without any, the question has no answer (Rajpurkar et al. 2018).
+        language: One of `TOKENS`.
+
+    Raises:
+        InputError: Answers in this language cannot be compared.
+    """
+    tokens = _tokens(language)
+    return max(_overlap(tokens(prediction), tokens(reference)) for reference in references or [""])
+
+
+def _overlap(predicted: list[str], expected: list[str]) -> float:
+    if not predicted or not expected:
+        return float(predicted == expected)
+    common = Counter(predicted) & Counter(expected)
+    return Tally(common.total(), len(predicted), len(expected)).f1
+
+
+def _tokens(language: str) -> Callable[[str], list[str]]:
+    if language not in TOKENS:
+        raise InputError(f'answers in "{language}" cannot be compared; known languages: {", ".join(TOKENS)}')
+    return TOKENS[language]
+
+
+def _english(text: str) -> list[str]:
+    return ARTICLES.sub(" ", text.lower().translate(WITHOUT_PUNCTUATION)).split()
+
+
+def _chinese(text: str) -> list[str]:
+    return HAN.sub(r" \1 ", "".join(c for c in text.lower() if not _is_punctuation(c))).split()
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+TOKENS = {"en": _english, "zh": _chinese}

@@ -1,0 +1,58 @@
+"""How two rows of numbers go together, from -1 to 1; undefined, and given as nan, where one of them is constant."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heedful.errors import InputError
+
+Numbers = np.ndarray | Sequence[float]
+
+
+def pearson(predicted: Numbers, expected: Numbers) -> float:
+    """Return the linear correlation of two rows of N numbers (Pearson 1896).
+
+    r = sum (x - mean x)(y - mean y) / sqrt(sum (x - mean x)^2 sum (y - mean y)^2)
+
+    Raises:
+        InputError: The lengths differ, are below 2, or a number is not finite.
+    """
+    x, y = _checked(predicted), _checked(expected)
+    if len(x) != len(y) or len(x) < 2:
+        raise InputError(
+            f"{len(x)} predictions and {len(y)} scores: a correlation needs as many of both, and two or more"
+        )
+    if (x == x[0]).all() or (y == y[0]).all():
+        return float("nan")
+    return float(np.clip(_standard(x) @ _standard(y), -1, 1))
+
+
+def spearman(predicted: Numbers, expected: Numbers) -> float:
+    """Return the correlation of the ranks of two rows of N numbers (Spearman 1904).
+
+    Equal numbers share the mean of their ranks.
+
+    Raises:
+        InputError: As `pearson`.
+    """
+    return pearson(ranks(_checked(predicted)), ranks(_checked(expected)))
+
+
+def ranks(numbers: Numbers) -> np.ndarray:
+    """Return the rank of each of N numbers, from 1 for the smallest, float64, shape (N,); equal ones share the mean."""
+    _, group, sizes = np.unique(np.asarray(numbers, np.float64), return_inverse=True, return_counts=True)
+    return (np.cumsum(sizes) - (sizes - 1) / 2)[group]
+
+
+def _checked(numbers: Numbers) -> np.ndarray:
+    values = np.asarray(numbers, np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise InputError("a correlation needs one row of finite numbers on either side; look for nan among them")
+    return values
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    """Return the values less their mean, as a vector of length 1."""
+    centred = values - values.mean()
+    centred /= np.abs(centred).max()  # or squares overflow
+    return centred / np.linalg.norm(centred)

@@ -1,0 +1,132 @@
+"""SentencePiece models, read without its library: a few fields of a Protocol Buffers message."""
+
+import base64
+import math
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError
+
+UNIGRAM = 1
+PIECES, TRAINER, NORMALIZER = 1, 2, 3  # the numbers of the fields that are read, here and below
+NAME, SCORE, KIND = 1, 2, 3
+MODEL_TYPE = 3
+CHARACTERS, FIRST_SPACE, EXTRA_SPACES = 2, 3, 4
+NORMAL, USER_DEFINED = 1, 4
+
+Value = int | bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentencePieceModel:
+    """A unigram language model of pieces, in which U+2581 is a space."""
+
+    scores: dict[str, float]  # of the pieces that a text can have
+    characters: bytes  # the compiled table of character replacements; empty: none
+    first_space: bool  # put a space before a text
+    remove_extra_spaces: bool
+
+    def normalizer(self) -> dict[str, Any]:
+        """The same normalisation in the terms of a tokenizer.json."""
+        replace = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(self.characters).decode("ascii")}
+        strip = {"type": "Strip", "strip_left": True, "strip_right": True}
+        single = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+        steps = ([replace] if self.characters else []) + ([strip, single] if self.remove_extra_spaces else [])
+        return {"type": "Sequence", "normalizers": steps}
+
+
+def read_sentencepiece(path: Path) -> SentencePieceModel:
+    """Read a file that ends in .spm or .model.
+
+    Raises:
+        InputError: It cannot be read, is damaged, or holds another model than a unigram language model.
+    """
+    try:
+        model = list(fields(path.read_bytes()))
+        trainer = _last(model, TRAINER)
+        normalizer = _last(model, NORMALIZER)
+        pieces = [dict(fields(piece)) for number, piece in model if number == PIECES and isinstance(piece, bytes)]
+        scores = {
+            _text(piece[NAME]): _number(piece.get(SCORE, bytes(4)))
+            for piece in pieces
+            if piece.get(KIND, NORMAL) in (NORMAL, USER_DEFINED)
+        }
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{path}: damaged, or no SentencePiece model ({error}); download it again") from error
+    if trainer.get(MODEL_TYPE, UNIGRAM) != UNIGRAM or not scores:
+        raise InputError(f"{path}: holds no unigram language model, the only SentencePiece model that heedful reads")
+    characters = normalizer.get(CHARACTERS, b"")
+    return SentencePieceModel(
+        scores=scores,
+        characters=characters if isinstance(characters, bytes) else b"",
+        first_space=bool(normalizer.get(FIRST_SPACE, True)),
+        remove_extra_spaces=bool(normalizer.get(EXTRA_SPACES, True)),
+    )
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Value]]:
+    """The fields of a Protocol Buffers message, in order: number and value.
+
+    A value is an integer, or the bytes of a string, of an inner message or of a number of fixed size.
+
+    Raises:
+        ValueError: The message is not one.
+    """
+    place = 0
+    while place < len(message):
+        key, place = _varint(message, place)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            value, place = _varint(message, place)
+            yield number, value
+            continue
+        if wire not in _SIZES and wire != 2:
+            raise ValueError(f"a field of wire type {wire} at byte {place}")
+        size, place = _varint(message, place) if wire == 2 else (_SIZES[wire], place)
+        if size > len(message) - place:
+            raise ValueError(f"a field of {size} bytes at byte {place} of {len(message)}")
+        yield number, message[place : place + size]
+        place += size
+
+
+_SIZES = {1: 8, 5: 4}  # wire types of fixed size
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    """Seven bits a byte, the lowest first; the eighth tells that more follow."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(message):
+            break
+        byte = message[place]
+        value |= (byte & 0x7F) << shift
+        place += 1
+        if byte < 0x80:
+            return value, place
+    raise ValueError(f"a number without end at byte {place}")
+
+
+def _last(message: list[tuple[int, Value]], number: int) -> dict[int, Value]:
+    """An inner message; none is an empty one."""
+    found = [value for key, value in message if key == number]
+    return dict(fields(found[-1])) if found and isinstance(found[-1], bytes) else {}
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value, bytes) or not value:
+        raise ValueError("a piece without a name")
+    return value.decode("utf-8")
+
+
+def _number(value: Value) -> float:
+    if not isinstance(value, bytes) or len(value) != 4:
+        raise ValueError("a score that is no float")
+    (score,) = struct.unpack("<f", value)
+    if not math.isfinite(score):
+        raise ValueError("a score that is not finite")
+    return score
