@@ -79,21 +79,21 @@ def one_by_one(tokenizer: Tokenizer, request: Request, context: int | None) -> l
 
 @pytest.mark.parametrize("context", [None, 5, 2, 1])
 def test_what_a_request_gets_does_not_depend_on_its_batch(tokenizer, context):
-    requests = asked(31)
+    requests = asked(19)
     together = toy(tokenizer, context).generate(requests)
     assert {g.reason for g in together} == {"eos", "stop", "length"}
-    assert len({g.text for g in together}) > 20
+    assert len({g.text for g in together}) > 13
     assert toy(tokenizer, context).generate(requests[::-1])[::-1] == together
-    for size in (1, 29, 67):
+    for size in (1, 37):
         generator = toy(tokenizer, context, GenerateConfig(batch_tokens=size))
         assert generator.generate(requests) == together
-    for request, expected in zip(requests[:11], together, strict=False):
+    for request, expected in zip(requests[:5], together, strict=False):
         assert toy(tokenizer, context).generate([request]) == [expected]
 
 
 @pytest.mark.parametrize("context", [None, 7, 2])
 def test_tokens_are_those_of_a_model_that_reads_everything_anew(tokenizer, context):
-    requests = [request for request in asked(37) if not request.config.stop]
+    requests = [request for request in asked(17) if not request.config.stop]
     for request, found in zip(requests, toy(tokenizer, context).generate(requests), strict=True):
         assert found.tokens == one_by_one(tokenizer, request, context)
 
@@ -136,7 +136,7 @@ def real(tokenizer: Tokenizer, positions: str, context: int) -> Generator:
 @pytest.mark.parametrize("positions", ["learned", "rotary"])
 def test_a_real_model_answers_alike_in_every_batch(tokenizer, positions):
     generator = real(tokenizer, positions, 13)
-    requests = asked(11)
+    requests = asked(7)
     for request, together in zip(requests, generator.generate(requests), strict=True):
         (alone,) = generator.generate([request])
         assert (alone.tokens, alone.text, alone.reason) == (together.tokens, together.text, together.reason)
@@ -183,7 +183,7 @@ def test_no_sequence_of_n_tokens_comes_twice(tokenizer):
 
 @pytest.mark.parametrize("context", [None, 5])
 def test_a_stream_says_what_generate_says(tokenizer, context):
-    requests = asked(23)
+    requests = asked(11)
     generator = toy(tokenizer, context)
     for request, expected in zip(requests, generator.generate(requests), strict=True):
         parts = list(generator.stream(request))
