@@ -1,7 +1,7 @@
 """Presets of the Transformer's two children: the sizes that were published, and how they were trained.
 
-BERT: Devlin et al. (2019), section 3 and appendix A.2; the small ones: Turc et al. (2019), table 1. GPT-2: Radford et al.
-(2019), table 2. Shakespeare's: the settings that nanoGPT publishes for characters, for a GPU and for a CPU.
+BERT: Devlin et al. (2019), section 3 and appendix A.2; the small ones: Turc et al. (2019), table 1. GPT-2: Radford et
+al. (2019), table 2. Shakespeare's: the settings that nanoGPT publishes for characters, for a GPU and for a CPU.
 """
 
 from collections.abc import Mapping

@@ -37,9 +37,9 @@ class Line(NamedTuple):
 def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
     r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
 
-    What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and for
-    "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are; "paragraph",
-    between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or a .jsonl file each row has a document
+    What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and
+    for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
+    "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row has a document
     under `source_field`. One document is in memory at a time.
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
