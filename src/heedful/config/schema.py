@@ -140,6 +140,7 @@ class TrainConfig:
 
     seed: int = 1
     start: str | None = None  # a model to begin with: a folder, a run or a name in the box
+    start_decoder: str | None = None  # a language model to begin the decoder of a translator with
     vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
     max_updates: int = 100_000
     max_epochs: int | None = None

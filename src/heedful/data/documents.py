@@ -39,8 +39,8 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
     What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and
     for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
-    "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row has a document
-    under `source_field`. One document is in memory at a time.
+    "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row
+    has a document under `source_field`. One document is in memory at a time.
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
