@@ -250,8 +250,13 @@ RULES = (
     ),
     Rule(
         "train.best",
-        lambda r: r.train.best == "bleu" and not r.train.validate_bleu,
-        'train.best = "bleu" needs the BLEU that train.validate_bleu = false leaves out; set train.best = "loss"',
+        lambda r: (
+            r.model.family == "encoder_decoder"
+            and not r.train.validate_decoding
+            and r.train.best not in (None, "loss", "perplexity")
+        ),
+        'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
+        'out; set train.best = "loss"',
     ),
     Rule(
         "train.patience",

@@ -27,7 +27,7 @@ class FilterConfig:
 
     max_characters: int = 2000  # longer lines on either side are dropped before they are encoded
     max_tokens: int = 250  # longer sentences on either side, in tokens with <eos>
-    max_ratio: float = 9.0  # (tokens of the longer side) / (tokens of the shorter side)
+    max_ratio: float | None = 9.0  # (tokens of the longer side) / (tokens of the shorter); not of translations: any
     duplicates: bool = False  # keep exact duplicates of a pair
     source_script: Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"] | None = None
     target_script: Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"] | None = None
@@ -152,7 +152,7 @@ class TrainConfig:
     device: str = "auto"
     threads: int | None = None  # None: what torch chooses
     validate_every: int = 1000  # updates
-    validate_bleu: bool = True  # decode the validation set greedily and score it
+    validate_decoding: bool = True  # decode the validation set greedily and score it
     best: str | None = None  # the score that the best checkpoint has the best of; None: the first that the task names
     patience: int | None = None  # stop after this many validations without a better one
     save_every: int = 1000  # updates
