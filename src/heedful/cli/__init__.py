@@ -42,6 +42,7 @@ for command in (
     scenes.scenes,
 ):
     app.command()(command)
+app.command("write", help=translate.WRITE)(translate.translate)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(config.app, name="config")
 

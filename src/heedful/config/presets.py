@@ -120,7 +120,6 @@ _TINY: Values = {
 
 # What some tasks need, below all presets: outputs that may be of any length beside their inputs; no smoothing over what
 # happens to be in a batch.
-
 _OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
 OF_TASKS: dict[str, Values] = {
     "dialogue": _OF_ANY_LENGTH,

@@ -41,9 +41,7 @@ class Prepared:
     report: DropReport
 
 
-def prepare(
-    recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs
-) -> Prepared:
+def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs) -> Prepared:
     """Return the prepared data of a recipe: from `folder` if it holds just that, otherwise made there.
 
     Args:
