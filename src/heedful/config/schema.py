@@ -139,7 +139,7 @@ class TrainConfig:
     """The training loop. Everything counted in updates is absolute: a resumed run ends where the whole run would."""
 
     seed: int = 1
-    start: str | None = None  # a model to begin with: a folder, a run or a name in the box
+    start: str | None = None  # a model to begin with, in its shape and with its tokenizer: a folder or a run
     start_decoder: str | None = None  # a language model to begin the decoder of a translator with
     vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
     max_updates: int = 100_000
