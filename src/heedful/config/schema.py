@@ -116,7 +116,7 @@ class ModelConfig:
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
     freeze_vectors: bool = False
-    pooling: Literal["first", "mean", "last"] | None = None  # states to one vector; None: encoder first, decoder last
+    pooling: Literal["first", "mean", "last"] | None = None  # None: encoder first, decoder last; ranking mean
 
 
 @dataclass(frozen=True, kw_only=True)

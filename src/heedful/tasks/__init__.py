@@ -8,6 +8,7 @@ from heedful.tasks.classification import Classification
 from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
 from heedful.tasks.summarisation import Summarisation
 from heedful.tasks.task import Task
@@ -21,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
     "dialogue": Dialogue,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
+    "ranking": Ranking,
     "regression": Regression,
     "summarisation": Summarisation,
     "text_to_text": TextToText,
