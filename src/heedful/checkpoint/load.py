@@ -66,7 +66,7 @@ class LoadedModel:
             InputError: there is no test set, or it cannot be used.
         """
         if data.test is None:
-            raise InputError("there is no test set: set data.test")
+            raise InputError("there is nothing to test a model on; set data.test")
         alone = replace(data, train=(data.test,), valid=data.test, labels=self.recipe.data.labels, filters=EVERYTHING)
         tokenizer = replace(self.recipe.tokenizer, path=str(self.path / "tokenizer"))
         recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
