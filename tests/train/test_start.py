@@ -1,6 +1,7 @@
 """Warm start: what goes over is the same to the bit, computes the same, and nothing is lost without a word."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ def tokenizer(words: list[str]) -> Tokenizer:
     return train_tokenizer([" ".join(words)], config)
 
 
-def trained(folder: Path, task: str, model: dict, words: list[str] = OLD, **data: object) -> Path:
+def trained(folder: Path, task: str, model: dict, words: list[str] = OLD, **data: Any) -> Path:
     """A model folder; its weights are random, none of them zero."""
     ours = TokenizerPair(*[tokenizer(words)] * 2)
     settings = recipe_from_dict({"task": task, "model": model, "data": {"max_length": 31, **data}}, "test")
@@ -48,7 +49,7 @@ def gpt(tmp_path: Path) -> Path:
     return trained(tmp_path / "gpt", "language_model", GPT)
 
 
-def recipe(task: str = "translation", **train: object) -> Recipe:
+def recipe(task: str = "translation", **train: Any) -> Recipe:
     values = {name: str(value) if isinstance(value, Path) else value for name, value in train.items()}
     path = values.pop("tokenizer", None)
     model = values.pop("model", {})
@@ -65,7 +66,7 @@ def recipe(task: str = "translation", **train: object) -> Recipe:
     )
 
 
-def begun(settings: Recipe) -> tuple[torch.nn.Module, list[str], TokenizerPair]:
+def begun(settings: Recipe) -> tuple[Any, list[str], TokenizerPair]:
     """A model with the weights that its recipe starts from, and the names of those that are fresh."""
     settings = with_start(settings)
     ours = TokenizerPair.load(Path(settings.tokenizer.path))
