@@ -71,11 +71,6 @@ class TextTask(Task[Batch]):
         texts = (text for corpus in recipe.data.train for text in cls.texts(corpus, recipe))
         return cls(resolved, prepare_examples(resolved, folder, texts, cls.rows, report))
 
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in what the training data decides, such as the classes."""
-        return recipe
-
     @staticmethod
     @abstractmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
