@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-WITH_SHAPES = [f"heedful.{part}" for part in ("nn", "models", "losses", "optim", "tasks", "decode", "inspect_")]
+WITH_SHAPES = [f"heedful.{part}" for part in ("nn", "models", "losses", "optim", "tasks", "decode", "inspect_", "convert")]
 
 settings.register_profile("heedful", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("heedful")

@@ -39,7 +39,6 @@ BROKEN = [
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
     ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
-    ("tokenizer.kind", {"tokenizer": {"kind": "foreign"}}, "converted, not trained; name its folder"),
     ("tokenizer.dropout", {"tokenizer": {"kind": "unigram", "dropout": 0.1}}, 'tokenizer.kind is "unigram"'),
     ("optimizer.lr", {"optimizer": {"lr": 3e-4}}, "nothing would be learned"),
     ("optimizer.lr", {"optimizer": {"schedule": "cosine"}}, "would diverge"),

@@ -7,6 +7,7 @@ import typer
 from heedful.cli import (
     attention,
     config,
+    convert,
     evaluate,
     export,
     fill,
@@ -36,6 +37,7 @@ for command in (
     fill.fill,
     attention.attention,
     export.export,
+    convert.convert,
     info.info,
     scenes.scenes,
 ):
