@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from foreign_folders import write_bert, write_gpt2, write_marian
 from torch import nn
+
+from foreign_folders import write_bert, write_gpt2, write_marian
 
 BERT = {
     "hidden_size": 22,
@@ -66,5 +67,7 @@ def _saved(architecture: str, config: str, folder: Path, std: float, settings: d
             parameter.data = 1 + 0.1 * draw if parameter.ndim == 1 and parameter.data.eq(1).all() else std * draw
     if architecture == "MarianMTModel":
         model.final_logits_bias.normal_()
+    if architecture == "GPT2LMHeadModel":
+        model.lm_head.weight.data[settings["eos_token_id"]] *= 3  # so that texts end at many lengths
     model.save_pretrained(folder)
     return model

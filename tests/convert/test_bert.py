@@ -1,19 +1,20 @@
 """BERTs of Hugging Face and of heedful compute the same, whichever is made of the other."""
 
 import json
+from dataclasses import replace
 
-import foreign_models
 import pytest
 import torch
-from foreign_folders import TEXTS
 from safetensors.torch import load_file, save_file
 
+import foreign_models
+from foreign_folders import TEXTS
 from heedful.checkpoint import load_model, write_model
-from heedful.config.schema import Recipe
-from heedful.convert import FORMATS, Model
+from heedful.convert import FORMATS
 from heedful.convert.vocabulary import NEVER
 from heedful.errors import InputError
-from heedful.models import EncoderOnly, load_weights, weights
+from heedful.models import EncoderOnly, load_weights
+from heedful.text.foreign import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, MASK, PAD
 
 transformers = pytest.importorskip("transformers")
@@ -67,8 +68,6 @@ def test_a_converted_model_gives_the_same_logits(theirs, tmp_path, architecture)
 
 
 def old_ids(folder):
-    from heedful.text.foreign import from_hugging_face
-
     return from_hugging_face(folder)[1]
 
 
@@ -139,7 +138,10 @@ def edited(folder, tmp_path, edit=lambda tensors: tensors, **settings):
 
 def test_old_names_and_copies_are_understood(theirs, tmp_path):
     def edit(tensors):
-        old = {name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): tensors[name] for name in tensors}
+        old = {
+            name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): tensors[name]
+            for name in tensors
+        }
         return old | {
             "cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"].clone(),
             "cls.predictions.decoder.bias": tensors["cls.predictions.bias"].clone(),
@@ -155,7 +157,10 @@ def test_old_names_and_copies_are_understood(theirs, tmp_path):
 def test_all_weights_that_are_wrong_are_listed(theirs, tmp_path):
     def edit(tensors):
         rest = {name: value for name, value in tensors.items() if "layer.1.attention.self.key" not in name}
-        return rest | {"classifier.weight": torch.zeros(3, 22), "cls.predictions.transform.dense.weight": torch.zeros(22, 19)}
+        return rest | {
+            "classifier.weight": torch.zeros(3, 22),
+            "cls.predictions.transform.dense.weight": torch.zeros(22, 19),
+        }
 
     with pytest.raises(InputError) as caught:
         read(edited(theirs["BertForPreTraining"][0], tmp_path, edit))
@@ -197,7 +202,7 @@ def test_settings_that_heedful_lacks_are_refused(theirs, tmp_path, settings, mes
 
 def test_rows_without_a_token_are_refused(tmp_path):
     foreign_models.bert(tmp_path / "bert", vocab_size=503)
-    with pytest.raises(InputError, match=r"tokens up to id \d+, and the embeddings have 503 rows; .*resize_token"):
+    with pytest.raises(InputError, match=r"tokens up to id \d+, the embeddings have 503 rows; .*resize_token"):
         read(tmp_path / "bert")
 
 
@@ -212,10 +217,8 @@ def test_a_token_that_is_lacking_has_no_probability(tmp_path):
 
 def test_what_is_no_bert_is_not_written(theirs, tmp_path):
     ours = read(theirs["BertForMaskedLM"][0])
-    from dataclasses import replace
-
     other = replace(ours.recipe.model, norm="pre", segments=0, activation="swiglu")
-    with pytest.raises(InputError, match="model.norm = \"pre\", which is \"post\" there; model.activation"):
+    with pytest.raises(InputError, match=r'model\.norm = "pre", which is "post" there; model\.activation'):
         write(replace(ours, recipe=replace(ours.recipe, model=other)), tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
     (tmp_path / "full").mkdir()

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from foreign_folders import MARIAN_SCORES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foreign_folders import MARIAN_SCORES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text.foreign import from_hugging_face, from_words, pair_from_hugging_face

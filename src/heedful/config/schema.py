@@ -104,6 +104,7 @@ class ModelConfig:
     attention_bias: bool = True  # biases on the q, k, v and output projections
     bias: bool = True  # biases in feed-forward networks and norms
     output_bias: bool = False  # a bias for each token of the output vocabulary
+    source_eos: bool = True  # the encoder sees the <eos> of a source; in OpenNMT's models it sees none
     segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
     scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
     embedding_norm: bool = False  # a norm on embedding + position, as BERT has

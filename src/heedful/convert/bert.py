@@ -131,7 +131,9 @@ def check_activation(name: str, where: str) -> None:
         InputError: It is not.
     """
     if name != "gelu":
-        raise InputError(f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not "{name}"')
+        raise InputError(
+            f'{where}: a head that predicts hidden tokens has the activation "gelu" in heedful, not "{name}"'
+        )
 
 
 def _full_names(weights: Weights) -> Weights:

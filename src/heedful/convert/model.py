@@ -32,7 +32,7 @@ class Model:
     left_out: Weights = field(default_factory=dict)  # by the names of the format: what heedful has no use for
 
 
-def read_only(model: Model, folder: Path) -> None:
+def read_only(_model: Model, folder: Path) -> None:
     """What writes a format that heedful can only read.
 
     Raises:

@@ -12,7 +12,7 @@ from heedful.config.schema import ModelConfig
 from heedful.convert.ctranslate2 import read_ctranslate2
 from heedful.convert.model import Model, expected, recipe_of
 from heedful.convert.names import Names, Weights, compare
-from heedful.convert.vocabulary import reorder, silence
+from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder
 from heedful.text.foreign import from_words
@@ -55,8 +55,7 @@ SOURCE, TARGET = ("source_embedding.weight",), ("target_embedding.weight", "outp
 def read(folder: Path, task: str | None = None) -> Model:
     """A model of CTranslate2 as one of heedful.
 
-    Its positions are not those of the paper, so that they become a table, which a model may go on to learn; and its
-    sources have no <eos>.
+    Its positions are not those of the paper, so that they become a table, which may go on to learn.
 
     Args:
         folder: Where it is.
@@ -73,9 +72,10 @@ def read(folder: Path, task: str | None = None) -> Model:
     rows = [len(theirs[f"{stack}.embeddings.weight"]) for stack in BLOCKS]
     source, source_id_of = from_words(found.source_vocabulary, rows[0])
     target, target_id_of = from_words(found.target_vocabulary, rows[1])
+    check_rows(source_id_of, rows[0], where)
+    check_rows(target_id_of, rows[1], where)
     tokenizers = TokenizerPair(source, target)
-    tables = {"decode": {"penalty": "average", "alpha": 1.0}}
-    recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
+    recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
     model = expected(lambda: EncoderDecoder(recipe.model, *rows))
     compare(theirs, NAMES.theirs({name: value for name, value in model.items() if name not in POSITIONS}), where)
     ours = reorder(reorder(NAMES.ours(theirs), source_id_of, SOURCE), target_id_of, TARGET)
@@ -100,12 +100,13 @@ def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
         "norm": "pre",
         "norm_eps": 1e-6,
         "output_bias": True,
+        "source_eos": False,
         "tie": "none",
     }
 
 
 def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
-    """sin(p r_i) for all i < D/2, then cos(p r_i), with p from 1 and r_i = 10000^(-i / (D/2 - 1)), as in tensor2tensor."""
+    """sin(p r_i) for all i < D/2, then cos(p r_i), where p counts from 1 and r_i = 10000^(-i / (D/2 - 1))."""
     half = d_model // 2
     rate = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000.0) / (half - 1)))
     angle = torch.arange(1, length + 1, dtype=torch.float64)[:, None] * rate

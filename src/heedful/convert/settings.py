@@ -22,7 +22,16 @@ ACTIVATIONS = {
 }
 
 # Fields that do not change what a trained model computes.
-FREE = ("init", "dropout", "attention_dropout", "activation_dropout", "source_vectors", "target_vectors", "freeze_vectors", "pooling")
+FREE = (
+    "init",
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "source_vectors",
+    "target_vectors",
+    "freeze_vectors",
+    "pooling",
+)
 LAYERS = {"encoder": "decoder_layers", "decoder": "encoder_layers"}  # those that a family does not have
 
 

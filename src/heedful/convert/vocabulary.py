@@ -36,7 +36,7 @@ def reorder(weights: Mapping[str, Tensor], old_id_of: NDArray[np.int64], tables:
 
 
 def never_said(old_id_of: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Ids that have no probability of their own, (V,): what was lacking, and <bos> where another token stands for it."""
+    """Ids without a probability of their own, (V,): what was lacking, and <bos> where another token stands for it."""
     never = old_id_of == ABSENT
     never[BOS] |= bool((old_id_of == old_id_of[BOS]).sum() > 1)
     return never
@@ -60,6 +60,6 @@ def check_rows(old_id_of: NDArray[np.int64], rows: int, where: str) -> None:
     known = np.unique(old_id_of[old_id_of != ABSENT])
     if len(known) != rows or known[-1] != rows - 1:
         raise InputError(
-            f"{where}: the tokenizer has {len(known)} tokens up to id {known[-1]}, and the embeddings have {rows} rows; "
-            "give them the same number in transformers: model.resize_token_embeddings(len(tokenizer))"
+            f"{where}: the tokenizer has {len(known)} tokens up to id {known[-1]}, the embeddings have {rows} rows; "
+            "give the model its own tokenizer, or in transformers model.resize_token_embeddings(len(tokenizer))"
         )

@@ -62,7 +62,7 @@ class State:
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Feed one token a row; return the logits of the next."""
-        self.keep = torch.cat([self.keep, torch.ones_like(self.keep[:, :1])], dim=1)
+        self.keep = torch.cat([self.keep, self.keep.new_ones(len(self.keep), 1)], dim=1)
         return self.model.output(self.read(tokens[:, None])[:, -1])
 
     def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
