@@ -95,7 +95,7 @@ def reference():
 @pytest.fixture(scope="module")
 def converted(reference, tmp_path_factory) -> Model:
     folder = save(tmp_path_factory.mktemp("opennmt") / "theirs", their_variables(reference))
-    return FORMATS["opennmt"].read(folder, None)
+    return FORMATS["opennmt"].read(folder)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_wrong_weights_are_listed(reference, tmp_path):
     del variables["encoder/layer_1/self_attention/linear_0/bias"]
     variables["decoder/extra/weight"] = variables["decoder/projection/bias"]
     with pytest.raises(InputError) as caught:
-        FORMATS["opennmt"].read(save(tmp_path / "theirs", variables), None)
+        FORMATS["opennmt"].read(save(tmp_path / "theirs", variables))
     assert str(caught.value).splitlines()[1:] == [
         "  missing: encoder.layer_1.self_attention.linear_0.bias (72,)",
         "  no place for: decoder.extra.weight (23,)",
@@ -160,20 +160,20 @@ def test_wrong_weights_are_listed(reference, tmp_path):
 
 def test_other_models_are_refused(tmp_path):
     with pytest.raises(InputError, match="holds a WhisperSpec, and heedful reads"):
-        FORMATS["opennmt"].read(save(tmp_path / "whisper", {}, spec="WhisperSpec"), None)
+        FORMATS["opennmt"].read(save(tmp_path / "whisper", {}, spec="WhisperSpec"))
     with pytest.raises(InputError, match=r"has no encoder\.layer_0\.ffn\.linear_0\.weight and no"):
-        FORMATS["opennmt"].read(save(tmp_path / "nothing", {}), None)
+        FORMATS["opennmt"].read(save(tmp_path / "nothing", {}))
 
 
 def test_vocabularies_have_a_word_a_row(reference, tmp_path):
     variables = their_variables(reference)
     longer = save(tmp_path / "longer", variables, words=SIZES | {"decoder": 27})
     with pytest.raises(InputError, match="26 words do not fit the 23 rows"):
-        FORMATS["opennmt"].read(longer, None)
+        FORMATS["opennmt"].read(longer)
     variables["encoder/embeddings/weight"] = ("float32", np.ones((31, D_MODEL), np.float32))
     shorter = save(tmp_path / "shorter", variables)
     with pytest.raises(InputError, match="28 tokens up to id 27, the embeddings have 31 rows"):
-        FORMATS["opennmt"].read(shorter, None)
+        FORMATS["opennmt"].read(shorter)
 
 
 def test_this_format_is_only_read(converted, tmp_path):

@@ -49,7 +49,7 @@ def convert(
     tokenizer; opennmt is CTranslate2's format. What a format cannot express
     is refused, never dropped.
     """
-    source = source or guess(Path(model))
+    source = source or guess(Path(model), target)
     if (source is Source.HEEDFUL) == (target is Target.HEEDFUL):
         raise InputError(f"--from {source.value} --to {target.value}: one of both is heedful; give the other one")
     if source is Source.HEEDFUL:
@@ -87,20 +87,20 @@ def count(model: "Model") -> int:
     return sum(value.numel() for value in model.weights.values())
 
 
-def guess(folder: Path) -> Source:
-    """The format of what a folder holds.
+def guess(folder: Path, target: Target) -> Source:
+    """The format of a folder: heedful's if another one is wanted, else what the files say.
 
     Raises:
-        InputError: It holds none that is known.
+        InputError: They say nothing that is known.
     """
+    if target is not Target.HEEDFUL:
+        return Source.HEEDFUL
     if (folder / "model.bin").is_file():
         return Source.OPENNMT
-    if not (folder / "config.json").is_file():
-        return Source.HEEDFUL
     from heedful.convert.settings import read_config
 
     kind = read_config(folder).get("model_type")
-    if kind not in {source.value for source in Source} - {"heedful", "opennmt"}:
+    if kind not in ("bert", "gpt2", "marian"):
         raise InputError(
             f"{folder / 'config.json'}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian"
         )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors.torch import save_file
@@ -32,6 +32,15 @@ class Model:
     left_out: Weights = field(default_factory=dict)  # by the names of the format: what heedful has no use for
 
 
+@runtime_checkable
+class Reader(Protocol):
+    """Reads a model from a folder, for a task or for the one that it was made for."""
+
+    def __call__(self, folder: Path, task: str | None = None) -> Model:
+        """The model as one of heedful."""
+        ...
+
+
 def read_only(_model: Model, folder: Path) -> None:
     """What writes a format that heedful can only read.
 
@@ -43,9 +52,9 @@ def read_only(_model: Model, folder: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How models of a kind are read, for a task or for the one that they were made for, and how they are written."""
+    """How models of a kind are read and written."""
 
-    read: Callable[[Path, str | None], Model]
+    read: Reader
     write: Callable[[Model, Path], None] = read_only
 
 
