@@ -61,6 +61,7 @@ BROKEN = [
     ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
+    ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
 ]
 
 

@@ -18,7 +18,7 @@ from heedful.config.load import (
     recipe_schema,
     recipe_to_dict,
 )
-from heedful.config.presets import PRESETS
+from heedful.config.presets import PRESETS, merge
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
@@ -98,7 +98,7 @@ def test_every_path_starts_at_the_root(file: Path, tmp_path: Path) -> None:
 def test_a_preset_is_a_recipe_without_data() -> None:
     recipe = load_preset("tiny", ["model.heads=2"])
     assert (recipe.model.d_model, recipe.model.heads, recipe.data.train) == (128, 2, ())
-    with pytest.raises(InputError, match=r'^preset "tinny": there is no preset "tinny"; did you mean tiny\?'):
+    with pytest.raises(InputError, match=r'^preset "tinny": there is no preset "tinny"; did you mean tiny '):
         load_preset("tinny")
 
 
@@ -237,7 +237,8 @@ def test_a_damaged_recipe_loads_or_is_refused(tmp_path_factory: pytest.TempPathF
 
 @pytest.mark.parametrize("values", [{}, *PRESETS.values()], ids=["defaults", *PRESETS])
 def test_a_recipe_survives_json_and_toml(tmp_path: Path, values: dict) -> None:
-    recipe = recipe_from_dict({**values, "data": {"root": str(tmp_path), "train": [{"source": "ä\t.tsv"}]}}, "here")
+    data = {"root": str(tmp_path), "train": [{"source": "ä\t.tsv"}]}
+    recipe = recipe_from_dict(merge(values, {"data": data}), "here")
     assert recipe_from_dict(json.loads(json.dumps(recipe_to_dict(recipe))), "here") == recipe
     file = tmp_path / "written.toml"
     file.write_text(to_toml(recipe_to_dict(recipe)))

@@ -176,3 +176,8 @@ def test_memory_does_not_grow_with_documents(tmp_path, kind):
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_sections_end_at_two_blank_lines_and_keep_single_ones(write, read):
+    name = write("book.txt", "\n\n\nONE\n\nIt began.\nIt went on.\n\n\n\nTWO\n\nIt ended.\n\n\n\n")
+    assert read(name, documents="section") == [("ONE\n\nIt began.\nIt went on.", 4), ("TWO\n\nIt ended.", 11)]

@@ -56,10 +56,8 @@ def distribution(
     logits = penalised(logits.astype(np.float64), config, prompt, output)
     logits[never] = -np.inf
     logits = without_repeats(logits, config.no_repeat_ngram, prompt + output)
-    if config.temperature == 0:
-        logits = restricted(logits, [int(np.argmax(logits))])
-    else:
-        logits = logits / config.temperature
+    greedy = config.temperature == 0
+    logits = restricted(logits, [int(np.argmax(logits))]) if greedy else logits / config.temperature
     if config.top_k is not None:
         logits = restricted(logits, likeliest(probabilities(logits))[: config.top_k])
     if config.top_p is not None:

@@ -3,21 +3,17 @@
 import random
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
-from toy_language_models import ToyLanguageModel, random_logits, script
+from toy_language_models import ToyLanguageModel, ToyPrefixes, random_logits, script
 
-from heedful.checkpoint import LoadedModel
-from heedful.config.schema import GenerateConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.generator import Generator, Request, generator_of
+from heedful.config.schema import GenerateConfig, ModelConfig, TokenizerConfig
+from heedful.decode.generator import Generator, Request
 from heedful.decode.row import Row
 from heedful.decode.sample import sample
-from heedful.errors import InputError
-from heedful.models import EncoderDecoder, LanguageModel
-from heedful.text.pair import TokenizerPair
+from heedful.models import LanguageModel
 from heedful.text.tokenizer import BOS, EOS, MASK, PAD, Tokenizer
 from heedful.text.training import train_tokenizer
 
@@ -45,6 +41,11 @@ def spelling() -> Tokenizer:
 
 def toy(tokenizer: Tokenizer, context: int | None = None, config: GenerateConfig = SHORT) -> Generator:
     return Generator(ToyLanguageModel(random_logits(len(tokenizer))), tokenizer, config, context)
+
+
+def states(generator: Generator) -> list[ToyPrefixes]:
+    assert isinstance(generator.model, ToyLanguageModel)
+    return generator.model.states
 
 
 def says(tokenizer: Tokenizer, text: str, *after: int) -> Generator:
@@ -78,21 +79,21 @@ def one_by_one(tokenizer: Tokenizer, request: Request, context: int | None) -> l
 
 @pytest.mark.parametrize("context", [None, 5, 2, 1])
 def test_what_a_request_gets_does_not_depend_on_its_batch(tokenizer, context):
-    requests = asked(31)
+    requests = asked(19)
     together = toy(tokenizer, context).generate(requests)
     assert {g.reason for g in together} == {"eos", "stop", "length"}
-    assert len({g.text for g in together}) > 20
+    assert len({g.text for g in together}) > 13
     assert toy(tokenizer, context).generate(requests[::-1])[::-1] == together
-    for size in (1, 29, 67):
+    for size in (1, 37):
         generator = toy(tokenizer, context, GenerateConfig(batch_tokens=size))
         assert generator.generate(requests) == together
-    for request, expected in zip(requests[:11], together, strict=False):
+    for request, expected in zip(requests[:5], together, strict=False):
         assert toy(tokenizer, context).generate([request]) == [expected]
 
 
 @pytest.mark.parametrize("context", [None, 7, 2])
 def test_tokens_are_those_of_a_model_that_reads_everything_anew(tokenizer, context):
-    requests = [request for request in asked(37) if not request.config.stop]
+    requests = [request for request in asked(17) if not request.config.stop]
     for request, found in zip(requests, toy(tokenizer, context).generate(requests), strict=True):
         assert found.tokens == one_by_one(tokenizer, request, context)
 
@@ -101,8 +102,7 @@ def test_tokens_are_those_of_a_model_that_reads_everything_anew(tokenizer, conte
 def test_no_more_than_the_context_is_ever_read(tokenizer, context):
     generator = toy(tokenizer, context)
     generator.generate([*asked(13), Request(" ".join(WORDS), SHORT)])
-    lengths = {len(read) for state in generator.model.states for rows in state.everything for read in rows}
-    assert max(lengths) == context
+    assert max(state.width for state in states(generator)) == context  # padding included
 
 
 def test_a_full_context_goes_on_from_its_last_half(tokenizer):
@@ -111,7 +111,7 @@ def test_a_full_context_goes_on_from_its_last_half(tokenizer):
     (found,) = generator.generate([request])
     prompt = tokenizer.encode(request.prompt)
     text = prompt + found.tokens
-    begins = [list(state.everything[0][0]) for state in generator.model.states]
+    begins = [list(state.everything[0][0]) for state in states(generator)]
     assert begins == [prompt, text[5:8], text[10:13], text[15:16]][: len(begins)]
     assert len(begins) > 1
     assert max(Counter(text).values()) == 1  # what was said before the cut is still known
@@ -120,37 +120,48 @@ def test_a_full_context_goes_on_from_its_last_half(tokenizer):
 def test_batches_stay_within_their_budget(tokenizer):
     generator = toy(tokenizer, 13, GenerateConfig(batch_tokens=53))
     generator.generate(asked(23))
-    sizes = [[max(map(len, rows)) for rows in state.everything] for state in generator.model.states]
-    assert all(len(rows) * max(rows) <= 53 for rows in sizes)
-    assert max(map(len, sizes)) > 3
+    rows = [len(state.everything) for state in states(generator)]
+    assert all(count * state.width <= 53 for count, state in zip(rows, states(generator), strict=True))
+    assert max(rows) > 3
 
 
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary"])
-def test_a_real_model_answers_alike_in_every_batch(tokenizer, positions):
-    config = ModelConfig(family="decoder", d_model=12, d_ff=23, heads=2, positions=positions, max_positions=13)
-    model = LanguageModel(config, len(tokenizer)).eval()
+def real(tokenizer: Tokenizer, positions: str, context: int) -> Generator:
+    """A decoder with weights, whose choices differ."""
+    config = ModelConfig(family="decoder", d_model=12, d_ff=23, heads=2, positions=positions, max_positions=context)
+    model = LanguageModel(replace(config, decoder_layers=2), len(tokenizer)).eval()
     nn.init.normal_(model.output.weight, std=0.7)
-    generator = Generator(model, tokenizer, SHORT, 13)
-    requests = asked(17)
-    together = generator.generate(requests)
-    for request, expected in zip(requests, together, strict=True):
+    return Generator(model, tokenizer, SHORT, context)
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_real_model_answers_alike_in_every_batch(tokenizer, positions):
+    generator = real(tokenizer, positions, 13)
+    requests = asked(7)
+    for request, together in zip(requests, generator.generate(requests), strict=True):
         (alone,) = generator.generate([request])
-        assert (alone.tokens, alone.text, alone.reason) == (expected.tokens, expected.text, expected.reason)
-        assert alone.token_scores == pytest.approx(expected.token_scores, abs=1e-4)
-        read = torch.tensor([(tokenizer.encode(request.prompt) or [EOS]) + alone.tokens])[:, :13]
-        scores = model(read, torch.ones_like(read, dtype=torch.bool)).log_softmax(-1)[0, -len(alone.tokens) - 1 :]
-        if alone.tokens and len(read[0]) < 13:
-            expected_scores = scores[range(len(alone.tokens)), alone.tokens].tolist()
-            assert alone.token_scores[: len(alone.tokens)] == pytest.approx(expected_scores, abs=1e-4)
+        assert (alone.tokens, alone.text, alone.reason) == (together.tokens, together.text, together.reason)
+        assert alone.token_scores == pytest.approx(together.token_scores, abs=1e-4)
+
+
+def test_scores_are_the_log_probabilities_of_the_model(tokenizer):
+    generator = real(tokenizer, "sinusoidal", 29)
+    requests = [Request(prompt, replace(CONFIGS[2], seed=3)) for prompt in ("", "w1", "w2 w3 w5 w7")]
+    for request, found in zip(requests, generator.generate(requests), strict=True):
+        prompt = tokenizer.encode(request.prompt) or [EOS]
+        said = [*found.tokens, *([EOS] if found.reason == "eos" else [])]
+        read = torch.tensor([prompt + said])[:, :-1]
+        log_probs = generator.model(read, torch.ones_like(read, dtype=torch.bool))[0].log_softmax(-1)
+        expected = log_probs[range(len(prompt) - 1, read.size(1)), said].tolist()
+        assert found.token_scores == pytest.approx(expected, abs=1e-4)
 
 
 def test_temperature_zero_is_greedy(tokenizer):
     generator = toy(tokenizer)
-    prompt = tokenizer.encode("w3 w5")
+    prompt, logits_after = tokenizer.encode("w3 w5"), random_logits(len(tokenizer))
     (found,) = generator.generate([Request("w3 w5", replace(SHORT, temperature=0.0, seed=7))])
     assert found.tokens
     for i, token in enumerate(found.tokens):
-        logits = generator.model.logits((*prompt, *found.tokens[:i]))
+        logits = logits_after((*prompt, *found.tokens[:i]))
         logits[[PAD, BOS]] = -torch.inf
         assert token == logits.argmax()
 
@@ -172,7 +183,7 @@ def test_no_sequence_of_n_tokens_comes_twice(tokenizer):
 
 @pytest.mark.parametrize("context", [None, 5])
 def test_a_stream_says_what_generate_says(tokenizer, context):
-    requests = asked(23)
+    requests = asked(11)
     generator = toy(tokenizer, context)
     for request, expected in zip(requests, generator.generate(requests), strict=True):
         parts = list(generator.stream(request))
@@ -183,10 +194,7 @@ def test_a_stream_says_what_generate_says(tokenizer, context):
 def test_a_stream_gives_a_character_with_its_last_byte(spelling):
     text = "é語🙂!"
     generator = says(spelling, text, EOS)
-    stream = generator.stream(Request("", SHORT))
-    steps = []
-    for part in stream:
-        steps.append((part, len(generator.model.states[0].read[0])))
+    steps = [(part, len(states(generator)[0].read[0])) for part in generator.stream(Request("", SHORT))]
     assert steps == [("é", 2), ("語", 5), ("🙂", 9), ("!", 10)]
 
 
@@ -231,7 +239,7 @@ def test_each_end_has_its_reason_and_its_scores(tokenizer):
 def test_an_empty_prompt_begins_where_a_document_begins(tokenizer):
     generator = toy(tokenizer)
     generator.generate([Request("", SHORT), Request("w5", SHORT)])
-    assert {rows[0] for rows in generator.model.states[0].everything} == {(EOS,), tuple(tokenizer.encode("w5"))}
+    assert {rows[0] for rows in states(generator)[0].everything} == {(EOS,), tuple(tokenizer.encode("w5"))}
 
 
 def test_the_beginning_of_a_document_is_not_penalised(tokenizer):
@@ -278,14 +286,3 @@ def test_a_prompt_longer_than_the_context_is_known_as_such(tokenizer):
     assert generator.reads_whole("w1 w2 w3")
     assert not generator.reads_whole("w1 w2 w3 w5")
     assert toy(tokenizer).reads_whole(" ".join(WORDS))
-
-
-@pytest.mark.parametrize(
-    ("task", "words"), [("translation", "use `heedful translate`"), ("mine:Task", "whose task is")]
-)
-def test_a_model_of_another_task_is_refused(tokenizer, task, words):
-    config = ModelConfig(d_model=6, d_ff=7, heads=2, encoder_layers=1, decoder_layers=1)
-    model = EncoderDecoder(config, len(tokenizer), len(tokenizer))
-    loaded = LoadedModel(Recipe(task=task), model, TokenizerPair(tokenizer, tokenizer), Path("there"))
-    with pytest.raises(InputError, match=f"there is a model for .*{task}.*{words}"):
-        generator_of(loaded)

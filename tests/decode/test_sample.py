@@ -14,7 +14,7 @@ from heedful.errors import RunError
 from heedful.text.tokenizer import BOS, PAD
 
 NEVER = [PAD, BOS]
-DRAWS = 5003
+DRAWS = 2503
 LOGITS = np.random.default_rng(7).normal(size=13) * 1.5
 CONFIGS = {
     "plain": {},

@@ -65,6 +65,12 @@ def test_what_may_begin_a_stop_string_is_held_back_no_longer_than_needed():
     assert shown == ["a ", "a ", "a ENx", "a ENx", "a ENx", "a ENxDOO", "a ENxDOO", "a ENxDOOEND!"]
 
 
+@pytest.mark.parametrize("sizes", [[], [1, 1], [2]])
+@pytest.mark.parametrize(("stop", "text"), [(("abc", "b"), "a"), (("c", "bc"), "a"), (("d", "bc"), "a")])
+def test_the_stop_string_that_is_complete_first_ends_it_and_the_longest_of_those(sizes, stop, text):
+    assert fed(cut(b"abcd", sizes), stop).text == text
+
+
 def test_after_a_stop_string_nothing_is_added():
     stream = fed([b"one", b" sto", b"p two", b" three"], (" stop",))
     assert (stream.text, stream.stopped) == ("one", True)

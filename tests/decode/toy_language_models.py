@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ class ToyLanguageModel(LanguageModel):
         self.logits = logits
         self.states: list[ToyPrefixes] = []
 
-    def start(self, prompts: Tensor, keep: Tensor) -> "ToyPrefixes":
+    def start(self, prompts: Tensor, keep: Tensor) -> Any:
         assert not self.training
         self.states.append(ToyPrefixes(prompts, keep, self.logits))
         return self.states[-1]
@@ -57,10 +58,12 @@ class ToyPrefixes:
         self.read = [tuple(row[:-1]) for row in rows]
         self.everything = [[tuple(row)] for row in rows]
         self.places = list(range(len(rows)))
+        self.width = prompts.size(1) - 1  # tokens held for each row, padding included
         self.logits = logits
 
     def step(self, tokens: Tensor) -> Tensor:
         assert len(tokens) == len(self.read) > 0
+        self.width += 1
         self.read = [(*read, token) for read, token in zip(self.read, tokens.tolist(), strict=True)]
         for place, read in zip(self.places, self.read, strict=True):
             self.everything[place].append(read)

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from heedful.errors import InputError
+
 
 def fill(
     text: Annotated[list[str] | None, typer.Argument(help="Texts with [MASK].", show_default="standard input")] = None,
-    model: Annotated[str, typer.Option(help="A model folder or a run.")] = ...,  # type: ignore[assignment]
+    model: Annotated[str, typer.Option(help="A model folder or a run.", show_default=False)] = "",
     source: Annotated[Path | None, typer.Option("--input", help="A file, one text a line; plain or .gz.")] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write.", show_default="standard output")] = None,
     count: Annotated[int, typer.Option(min=1, help="Candidates for each gap.")] = 5,
@@ -28,6 +30,8 @@ def fill(
     from heedful.decode.filler import Filler
     from heedful.machine import choose_device
 
+    if not model:
+        raise InputError("--model is missing; give the folder of a model or of a run")
     filler = load_model(model, str(choose_device(device))).use_as(Filler)
     with writing(output) as stream:
         for line in lines(text, source):

@@ -22,6 +22,7 @@ def train(
     from rich.console import Console
 
     from heedful.config.load import load_recipe
+    from heedful.tasks import find_task
     from heedful.train.loop import train as run
 
     settings = load_recipe(recipe, overrides or (), data)
@@ -32,5 +33,6 @@ def train(
         console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
         console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False, markup=False)
         raise typer.Exit(outcome.exit_code)
-    advice = f"the model is in {folder / 'model'}; try: heedful translate --model {folder} 'Some text.'"
+    task = find_task(settings.task)
+    advice = f"the model is in {folder / 'model'}; try: {task.command} --model {folder} {task.example}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

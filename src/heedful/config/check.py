@@ -264,6 +264,11 @@ RULES = (
         "decode.n_best = {r.decode.n_best} translations cannot come from decode.beam = {r.decode.beam}; "
         "raise beam, or lower n_best",
     ),
+    Rule(
+        "generate.stop",
+        lambda r: "" in r.generate.stop,
+        "generate.stop holds an empty text, which would end every output before it begins; take it out",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Named starting points: the models of "Attention Is All You Need", Table 3, and a tiny model for small data.
+"""Named starting points: the models of "Attention Is All You Need", Table 3, a tiny one for small data, BERT and GPT.
 
 A recipe takes one with `preset = "NAME"`; what the recipe itself says goes over it.
 """
@@ -6,6 +6,8 @@ A recipe takes one with `preset = "NAME"`; what the recipe itself says goes over
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from heedful.config.children import CHILDREN
 
 Values = Mapping[str, Any]
 
@@ -118,5 +120,6 @@ _TINY: Values = {
 
 PRESETS: dict[str, Values] = {
     "tiny": _TINY,
+    **CHILDREN,
     **{f"vaswani-{row.name}": merge(_VASWANI, row.changes) for row in TABLE_3},
 }

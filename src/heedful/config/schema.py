@@ -45,7 +45,7 @@ class DataConfig:
     test: CorpusConfig | None = None
     filters: FilterConfig = field(default_factory=FilterConfig)
     max_length: int = 512  # tokens that a model of one text reads at once: the context of a language model
-    documents: Literal["file", "paragraph", "line"] = "file"  # what a document of plain text is
+    documents: Literal["file", "section", "paragraph", "line"] = "file"  # section: up to two blank lines or more
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes, in order; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
@@ -70,7 +70,8 @@ class TokenizerConfig:
     In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
     """
 
-    kind: Literal["word", "character", "byte", "bpe", "unigram", "wordpiece", "foreign"] = "bpe"  # foreign: converted, not trained
+    # "foreign" is a converted one: `path` names it, and it cannot be trained.
+    kind: Literal["word", "character", "byte", "bpe", "unigram", "wordpiece", "foreign"] = "bpe"
     vocab_size: int = 8000  # an upper bound, special tokens included
     joint: bool = True  # one vocabulary for both languages
     lowercase: bool = False
@@ -139,7 +140,8 @@ class TrainConfig:
     """The training loop. Everything counted in updates is absolute: a resumed run ends where the whole run would."""
 
     seed: int = 1
-    start: str | None = None  # a model to begin with: a folder, a run or a name in the box
+    start: str | None = None  # a model to begin with, in its shape and with its tokenizer: a folder or a run
+    start_decoder: str | None = None  # a language model to begin the decoder of a translator with
     vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
     max_updates: int = 100_000
     max_epochs: int | None = None

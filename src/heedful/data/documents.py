@@ -15,6 +15,7 @@ from heedful.errors import InputError
 
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
+SECTION_BREAK = 2  # blank lines
 ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of the files that count in a folder; each may be followed by .gz
 
 
@@ -36,9 +37,10 @@ class Line(NamedTuple):
 def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
     r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
 
-    What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and for
-    "\r\n", which becomes "\n"; "paragraph", between blank lines; or "line", blank ones left out. In a .jsonl file each
-    line is an object with a document under `source_field`. One document is in memory at a time.
+    What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and
+    for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
+    "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row
+    has a document under `source_field`. One document is in memory at a time.
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
@@ -135,12 +137,33 @@ def _paragraphs(lines: Iterator[Sound]) -> Iterator[Sound]:
                 yield number, text.removesuffix("\n")
 
 
+def _sections(lines: Iterator[Sound]) -> Iterator[Sound]:
+    section: list[Sound] = []
+    for has_text, group in groupby(lines, key=lambda line: bool(line[1].strip())):
+        run = list(group)
+        if has_text or len(run) < SECTION_BREAK:
+            section += run
+        elif section:
+            yield from _trimmed(section)
+            section = []
+    yield from _trimmed(section)
+
+
+def _trimmed(lines: list[Sound]) -> Iterator[Sound]:
+    """One text without the blank lines around it; none, if there is nothing else."""
+    for number, text in _whole(iter(lines)):
+        if text.strip():
+            before = len(text) - len(text.lstrip("\r\n"))
+            yield number + text[:before].count("\n"), text.strip("\r\n")
+
+
 def _single_lines(lines: Iterator[Sound]) -> Iterator[Sound]:
     return ((number, text.removesuffix("\n")) for number, text in lines if text.strip())
 
 
 CUTTERS: dict[str, Callable[[Iterator[Sound]], Iterator[Sound]]] = {
     "file": _whole,
+    "section": _sections,
     "paragraph": _paragraphs,
     "line": _single_lines,
 }

@@ -1,15 +1,13 @@
 """What language models of both kinds share: documents, and one tokenizer for all of them."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import read_documents
+from heedful.data.examples import one_tokenizer
 from heedful.data.filters import DropReport
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.training import train_tokenizer
 
 
 def check_corpora(recipe: Recipe) -> None:
@@ -33,16 +31,8 @@ def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
     Raises:
         InputError: It names a pair of different ones, or there is no text to train on.
     """
-    config = recipe.tokenizer
-    if config.path:
-        pair = TokenizerPair.load(Path(config.path))
-        if not pair.joint:
-            raise InputError(f"{config.path}: holds a tokenizer for each of two languages; name the folder of one")
-        return pair.source
-    report(f"training the {config.kind} tokenizer")
-    return train_tokenizer(
-        (text for corpus in recipe.data.train for text in _texts(corpus, recipe, DropReport())), config
-    )
+    documents = (text for corpus in recipe.data.train for text in texts(corpus, recipe, DropReport()))
+    return one_tokenizer(recipe, documents, report)
 
 
 def texts(corpus: CorpusConfig, recipe: Recipe, drops: DropReport) -> Iterator[str]:

@@ -91,8 +91,8 @@ class PassagePlan:
 
     Pairs, with `next_sentence`: sentences are gathered until they have the wanted number of tokens, and are cut in two
     between two random ones. By a fair coin the second passage follows the first, or it begins at a random sentence of
-    another document, and the sentences that it replaces are gathered again. A pair that is too long loses tokens of its
-    longer side, each from a random end. The original gives a sentence that was gathered alone always a stranger, so
+    the other documents, and the sentences that it replaces are gathered again. A pair that is too long loses tokens of
+    its longer side, each from a random end. The original gives a sentence that was gathered alone always a stranger, so
     that less than half of the pairs are neighbours. Here it is cut in two at a random token, and the stranger is the
     end of a sentence, of as many tokens as it replaces; these are left out of the epoch, as is a lone token.
 
@@ -206,10 +206,11 @@ class PassagePlan:
         return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
 
     def _elsewhere(self, document: int, chance: Chance) -> Span:
-        """A random sentence of another document, and where that document ends."""
-        other = chance.below(len(self.store) - 1)
-        begin, end = self._sentences(other + (other >= document))
-        return begin + chance.below(end - begin), end
+        """A random sentence of the other documents, and where its document ends."""
+        begin, end = self._sentences(document)
+        sentence = chance.below(len(self.bounds) - 1 - (end - begin))
+        sentence += (end - begin) * (sentence >= begin)
+        return sentence, self._sentences(int(np.searchsorted(self.store.documents, sentence, side="right")) - 1)[1]
 
 
 def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ R rows, V vocabulary. Where a rule speaks of probabilities, they are those of th
 Equal tokens are ranked by lower id, and no rule leaves a row without a token.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,7 +46,10 @@ def _by_value(rows: Sequence[Row], name: str) -> dict[Any, list[int]]:
 
 
 def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
-    """Divide positive logits of the tokens seen by `penalty` and multiply negative ones (Keskar et al. 2019, 4.1)."""
+    """Divide positive logits of the tokens seen by `penalty` and multiply negative ones.
+
+    After Keskar et al. (2019, section 4.1), who divide whatever the sign, so that a negative logit would gain.
+    """
     penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
     return torch.where(counts(seen, logits.size(1)) > 0, penalised, logits)
 
@@ -66,9 +68,9 @@ def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Fl
     """Leave out the tokens that would say a sequence of `size` tokens a second time."""
     keep = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(seen):
-        last = list(tokens[len(tokens) - size + 1 :]) if len(tokens) >= size else None
-        begins = range(len(tokens) - size + 1)
-        keep[row, [tokens[i + size - 1] for i in begins if list(tokens[i : i + size - 1]) == last]] = False
+        said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
+        last = tuple(tokens[len(tokens) - size + 1 :])
+        keep[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
     return only(logits, keep)
 
 
@@ -91,12 +93,13 @@ def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 
 
 def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
-    """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024, section 3)."""
-    return only(logits, logits >= logits.amax(1, keepdim=True) + math.log(share))
+    """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024)."""
+    probabilities = logits.softmax(1)
+    return only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
 
 
 def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Leave the fewest tokens of probability `mass` whose surprise is nearest to its mean (Meister et al. 2023, 3.2).
+    """Leave the fewest tokens of probability `mass` whose surprise is nearest to its mean (Meister et al. 2023).
 
     The surprise of a token is -log P, and its mean the entropy of the distribution.
     """

@@ -1,13 +1,14 @@
 """Text from a language model: prompts in, what follows them out, in the same order or as it is said."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import accumulate
 
 import torch
 
 from heedful.config.schema import GenerateConfig
-from heedful.decode.row import Row
+from heedful.decode.row import Reason, Row
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating
@@ -43,7 +44,7 @@ class Generation:
     text: str
     tokens: list[int]
     token_scores: list[float]
-    reason: Literal["eos", "stop", "length"]
+    reason: Reason
 
 
 class Generator:
@@ -81,7 +82,7 @@ class Generator:
         rows = self._rows(requests)
         for _ in self._steps(rows):
             pass
-        return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows if row.reason]
+        return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows]
 
     def stream(self, request: Request) -> Iterator[str]:
         """The text that `generate` gives, each part as soon as nothing can change it.
@@ -113,37 +114,36 @@ class Generator:
         while rows:
             batch, rest = self._cut(rows)
             yield from self._run(batch)
-            rows = rest + [row for row in batch if row.reason is None]
+            rows = rest + [row for row in batch if not row.done]
 
     def _cut(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
-        """The largest rows that fit a batch, at least one, and the others."""
+        """The rows with the longest windows that fit a batch, at least one, and the others."""
         for row in rows:
             row.crop(self.context)
-        rows = sorted(rows, key=self._size, reverse=True)
-        count = max(1, self.config.batch_tokens // self._size(rows[0]))
-        return rows[:count], rows[count:]
-
-    def _size(self, row: Row) -> int:
-        """The most tokens that the model will hold for a row."""
-        size = len(row.window) + row.config.max_tokens - len(row.output)
-        return size if self.context is None else min(size, self.context)
+        rows = sorted(rows, key=lambda row: len(row.window), reverse=True)
+        lefts = accumulate((row.left for row in rows), max)
+        widths = (min(len(rows[0].window) + left, self.context or math.inf) for left in lefts)
+        count = sum(size * width <= self.config.batch_tokens for size, width in enumerate(widths, start=1))
+        return rows[: max(1, count)], rows[max(1, count) :]
 
     @torch.inference_mode()
     def _run(self, rows: list[Row]) -> Iterator[None]:
-        """Say tokens until each row has ended, or has filled the context and must be read anew."""
+        """Say tokens until each row has ended or the batch, padding included, fills the context: then read anew."""
         prompts, keep = (torch.from_numpy(x).to(self.device) for x in pad([r.window for r in rows], side="left"))
         with evaluating(self.model):
             state = self.model.start(prompts, keep)
         tokens = state.begin
-        while rows:
+        width = prompts.size(1)
+        while rows and (self.context is None or width <= self.context):
             with evaluating(self.model):
                 logits = state.step(tokens)
             chosen, scores = sample(logits, rows, self.never)
             for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
                 row.take(token, score, self.tokenizer.spell([token]))
             yield
-            going = [i for i, row in enumerate(rows) if row.reason is None and row.fits(self.context)]
+            going = [i for i, row in enumerate(rows) if not row.done]
             if 0 < len(going) < len(rows):
                 state.select(torch.tensor(going, device=tokens.device))
             rows = [rows[i] for i in going]
             tokens = chosen[going].to(tokens.device)
+            width += 1

@@ -20,7 +20,8 @@ class Row:
         output: the tokens said, without <eos>.
         scores: log P of each token said and of <eos>.
         text: what the output spells.
-        reason: why it ended; None: it goes on.
+        done: it has ended.
+        reason: why.
         window: what the model has to have read before the next token. A document in training stands behind the <eos>
             of another, so that is what stands before an empty prompt; it is no part of the prompt and never penalised.
     """
@@ -30,7 +31,8 @@ class Row:
     text: TextStream = field(default_factory=TextStream)
     output: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    reason: Reason | None = None
+    done: bool = False
+    reason: Reason = "length"
     window: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +43,11 @@ class Row:
         """The tokens of prompt and output."""
         return self.prompt + self.output
 
+    @property
+    def left(self) -> int:
+        """How many tokens it may still say."""
+        return self.config.max_tokens - len(self.output)
+
     def take(self, token: int, score: float, spelled: bytes) -> None:
         """Add a token of log-probability `score`, and see whether it ends the output."""
         ended = token == EOS
@@ -48,15 +55,11 @@ class Row:
         if not ended:
             self.output.append(token)
             self.window.append(token)
-        full = len(self.output) == self.config.max_tokens
-        self.text.feed(spelled, final=ended or full)
-        self.reason = "stop" if self.text.stopped else "eos" if ended else "length" if full else None
-
-    def fits(self, context: int | None) -> bool:
-        """Whether the model can read the window as a whole."""
-        return context is None or len(self.window) <= context
+        self.text.feed(spelled, final=ended or not self.left)
+        self.done = ended or self.text.stopped or not self.left
+        self.reason = "stop" if self.text.stopped else "eos" if ended else "length"
 
     def crop(self, context: int | None) -> None:
         """Of a window that does not fit keep the last `context` // 2 tokens, and at least one."""
-        if context is not None and not self.fits(context):
+        if context is not None and len(self.window) > context:
             del self.window[: -max(1, context // 2)]

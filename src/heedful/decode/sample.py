@@ -6,11 +6,11 @@ token, and probabilities are summed in float64 on the CPU: neither the batch nor
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.data import chance
 from heedful.decode.filters import narrow
 from heedful.decode.row import Row
 from heedful.errors import RunError
@@ -49,5 +49,4 @@ def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tens
 
 def uniform(seed: int, step: int) -> float:
     """A number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
-    raw = np.random.Philox(np.random.SeedSequence((seed, step))).random_raw()
-    return (int(raw) >> 11) * 2.0**-53
+    return int(chance.draw(1, seed, step)[0] >> 11) * 2.0**-53

@@ -1,5 +1,6 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
+from heedful.models.heads import TextClassifier, TokenClassifier
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.transformer import EncoderDecoder
@@ -13,6 +14,8 @@ __all__ = [
     "EncoderOnly",
     "LanguageModel",
     "MaskedLanguageModel",
+    "TextClassifier",
+    "TokenClassifier",
     "Trunk",
     "load_weights",
     "weights",

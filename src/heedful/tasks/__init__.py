@@ -4,16 +4,20 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from heedful.errors import InputError
+from heedful.tasks.classification import Classification
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.regression import Regression
 from heedful.tasks.task import Task
 from heedful.tasks.translation import Translation
 
 __all__ = ["TASKS", "Task", "find_task"]
 
 TASKS: dict[str, type[Task]] = {
+    "classification": Classification,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
+    "regression": Regression,
     "translation": Translation,
 }
 

@@ -52,6 +52,7 @@ class Task(ABC, Generic[B]):
     Attributes:
         families: the model families that can learn it, by their names in a recipe.
         command: what uses its models on the command line.
+        example: what may be written behind it.
         scores: what `validate` may report; the first decides which checkpoint is best unless the recipe does.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: text to ids; where there is one kind of text, both are the same.
@@ -60,6 +61,7 @@ class Task(ABC, Generic[B]):
 
     families: ClassVar[tuple[str, ...]]
     command: ClassVar[str]
+    example: ClassVar[str] = "'Some text.'"
     scores: ClassVar[tuple[str, ...]]
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:

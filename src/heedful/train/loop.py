@@ -15,6 +15,7 @@ from heedful.train.interruption import Interruption
 from heedful.train.journal import Journal, NoBoard, tensorboard
 from heedful.train.resume import check_same_run
 from heedful.train.run import Run
+from heedful.train.start import with_start
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
         InputError: the recipe, the data or the folder cannot be used.
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
+    recipe = with_start(recipe)
     check(find_task(recipe.task), recipe)
     keep_freed_memory()
     if recipe.train.threads:

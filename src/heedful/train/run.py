@@ -17,6 +17,7 @@ from heedful.tasks.task import Batch, Scores, Task, merit
 from heedful.train.journal import Journal
 from heedful.train.learner import Learner, Update
 from heedful.train.progress import Progress, Window
+from heedful.train.start import begin_with
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient before a run gives up
 
@@ -33,6 +34,9 @@ class Run:
         torch.manual_seed(seed_of(recipe.train.seed))
         self.model = task.build(recipe, task.tokenizers).to(self.device)
         task.initialise(self.model)
+        fresh = begin_with(recipe, self.model, task.tokenizers)
+        if fresh:
+            console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
         self.learner = Learner(self.model, task.loss, recipe)
         self.checkpoints = checkpoints
         self.progress = Progress()

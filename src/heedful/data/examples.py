@@ -1,0 +1,118 @@
+"""From labelled files to what is trained on: a row of tokens and a row of targets each, kept until something changes.
+
+folder/train-0, train-1, ...   the examples of each training corpus
+folder/valid                   the validation examples
+folder/tokenizer               the vocabulary
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.arrays import SMALL_VOCABULARY
+from heedful.data.digest import data_digest
+from heedful.data.filters import DropReport
+from heedful.data.reuse import made_once
+from heedful.data.store import PairStore, Rows
+from heedful.errors import InputError
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.training import train_tokenizer
+
+Reader = Callable[[CorpusConfig, Recipe, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Everything that training and validation read."""
+
+    tokenizer: Tokenizer
+    train: tuple[PairStore, ...]
+    weights: tuple[float, ...]
+    valid: PairStore | None
+    digest: str
+    report: DropReport
+
+
+def prepare_examples(
+    recipe: Recipe, folder: Path, texts: Iterable[str], read: Reader, report: Callable[[str], None]
+) -> Examples:
+    """Return the prepared examples of a recipe: from `folder` if it holds just them, otherwise made there.
+
+    Args:
+        recipe: Its data and tokenizer tables count.
+        folder: A folder of its own. What was prepared from something else is replaced.
+        texts: What a tokenizer is trained on, if one is; read once at most.
+        read: Reads the examples of a corpus. Targets are below 65,536.
+        report: Told in sentences what is done.
+
+    Raises:
+        InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
+        RunError: The folder cannot be written.
+    """
+    if not recipe.data.train:
+        raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+    digest = data_digest(recipe)
+
+    def make(temporary: Path) -> DropReport:
+        tokenizer = one_tokenizer(recipe, texts, report)
+        TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
+        total = DropReport()
+        for name, corpus in named_corpora(recipe):
+            drops = DropReport()
+            rows = at_least_one(read(corpus, recipe, tokenizer, drops), corpus, drops)
+            store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
+            report(f"{corpus.source}: {len(store):,} examples, {drops}")
+            total.merge(drops)
+        return total
+
+    def opened(drops: DropReport) -> Examples:
+        return Examples(
+            tokenizer=TokenizerPair.load(folder / "tokenizer").source,
+            train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(recipe.data.train))),
+            weights=tuple(corpus.weight for corpus in recipe.data.train),
+            valid=PairStore.open(folder / "valid") if recipe.data.valid else None,
+            digest=digest,
+            report=drops,
+        )
+
+    return made_once(folder, digest, make, opened, report)
+
+
+def named_corpora(recipe: Recipe) -> Iterator[tuple[str, CorpusConfig]]:
+    """The corpora of a recipe and what their stores are called."""
+    for number, corpus in enumerate(recipe.data.train):
+        yield f"train-{number}", corpus
+    if recipe.data.valid:
+        yield "valid", recipe.data.valid
+
+
+def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> Tokenizer:
+    """The tokenizer that a recipe names, or one trained on `texts`.
+
+    Raises:
+        InputError: It names a pair of different ones, or there is no text to train on.
+    """
+    config = recipe.tokenizer
+    if config.path:
+        pair = TokenizerPair.load(Path(config.path))
+        if not pair.joint:
+            raise InputError(f"{config.path}: holds a tokenizer for each of two languages; name the folder of one")
+        return pair.source
+    report(f"training the {config.kind} tokenizer")
+    return train_tokenizer(texts, config)
+
+
+def at_least_one(rows: Iterator[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
+    """Yield the rows.
+
+    Raises:
+        InputError: There is none.
+    """
+    empty = True
+    for row in rows:
+        empty = False
+        yield row
+    if empty:
+        raise InputError(f"{corpus.source}: no examples are left ({drops}); check the file")

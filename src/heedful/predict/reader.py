@@ -1,0 +1,67 @@
+"""Texts on their way to a model that decides something about them, in batches that change nothing.
+
+B batch, S tokens.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from heedful.decode.translator import batches, evaluating
+from heedful.text.padding import pad
+from heedful.text.sequence import segments, sequence
+from heedful.text.tokenizer import Tokenizer
+
+WINDOW = 1024  # texts read at a time: enough to make batches of similar length
+BATCH_TOKENS = 8192
+
+Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, keep and segments (B S) to one result a row
+
+
+class Text(NamedTuple):
+    """A text, or a pair of texts."""
+
+    first: str
+    second: str | None = None
+
+
+class Reader:
+    """A model, its tokenizer and how much it reads. What a text gives never depends on the texts around it.
+
+    Args:
+        model: the model, in any mode.
+        tokenizer: its tokenizer.
+        longest: tokens of a text or a pair; longer ones lose their end.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Tokenizer, longest: int) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.longest = longest
+
+    def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
+        """The result of each text, on the CPU, in order; `apply` stands for the model itself."""
+        texts = iter(texts)
+        while window := list(islice(texts, WINDOW)):
+            yield from self.read_rows([self.encode(text) for text in window], apply or self.model)
+
+    def encode(self, text: Text) -> list[int]:
+        """A text as the model was trained to see it."""
+        second = None if text.second is None else self.tokenizer.encode(text.second)
+        return sequence(self.tokenizer.encode(text.first), second, longest=self.longest)
+
+    @torch.inference_mode()
+    def read_rows(self, rows: Sequence[list[int]], apply: Apply) -> list[Tensor]:
+        """The result of each row of ids."""
+        found: list[Tensor] = [torch.empty(0)] * len(rows)
+        device = next(self.model.parameters()).device
+        with evaluating(self.model):
+            for batch in batches(rows, BATCH_TOKENS):
+                ids, keep = pad([rows[i] for i in batch])
+                inputs = (torch.from_numpy(x).to(device) for x in (ids, keep, segments(ids)))
+                for index, result in zip(batch, apply(*inputs).float().cpu(), strict=True):
+                    found[index] = result
+        return found

@@ -1,0 +1,80 @@
+"""Regression: a number for a text, or for a pair of texts, such as how similar they are (Devlin et al. 2019, 4.1).
+
+B batch.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.filters import DropReport
+from heedful.data.labelled import read_scored
+from heedful.data.store import Rows
+from heedful.evaluate.correlation import pearson, spearman
+from heedful.losses import Loss
+from heedful.models import TextClassifier
+from heedful.predict.scorer import Scorer
+from heedful.tasks.task import Scores
+from heedful.tasks.texts import Batch, TextTask
+from heedful.text.pair import TokenizerPair
+from heedful.text.sequence import sequence
+from heedful.text.tokenizer import Tokenizer
+
+
+class Regression(TextTask):
+    """A number in the units of the training data."""
+
+    scores = ("spearman", "pearson", "loss")
+
+    @staticmethod
+    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
+        """Both texts of each example."""
+        return (text for example in read_scored(corpus, recipe.data) for text in (example.text, example.pair) if text)
+
+    @staticmethod
+    def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
+        """Each text with its number, as both halves of a float32."""
+        for example in read_scored(corpus, recipe.data, drops):
+            pair = None if example.pair is None else tokenizer.encode(example.pair)
+            ids = sequence(tokenizer.encode(example.text), pair, longest=recipe.data.max_length)
+            yield ids, np.array([example.score], "<f4").view("<u2").tolist()
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
+        """A trunk with one output."""
+        return TextClassifier(recipe.model, len(tokenizers.source), 1)
+
+    @classmethod
+    def use(cls, model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Scorer:
+        """What gives texts numbers."""
+        return Scorer(model, tokenizers.source, recipe.data)
+
+    def loss(self, model: TextClassifier, batch: Batch) -> tuple[Loss, ...]:
+        """The squared error."""
+        error = model(batch.ids, batch.keep, batch.segments)[:, 0].float() - numbers(batch.targets)
+        total = error.square().sum()
+        return (Loss(total, total.detach(), len(error)),)
+
+    def validate(self, model: TextClassifier) -> Scores | None:
+        """Rank correlation (Spearman), linear correlation (Pearson) and mean squared error."""
+        store = self.examples.valid
+        if store is None:
+            return None
+        means = self.mean_losses(model, self.batches_of(store, model))
+        pairs = [
+            (model(batch.ids, batch.keep, batch.segments)[:, 0].tolist(), numbers(batch.targets).tolist())
+            for batch in self.batches_of(store, model)
+        ]
+        predicted, expected = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        correlations = {"spearman": spearman(predicted, expected), "pearson": pearson(predicted, expected)}
+        return self.summary(means) | correlations
+
+
+def numbers(halves: Int[Tensor, "B 2"]) -> Float[Tensor, " B"]:
+    """The float32 whose lower and upper 16 bits are given."""
+    bits = halves[:, 0] + (halves[:, 1] << 16)
+    return bits.to(torch.uint32).view(torch.float32)
