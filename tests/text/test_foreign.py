@@ -122,6 +122,14 @@ def test_byte_level_pieces_are_lossless(folders, text):
     assert all(piece.isprintable() for piece in ours.pieces(ours.encode(text)))
 
 
+def test_a_text_that_goes_on_begins_as_it_is_written(folders):
+    gpt2, _ = from_hugging_face(folders["gpt2"])
+    for text in (" cat sat", "s sat", "."):
+        assert gpt2.decode(gpt2.encode_continuation(text)) == text
+    bert, _ = from_hugging_face(folders["uncased"])
+    assert bert.encode_continuation(" the cat") == bert.encode("the cat")
+
+
 def test_pieces_show_what_they_spell(folders):
     def pieces(name, text):
         ours, _ = from_hugging_face(folders[name])
