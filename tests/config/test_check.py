@@ -44,7 +44,6 @@ BROKEN = [
         "leave model.source_vectors and model.target_vectors out",
     ),
     ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
-    ("tokenizer.kind", {"tokenizer": {"kind": "foreign"}}, "converted, not trained; name its folder"),
     ("tokenizer.dropout", {"tokenizer": {"kind": "unigram", "dropout": 0.1}}, 'tokenizer.kind is "unigram"'),
     (
         "tokenizer.dropout",

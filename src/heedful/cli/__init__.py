@@ -7,6 +7,7 @@ import typer
 from heedful.cli import (
     attention,
     config,
+    convert,
     evaluate,
     export,
     fill,
@@ -38,6 +39,7 @@ for command in (
     predict.predict,
     attention.attention,
     export.export,
+    convert.convert,
     info.info,
     scenes.scenes,
 ):

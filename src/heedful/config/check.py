@@ -192,11 +192,6 @@ RULES = (
         "model.freeze_vectors = true has nothing to freeze; give model.source_vectors or model.target_vectors",
     ),
     Rule(
-        "tokenizer.kind",
-        lambda r: r.tokenizer.kind == "foreign" and r.tokenizer.path is None,
-        'a tokenizer of kind "foreign" is converted, not trained; name its folder in tokenizer.path',
-    ),
-    Rule(
         "tokenizer.dropout",
         lambda r: r.tokenizer.dropout > 0 and r.tokenizer.kind != "bpe",
         'tokenizer.dropout leaves out merges of byte-pair encoding, and tokenizer.kind is "{r.tokenizer.kind}"; '

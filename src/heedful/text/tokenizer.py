@@ -20,7 +20,7 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import storage
 from heedful.text.dropout import Merges, merge_with_dropout
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, first_space, reserved, specials
 from heedful.text.writing import writing_of
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
@@ -96,6 +96,8 @@ class Tokenizer:
 
     def encode_continuation(self, text: str) -> list[int]:
         """The ids of a text that goes on from another one: its first word has the space before it that is written.
+
+        A foreign tokenizer knows no such texts; one of SentencePiece may put a space before the first word.
 
         Raises:
             InputError: The text holds a lone surrogate.
