@@ -130,6 +130,8 @@ CASES = {
     "heedful export nowhere out": (2, "nowhere"),
     "heedful scenes en-fr --out scenes": (2, "en-fr"),
     "heedful scenes en-de --out full": (2, "full"),
+    "heedful stories fr --out stories": (2, "'fr'"),
+    "heedful stories --out full --train 1 --valid 1 --test 1": (2, "full"),
     "heedful tokenizer train lost.en --out t": (2, "lost.en"),
     "heedful tokenizer train train.en --out full": (2, "full"),
     "heedful tokenizer train train.en --out t --vocab-size 3": (2, "vocab"),

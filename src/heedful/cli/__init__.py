@@ -4,7 +4,20 @@ import sys
 
 import typer
 
-from heedful.cli import attention, config, evaluate, export, fill, generate, info, init, scenes, tokenizer, train, translate
+from heedful.cli import (
+    attention,
+    config,
+    evaluate,
+    export,
+    fill,
+    generate,
+    info,
+    init,
+    scenes,
+    tokenizer,
+    train,
+    translate,
+)
 from heedful.errors import HeedfulError
 
 app = typer.Typer(
@@ -25,6 +38,7 @@ for command in (
     export.export,
     info.info,
     scenes.scenes,
+    scenes.stories,
 ):
     app.command()(command)
 app.add_typer(tokenizer.app, name="tokenizer")
