@@ -42,6 +42,7 @@ for command in (
     convert.convert,
     info.info,
     scenes.scenes,
+    scenes.stories,
 ):
     app.command()(command)
 app.add_typer(tokenizer.app, name="tokenizer")
