@@ -122,4 +122,3 @@ def test_samples_are_those_of_a_model_that_reads_everything_anew(positions):
     assert len({tuple(g.tokens) for g in got}) > 2
     for ours, theirs in zip(got, want, strict=True):
         assert ours.token_scores == pytest.approx(theirs.token_scores, abs=1e-4)
-

@@ -16,6 +16,7 @@ from heedful.cli import (
     init,
     predict,
     scenes,
+    search,
     tokenizer,
     train,
     translate,
@@ -37,6 +38,8 @@ for command in (
     generate.generate,
     fill.fill,
     predict.predict,
+    search.search,
+    search.encode,
     attention.attention,
     export.export,
     convert.convert,
@@ -45,6 +48,7 @@ for command in (
     scenes.stories,
 ):
     app.command()(command)
+app.command("write", help=translate.WRITE)(translate.translate)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(config.app, name="config")
 

@@ -200,8 +200,8 @@ RULES = (
     Rule(
         "tokenizer.dropout",
         lambda r: r.tokenizer.dropout > 0 and r.model.family != "encoder_decoder",
-        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text that "
-        "was encoded once; set tokenizer.dropout = 0.0",
+        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
+        "that was encoded once; set tokenizer.dropout = 0.0",
     ),
     Rule(
         "optimizer.lr",
@@ -257,8 +257,13 @@ RULES = (
     ),
     Rule(
         "train.best",
-        lambda r: r.train.best == "bleu" and not r.train.validate_bleu,
-        'train.best = "bleu" needs the BLEU that train.validate_bleu = false leaves out; set train.best = "loss"',
+        lambda r: (
+            r.model.family == "encoder_decoder"
+            and not r.train.validate_decoding
+            and r.train.best not in (None, "loss", "perplexity")
+        ),
+        'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
+        'out; set train.best = "loss"',
     ),
     Rule(
         "train.patience",

@@ -117,6 +117,10 @@ class Task(ABC, Generic[B]):
     def validate(self, model: Any) -> Scores | None:
         """The scores of a model in evaluation mode on the validation set; None where there is none."""
 
+    def test(self, model: Any) -> Scores | None:
+        """The scores of a model on the same set when it is tested: those of `validate` unless that takes short cuts."""
+        return self.validate(model)
+
     def summary(self, means: Sequence[Mean]) -> Scores:
         """What to say of mean losses; there is one for each term."""
         return {"loss": sum(mean.loss for mean in means)}

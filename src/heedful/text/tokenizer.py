@@ -20,7 +20,7 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import storage
 from heedful.text.dropout import Merges, merge_with_dropout
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, first_space, reserved, specials
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
 from heedful.text.writing import writing_of
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
