@@ -7,6 +7,7 @@ import typer
 from heedful.cli import (
     attention,
     config,
+    convert,
     evaluate,
     export,
     fill,
@@ -41,8 +42,10 @@ for command in (
     search.encode,
     attention.attention,
     export.export,
+    convert.convert,
     info.info,
     scenes.scenes,
+    scenes.stories,
 ):
     app.command()(command)
 app.command("write", help=translate.WRITE)(translate.translate)

@@ -101,10 +101,11 @@ class ModelConfig:
     norm: Literal["post", "pre"] = "post"  # post: LayerNorm(x + f(x)), the paper's; pre: x + f(LayerNorm(x))
     normalization: Literal["layer", "rms"] = "layer"  # rms: no mean taken off and no bias (Zhang & Sennrich 2019)
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
     attention_bias: bool = True  # biases on the q, k, v and output projections
     bias: bool = True  # biases in feed-forward networks and norms
     output_bias: bool = False  # a bias for each token of the output vocabulary
+    source_eos: bool = True  # the encoder sees the <eos> of a source; in OpenNMT's models it sees none
     segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
     scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
     embedding_norm: bool = False  # a norm on embedding + position, as BERT has

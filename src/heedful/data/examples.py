@@ -41,7 +41,7 @@ def prepare_examples(
     """Return the prepared examples of a recipe: from `folder` if it holds just them, otherwise made there.
 
     Args:
-        recipe: Its data and tokenizer tables count.
+        recipe: Its data and tokenizer tables count, `data.max_length` included: rows are cut to it here.
         folder: A folder of its own. What was prepared from something else is replaced.
         texts: What a tokenizer is trained on, if one is; read once at most.
         read: Reads the examples of a corpus. Targets are below 65,536.
@@ -77,7 +77,7 @@ def prepare_examples(
             report=drops,
         )
 
-    return made_once(folder, digest, make, opened, report)
+    return made_once(folder, f"{digest}, {recipe.data.max_length} tokens", make, opened, report)
 
 
 def named_corpora(recipe: Recipe) -> Iterator[tuple[str, CorpusConfig]]:

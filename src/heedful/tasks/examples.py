@@ -40,11 +40,6 @@ class ExampleTask(Task[B]):
         texts = (text for corpus in recipe.data.train for text in cls.texts(corpus, recipe))
         return cls(resolved, prepare_examples(recipe, folder, texts, rows, report))
 
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in what the training data decides, such as the classes."""
-        return recipe
-
     @staticmethod
     @abstractmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:

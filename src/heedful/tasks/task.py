@@ -17,7 +17,7 @@ from heedful.text.pair import TokenizerPair
 
 Scores = dict[str, float]
 
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity"})
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss"})
 
 
 @runtime_checkable
@@ -68,6 +68,15 @@ class Task(ABC, Generic[B]):
         self.recipe = recipe
         self.tokenizers = tokenizers
         self.digest = digest
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Fill in what the training data decides, such as the classes; what is filled in already stays.
+
+        Raises:
+            InputError: the data cannot be used.
+        """
+        return recipe
 
     @classmethod
     @abstractmethod
@@ -129,7 +138,13 @@ class Task(ABC, Generic[B]):
 
 
 def merit(scores: Scores, name: str) -> float:
-    """A number that is larger for better scores."""
+    """A number that is larger for better scores.
+
+    Raises:
+        InputError: there is no such score.
+    """
+    if name not in scores:
+        raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
     return -scores[name] if name in LOWER_IS_BETTER else scores[name]
 
 
