@@ -49,11 +49,10 @@ def test_the_oldest_turns_give_way(tmp_path):
     assert [pair[1] for pair in found] == ["aaaa", "bbb", "bbb\tcc"]
 
 
-@pytest.mark.parametrize(
-    ("longest", "kept"), [(1, "ccc"), (6, "ccc"), (7, "bbb\tccc"), (10, "bbb\tccc"), (11, "a\tbbb\tccc")]
-)
+@pytest.mark.parametrize(("longest", "kept"), [(1, 1), (6, 1), (7, 2), (10, 2), (11, 3)])
 def test_a_context_has_as_many_turns_as_fit_and_at_least_one(longest, kept):
-    assert context(["aaa", "bbb", "ccc"], longest) == kept
+    turns = ["aaa", "bbb", "ccc"]
+    assert context(turns, longest) == "\t".join(turns[-kept:])
 
 
 def test_pairs_of_other_files_are_replies(tmp_path):
