@@ -75,6 +75,12 @@ def test_blocks_change_nothing_and_the_first_of_equals_comes_first(block, monkey
     assert nearest(vectors[:1], vectors, 11)[1].shape == (1, 6)
 
 
+def test_many_equals_come_in_their_order():
+    vectors = np.random.default_rng(5).integers(0, 3, (997, 1)).astype(np.float32)
+    order = sorted(range(997), key=lambda i: -vectors[i, 0])
+    assert nearest(np.ones((1, 1), np.float32), vectors, 503)[1].tolist() == [order[:503]]
+
+
 MADE_OF = {"model": "m", "corpus": "c"}
 
 

@@ -163,3 +163,12 @@ def test_a_translator_cannot_rank(tmp_path):
     write_matching(tmp_path)
     with pytest.raises(InputError, match='task = "ranking" is learned by a model of family encoder or decoder'):
         learned(recipe(tmp_path, task="ranking"), tmp_path / "run")
+
+
+def test_both_sides_count_in_the_size_of_a_batch(tmp_path):
+    write_rows(tmp_path / "train.tsv", [(f"q{i}", f"a{i} " * 9) for i in range(97)])
+    write_rows(tmp_path / "valid.tsv", [("q1", "a1")])
+    task = prepared(tmp_path)
+    sizes = [task.batch(ids, 0, CPU).passages.ids.numel() for ids in task.epoch(0)]
+    assert sum(sizes) == 97 * 11
+    assert max(sizes) == 242  # 22 rows of 11 tokens; 251 are allowed

@@ -70,8 +70,8 @@ def evaluate(
                 }.items()
             }
         )
-        results_of = task_scores(model, test_set(recipe, source, reference, data), device, beam)
-        typer.echo(json.dumps(results_of, indent=2) if as_json else "\n".join(score_lines(results_of["scores"])))
+        facts = task_scores(model, test_set(recipe, source, reference, data), device, beam)
+        typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(score_lines(facts["scores"])))
         return
     refuse(
         {
