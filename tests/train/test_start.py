@@ -50,7 +50,7 @@ def gpt(tmp_path: Path) -> Path:
 
 
 def recipe(task: str = "translation", **train: Any) -> Recipe:
-    values = {name: str(value) if isinstance(value, Path) else value for name, value in train.items()}
+    values: dict[str, Any] = {key: str(value) if isinstance(value, Path) else value for key, value in train.items()}
     path = values.pop("tokenizer", None)
     model = values.pop("model", {})
     return recipe_from_dict(
