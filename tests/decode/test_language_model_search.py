@@ -11,6 +11,7 @@ from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, Tok
 from heedful.decode.generator import Generator, Request
 from heedful.decode.search import search
 from heedful.models import LanguageModel
+from heedful.models.language_model import State
 from heedful.nn.positions import POSITIONS
 from heedful.text.tokenizer import BOS, EOS, PAD
 from heedful.text.training import train_tokenizer
@@ -27,7 +28,7 @@ def model(positions: str, vocab: int = 17, kind: type[LanguageModel] = LanguageM
     return built
 
 
-class Forgetful:
+class Forgetful(State):
     """A state that keeps the text of each row and reads all of it again for each token."""
 
     def __init__(self, built: LanguageModel, prompts: list[list[int]]) -> None:
@@ -94,7 +95,7 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(positions)
     built = model(positions, vocab=7)
     config = DecodeConfig(beam=400, n_best=5, penalty="average", alpha=0.7)
     words = (1, 4, 5, 6)
-    outputs = [[(*said, EOS) for said in product(words, repeat=n)] for n in range(3)]
+    outputs: list[list[tuple[int, ...]]] = [[(*said, EOS) for said in product(words, repeat=n)] for n in range(3)]
     outputs[2] += [*product(words, repeat=3)]
     for prompt in ([EOS], [EOS, 5, 6]):
         (found,) = search(start(built, [prompt]), [3], config)

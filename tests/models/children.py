@@ -1,6 +1,7 @@
 """BERTs and GPTs that are a moment's work, in every shape."""
 
 from itertools import product
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,8 @@ SHAPES = [
     for (number, positions), norm, normalization in product(enumerate(POSITIONS), ["post", "pre"], ["layer", "rms"])
 ]
 
+M = TypeVar("M", bound=nn.Module)
+
 
 def shape(positions: str, norm: str, normalization: str, kv_heads: int | None, **more: object) -> ModelConfig:
     """A small model of that shape."""
@@ -23,7 +26,7 @@ def shape(positions: str, norm: str, normalization: str, kv_heads: int | None, *
     return ModelConfig(**{**sizes, **given, **more})
 
 
-def stirred(model: nn.Module) -> nn.Module:
+def stirred(model: M) -> M:
     """The model with random norms and biases: fresh ones are ones and zeros, which would hide a mistake."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -7,6 +7,7 @@ import torch
 from children import SHAPES, VOCABULARY, ids, ones, padded, shape, stirred
 
 from heedful.models import EncoderOnly, MaskedLanguageModel, TextClassifier, TokenClassifier
+from heedful.nn.embedding import Segments
 
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 every_shape = pytest.mark.parametrize(("positions", "norm", "normalization", "kv_heads"), SHAPES)
@@ -50,6 +51,7 @@ def test_a_segment_is_a_vector_added_to_each_of_its_tokens():
     built, tokens = encoder("none", "pre", "layer", None, segments=3), ids(2, 5)
     parts = torch.tensor([[0, 1, 1, 2, 2], [2, 2, 0, 0, 1]])
     x = built.embedding(tokens)
+    assert isinstance(built.segments, Segments)
     assert torch.equal(built.segments(x, parts), x + built.segments.table.weight[parts])
 
 
@@ -71,6 +73,7 @@ def test_neighbours_are_told_from_the_first_state():
     built = stirred(MaskedLanguageModel(shape("learned", "post", "layer", None), 23, pairs=True))
     tokens = ids(3, 7)
     states = built.trunk(tokens, ones(tokens), torch.zeros_like(tokens))
+    assert built.next_sentence is not None
     pooler, output = built.next_sentence.pooler.dense, built.next_sentence.output
     want = (states[:, 0] @ pooler.weight.T + pooler.bias).tanh() @ output.weight.T + output.bias
     close(built.next_sentence(states, ones(tokens)), want)

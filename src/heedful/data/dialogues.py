@@ -73,7 +73,7 @@ def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[Row]:
 def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> tuple[list[str], int]:
     """The turns of an object, and the number of the first reply among them."""
     said = values.get(corpus.source_field)
-    turns = said if isinstance(said, list) else [said]
+    turns: list[Any] = said if isinstance(said, list) else [said]
     first = 1
     if corpus.target_field in values:
         turns, first = [*turns, values[corpus.target_field]], len(turns)

@@ -134,8 +134,8 @@ class Ranking(ExampleTask[Batch]):
             return None
         queries, passages, answers = judgements(store)
         reader = Reader(model, self.tokenizers.source, self.recipe.data.max_length)
-        vectors = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
-        return retrieval(*vectors, answers) | self.summary(self.mean_losses(model, self.batches_of(store, model)))
+        asked, passed = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
+        return retrieval(asked, passed, answers) | self.summary(self.mean_losses(model, self.batches_of(store, model)))
 
 
 def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list[set[int]]]:
