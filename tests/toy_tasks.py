@@ -52,6 +52,7 @@ _OWN: dict[str, Values] = {
     },
     "regression": {
         "data": {
+            "max_length": 19,
             "train": [{"source": "train.tsv", "source_field": "1", "pair_field": "3", "target_field": "4"}],
             "valid": {"source": "valid.tsv", "source_field": "1", "pair_field": "3", "target_field": "4"},
         },
@@ -82,7 +83,7 @@ def write_text(folder: Path) -> Path:
 
 def document(rng: random.Random) -> str:
     """Sentences of one topic, whose words always follow one another in the same order."""
-    topic = rng.randrange(5)
+    topic = rng.randrange(7)
     sentence = " ".join(f"T{topic}{letter}" for letter in "abcde") + "!"
     return " ".join([sentence] * rng.randint(3, 5))
 
