@@ -111,10 +111,11 @@ def test_a_language_model_learns_what_always_follows(text, tmp_path):
 
 def test_a_masked_language_model_learns_to_fill_and_to_tell_neighbours(text, tmp_path):
     model = {"dropout": 0.0, "d_model": 32, "heads": 4, "norm": "pre", "encoder_layers": 2, "positions": "learned"}
-    updates = {"max_updates": 300, "validate_every": 300, "save_every": 300}
-    train(recipe("masked_lm", text, model=model, train=LONGER["train"] | updates), tmp_path / "run")
+    updates = LONGER["train"] | {"max_updates": 250, "validate_every": 250}
+    falling = {"schedule": "linear", "lr": 0.01, "warmup": 20}
+    train(recipe("masked_lm", text, model=model, train=updates, optimizer=falling), tmp_path / "run")
     scores = result(tmp_path / "run")
-    assert scores["accuracy"] > 0.85
+    assert scores["accuracy"] > 0.75
     assert scores["next_sentence_accuracy"] > 0.7
     filler = heedful.load(tmp_path / "run", "cpu")
     (gap,) = filler.fill("T3a T3b [MASK] T3d T3e!")
