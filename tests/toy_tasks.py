@@ -83,7 +83,7 @@ def write_text(folder: Path) -> Path:
 
 def document(rng: random.Random) -> str:
     """Sentences of one topic, whose words always follow one another in the same order."""
-    topic = rng.randrange(7)
+    topic = rng.randrange(5)
     sentence = " ".join(f"T{topic}{letter}" for letter in "abcde") + "!"
     return " ".join([sentence] * rng.randint(3, 5))
 

@@ -51,7 +51,9 @@ def test_gaps_are_filled_with_words_and_their_probabilities(runs):
     (gap,) = filler.fill(GAPS, 3)
     shown = invoke("fill", "--model", runs / "masked_lm", "--count", 3, GAPS).stdout
     assert [line.split() for line in shown.splitlines()] == [[f"{c.probability:.2%}", c.text] for c in gap]
-    lines = invoke("fill", "--model", runs / "masked_lm", "--json", stdin=f"{GAPS}\n[MASK] [MASK]\n").stdout.splitlines()
+    lines = invoke(
+        "fill", "--model", runs / "masked_lm", "--json", stdin=f"{GAPS}\n[MASK] [MASK]\n"
+    ).stdout.splitlines()
     first, second = map(json.loads, lines)
     assert [list(candidate) for candidate in first[0]] == [["text", "token", "probability"]] * 5
     assert [c["token"] for c in first[0][:3]] == [c.token for c in gap]

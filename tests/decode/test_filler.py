@@ -11,7 +11,7 @@ from heedful.models import MaskedLanguageModel
 from heedful.text.tokenizer import BOS, EOS, MASK
 from heedful.text.training import train_tokenizer
 
-WORDS = "ab cd ef gh ij kl mn op qr st uv".split()
+WORDS = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op", "qr", "st", "uv"]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,9 @@ def ids(filler: Filler, *words: str | int) -> list[int]:
 def test_a_gap_is_one_mask_in_the_place_of_a_word(filler):
     assert filler.encode("ab [MASK] ef") == ids(filler, "ab", MASK, "ef")
     assert filler.encode("[MASK] ef") == ids(filler, MASK, "ef")
-    assert filler.encode("ab <mask>, cd") == ids(filler, "ab", MASK)[:-1] + filler.tokenizer.encode("x, cd")[-2:] + [EOS]
+    assert filler.encode("ab <mask>, cd") == ids(filler, "ab", MASK)[:-1] + filler.tokenizer.encode("x, cd")[-2:] + [
+        EOS
+    ]
     assert filler.encode("ab [MASK][MASK]") == ids(filler, "ab", MASK, MASK)
     assert filler.encode("[MASK]") == [BOS, MASK, EOS]
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -48,14 +49,14 @@ class Forgetful:
 class ReadsAnew(LanguageModel):
     """A model whose states are forgetful."""
 
-    def start(self, prompts: Tensor, keep: Tensor) -> Forgetful:
+    def start(self, prompts: Tensor, keep: Tensor) -> Any:
         return Forgetful(self, [row[real].tolist() for row, real in zip(prompts, keep, strict=True)])
 
 
 def start(built: LanguageModel, prompts: list[list[int]]):
     tokens = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
     for row, prompt in zip(tokens, prompts, strict=True):
-        row[-len(prompt) :] = torch.tensor(prompt)
+        row[len(row) - len(prompt) :] = torch.tensor(prompt)
     return built.start(tokens, tokens != PAD)
 
 
@@ -94,7 +95,7 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(positions)
     built = model(positions, vocab=7)
     config = DecodeConfig(beam=400, n_best=5, penalty="average", alpha=0.7)
     words = (1, 4, 5, 6)
-    outputs = [[(*said, EOS) for said in product(words, repeat=n)] for n in range(3)]
+    outputs: list[list[tuple[int, ...]]] = [[(*said, EOS) for said in product(words, repeat=n)] for n in range(3)]
     outputs[2] += [*product(words, repeat=3)]
     for prompt in ([EOS], [EOS, 5, 6]):
         (found,) = search(start(built, [prompt]), [3], config)
@@ -122,4 +123,3 @@ def test_samples_are_those_of_a_model_that_reads_everything_anew(positions):
     assert len({tuple(g.tokens) for g in got}) > 2
     for ours, theirs in zip(got, want, strict=True):
         assert ours.token_scores == pytest.approx(theirs.token_scores, abs=1e-4)
-

@@ -1,6 +1,7 @@
 """BERTs and GPTs that are a moment's work, in every shape."""
 
 from itertools import product
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,7 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.positions import POSITIONS
 
 VOCABULARY = 23
+M = TypeVar("M", bound=nn.Module)
 # Half of all shapes: any three of their properties meet in every combination.
 SHAPES = [
     (positions, norm, normalization, [None, 2][(norm == "pre") ^ (normalization == "rms") ^ (number % 2)])
@@ -23,7 +25,7 @@ def shape(positions: str, norm: str, normalization: str, kv_heads: int | None, *
     return ModelConfig(**{**sizes, **given, **more})
 
 
-def stirred(model: nn.Module) -> nn.Module:
+def stirred(model: M) -> M:
     """The model with random norms and biases: fresh ones are ones and zeros, which would hide a mistake."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -77,7 +77,11 @@ def test_kinds_of_a_bert_are_counted_apart():
 @pytest.mark.parametrize("family", ["encoder", "decoder"])
 def test_nothing_is_left_uncounted(family):
     config = ModelConfig(**{**vars(SMALL), "family": family, "output_bias": True})
-    for model in (TextClassifier(config, 31, 5), LanguageModel(config, 31), MaskedLanguageModel(config, 31, pairs=True)):
+    for model in (
+        TextClassifier(config, 31, 5),
+        LanguageModel(config, 31),
+        MaskedLanguageModel(config, 31, pairs=True),
+    ):
         counts = count_parameters(model)
         assert counts.total == sum(parameter.numel() for parameter in model.parameters())
         assert "" not in counts.weights | counts.biases

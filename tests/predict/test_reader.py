@@ -12,7 +12,9 @@ from heedful.predict.scorer import Scorer
 from heedful.text.training import train_tokenizer
 
 WORDS = [f"w{number}" for number in range(19)]
-TEXTS = [Text(" ".join(WORDS[a:b]), second) for a, b, second in ((0, 7, None), (3, 4, "w5 w7"), (2, 19, None), (0, 0, ""))]
+TEXTS = [
+    Text(" ".join(WORDS[a:b]), second) for a, b, second in ((0, 7, None), (3, 4, "w5 w7"), (2, 19, None), (0, 0, ""))
+]
 TOKENIZER = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
 
 

@@ -110,7 +110,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
     for parts in ([rows], [rows[:1], rows[1:8], rows[8:]]):
         torch.manual_seed(0)
         learner = Learner(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
-        learner.step = lambda lr: 1.0  # leave the gradient where it is
+        learner.step = float  # leave the gradient where it is
         batches = [task.hide(task.passages.train, part, (1, 0), CPU) for part in parts]
         updates.append(learner.update(batches, 1))
         gradients.append([parameter.grad for parameter in learner.model.parameters()])
@@ -131,7 +131,7 @@ def test_single_passages_have_one_loss(tmp_path):
 @torch.no_grad()
 def test_scores_are_always_of_the_same_masks_and_count_what_is_right(task):
     model = built(task)
-    scores = task.validate(model)
+    scores = task.validate(model) or {}
     assert task.validate(model) == scores
     right = chosen = told = pairs = 0
     for batch in task.batches_of(task.valid_plan, model):

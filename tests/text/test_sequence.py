@@ -28,7 +28,7 @@ def test_segments_tell_the_second_text_and_its_end_from_all_else(pairs):
     found = [sequence(a, b, longest=29) for a, b in pairs]
     ids = np.full((len(found), 31), PAD)
     want = np.zeros_like(ids)
-    for row, (place, (a, b)) in enumerate(zip(found, pairs, strict=True)):
+    for row, (place, (_, b)) in enumerate(zip(found, pairs, strict=True)):
         ids[row, : len(place)] = place
         if b is not None:
             second = place[1:].index(EOS) + 2

@@ -98,7 +98,7 @@ def test_a_run_that_was_killed_equals_a_whole_run_bit_for_bit(text, tmp_path):
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 
-LONGER = {"train": {"max_updates": 150, "batch_tokens": 509, "validate_every": 150, "save_every": 150}}
+LONGER = {"train": {"max_updates": 120, "batch_tokens": 509, "validate_every": 120, "save_every": 120}}
 STEADY = {"model": {"dropout": 0.0}}
 
 
@@ -110,12 +110,12 @@ def test_a_language_model_learns_what_always_follows(text, tmp_path):
 
 
 def test_a_masked_language_model_learns_to_fill_and_to_tell_neighbours(text, tmp_path):
-    model = {"dropout": 0.0, "d_model": 32, "heads": 4, "norm": "pre", "encoder_layers": 2, "positions": "learned"}
-    updates = LONGER["train"] | {"max_updates": 250, "validate_every": 250}
-    falling = {"schedule": "linear", "lr": 0.01, "warmup": 20}
-    train(recipe("masked_lm", text, model=model, train=updates, optimizer=falling), tmp_path / "run")
+    model = {"dropout": 0.0, "d_model": 32, "heads": 4, "norm": "pre", "positions": "learned"}
+    masking = {"rate": 0.25, "mask": 1.0, "random": 0.0, "short": 0.0}
+    updates = LONGER["train"] | {"max_updates": 200, "validate_every": 200}
+    train(recipe("masked_lm", text, model=model, masking=masking, train=updates), tmp_path / "run")
     scores = result(tmp_path / "run")
-    assert scores["accuracy"] > 0.75
+    assert scores["accuracy"] > 0.85
     assert scores["next_sentence_accuracy"] > 0.7
     filler = heedful.load(tmp_path / "run", "cpu")
     (gap,) = filler.fill("T3a T3b [MASK] T3d T3e!")

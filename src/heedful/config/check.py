@@ -205,8 +205,8 @@ RULES = (
     Rule(
         "tokenizer.dropout",
         lambda r: r.tokenizer.dropout > 0 and r.model.family != "encoder_decoder",
-        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text that "
-        "was encoded once; set tokenizer.dropout = 0.0",
+        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
+        "that was encoded once; set tokenizer.dropout = 0.0",
     ),
     Rule(
         "optimizer.lr",
