@@ -81,6 +81,11 @@ def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
     for row in range(0, len(rows), 29):
         alone = task.hide(task.passages.train, rows[row : row + 1], (1, 0), CPU)
         assert torch.equal(alone.inputs[0], together.inputs[row, : alone.inputs.size(1)])
+    ids = task.epoch(0)[0]
+    for epoch in (0, 3):
+        assert torch.equal(
+            task.batch(ids, epoch, CPU).inputs, task.hide(task.passages.train, ids, (1, epoch), CPU).inputs
+        )
     for key in ((1, 1), (2, 0)):
         assert not torch.equal(task.hide(task.passages.train, rows, key, CPU).chosen, together.chosen)
 
