@@ -192,11 +192,6 @@ RULES = (
         "model.freeze_vectors = true has nothing to freeze; give model.source_vectors or model.target_vectors",
     ),
     Rule(
-        "tokenizer.kind",
-        lambda r: r.tokenizer.kind == "foreign" and r.tokenizer.path is None,
-        'a tokenizer of kind "foreign" is converted, not trained; name its folder in tokenizer.path',
-    ),
-    Rule(
         "tokenizer.dropout",
         lambda r: r.tokenizer.dropout > 0 and r.tokenizer.kind != "bpe",
         'tokenizer.dropout leaves out merges of byte-pair encoding, and tokenizer.kind is "{r.tokenizer.kind}"; '
@@ -262,8 +257,13 @@ RULES = (
     ),
     Rule(
         "train.best",
-        lambda r: r.train.best == "bleu" and not r.train.validate_bleu,
-        'train.best = "bleu" needs the BLEU that train.validate_bleu = false leaves out; set train.best = "loss"',
+        lambda r: (
+            r.model.family == "encoder_decoder"
+            and not r.train.validate_decoding
+            and r.train.best not in (None, "loss", "perplexity")
+        ),
+        'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
+        'out; set train.best = "loss"',
     ),
     Rule(
         "train.patience",

@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.files import BadUtf8, decode_lines, open_bytes, read_lines
 from heedful.data.filters import DropReport
-from heedful.data.rows import READERS, Fields, RawRow
+from heedful.data.rows import READERS, Fields, RawRow, rows_of_tsv
 from heedful.errors import InputError
 
 WHOLE = (0.0, 1.0)
+
+TABLES = {**READERS, ".txt": rows_of_tsv}  # a text file with named columns is a table with tabs
 
 
 class Pair(NamedTuple):
@@ -29,6 +31,14 @@ class Row(NamedTuple):
 
     line: int
     texts: tuple[str, ...]
+
+
+class PairReader(Protocol):
+    """How the pairs of a corpus are read; what cannot be used is counted."""
+
+    def __call__(self, corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:
+        """The pairs, in order."""
+        ...
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
@@ -144,12 +154,12 @@ def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[Ra
     if len(paths) == 2:
         return _rows_of_two_files(paths[0], paths[1], fields, data.bad_utf8)
     suffix = Path(corpus.source.removesuffix(".gz")).suffix
-    if suffix not in READERS:
+    if suffix not in TABLES:
         raise InputError(
-            f"{corpus.source}: one file holds {', '.join(fields.names)} if its name ends in {', '.join(READERS)} (or "
+            f"{corpus.source}: one file holds {', '.join(fields.names)} if its name ends in {', '.join(TABLES)} (or "
             "in one of these and .gz); if this is text only, name the file of labels or targets as target"
         )
-    return READERS[suffix](paths[0], fields, data.bad_utf8)
+    return TABLES[suffix](paths[0], fields, data.bad_utf8)
 
 
 def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:

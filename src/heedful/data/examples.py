@@ -20,7 +20,7 @@ from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
 
-Reader = Callable[[CorpusConfig, Recipe, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
+Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def prepare_examples(
         total = DropReport()
         for name, corpus in named_corpora(recipe):
             drops = DropReport()
-            rows = at_least_one(read(corpus, recipe, tokenizer, drops), corpus, drops)
+            rows = at_least_one(read(corpus, tokenizer, drops), corpus, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
             report(f"{corpus.source}: {len(store):,} examples, {drops}")
             total.merge(drops)

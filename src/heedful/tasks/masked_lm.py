@@ -68,6 +68,7 @@ class MaskedLanguageModelling(Task[Batch]):
 
     families = ("encoder",)
     command = "heedful fill"
+    example = "'The man [MASK] a bike.'"
     scores = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
 
     def __init__(self, recipe: Recipe, passages: Passages) -> None:

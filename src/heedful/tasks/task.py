@@ -52,6 +52,7 @@ class Task(ABC, Generic[B]):
     Attributes:
         families: the model families that can learn it, by their names in a recipe.
         command: what uses its models on the command line.
+        example: what may be written behind it.
         scores: what `validate` may report; the first decides which checkpoint is best unless the recipe does.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: text to ids; where there is one kind of text, both are the same.
@@ -60,6 +61,7 @@ class Task(ABC, Generic[B]):
 
     families: ClassVar[tuple[str, ...]]
     command: ClassVar[str]
+    example: ClassVar[str] = "'Some text.'"
     scores: ClassVar[tuple[str, ...]]
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
@@ -114,6 +116,10 @@ class Task(ABC, Generic[B]):
     @abstractmethod
     def validate(self, model: Any) -> Scores | None:
         """The scores of a model in evaluation mode on the validation set; None where there is none."""
+
+    def test(self, model: Any) -> Scores | None:
+        """The scores of a model on the same set when it is tested: those of `validate` unless that takes short cuts."""
+        return self.validate(model)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """What to say of mean losses; there is one for each term."""

@@ -97,6 +97,8 @@ class Tokenizer:
     def encode_continuation(self, text: str) -> list[int]:
         """The ids of a text that goes on from another one: its first word has the space before it that is written.
 
+        A foreign tokenizer knows no such texts; one of SentencePiece may put a space before the first word.
+
         Raises:
             InputError: The text holds a lone surrogate.
         """

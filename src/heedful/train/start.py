@@ -44,7 +44,7 @@ def with_start(recipe: Recipe) -> Recipe:
     """The recipe with the shape and, unless it names another, the tokenizer of the models that it starts from.
 
     Raises:
-        InputError: there is no such model, it has another shape than the recipe asks for, or another vocabulary.
+        InputError: there is no such model, or its vocabulary is not the recipe's.
     """
     if recipe.train.start is None and recipe.train.start_decoder is None:
         return recipe
@@ -67,22 +67,11 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
-    """The recipe's model in the shape of another one.
-
-    Raises:
-        InputError: the recipe asks for another shape; all that differs is listed.
-    """
-    there, here, default = (asdict(model) for model in (start.recipe.model, recipe.model, ModelConfig()))
-    keeps_family = there["family"] not in find_task(recipe.task).families
-    skipped = OWN | (OTHER_LAYERS[there["family"]] | {"family"} if keeps_family else set())
-    shape = {key: value for key, value in there.items() if key not in skipped}
-    other = [f"{key} = {here[key]!r}, there {v!r}" for key, v in shape.items() if here[key] not in (default[key], v)]
-    if other:
-        raise InputError(
-            f"train.start = {start.path}: the recipe's model has another shape: {'; '.join(other)}; "
-            "leave these keys of [model] out, and they are taken from there"
-        )
-    return replace(recipe.model, **shape)
+    """The recipe's model in the shape of another one; the shape that the recipe itself has is for runs from scratch."""
+    there = start.recipe.model
+    keeps_family = there.family not in find_task(recipe.task).families
+    own = OWN | (OTHER_LAYERS[there.family] | {"family"} if keeps_family else set())
+    return replace(recipe.model, **{key: value for key, value in asdict(there).items() if key not in own})
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
@@ -104,7 +93,7 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
         raise InputError(
             f"the vocabulary of {path} is not that of {start.path}: {len(old & new):,} pieces are the same, "
             f"{len(lost):,} are only there ({', '.join(lost[:5])}), {len(added):,} only here ({', '.join(added[:5])}). "
-            'Set train.vocabulary to "keep" to use the one of the model; to "extend" to begin with its vectors and fresh '
+            'Set train.vocabulary to "keep" to use that of the model; to "extend" to begin with its vectors and fresh '
             'ones for what is only here, refusing to lose any; or to "remap", which may lose some'
         )
 
