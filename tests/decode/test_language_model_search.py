@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -49,14 +50,14 @@ class Forgetful(State):
 class ReadsAnew(LanguageModel):
     """A model whose states are forgetful."""
 
-    def start(self, prompts: Tensor, keep: Tensor) -> Forgetful:
+    def start(self, prompts: Tensor, keep: Tensor) -> Any:
         return Forgetful(self, [row[real].tolist() for row, real in zip(prompts, keep, strict=True)])
 
 
 def start(built: LanguageModel, prompts: list[list[int]]):
     tokens = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
     for row, prompt in zip(tokens, prompts, strict=True):
-        row[-len(prompt) :] = torch.tensor(prompt)
+        row[len(row) - len(prompt) :] = torch.tensor(prompt)
     return built.start(tokens, tokens != PAD)
 
 

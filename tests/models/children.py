@@ -10,10 +10,11 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.positions import POSITIONS
 
 VOCABULARY = 23
-# Half of all shapes: any three of their properties meet in every combination.
+M = TypeVar("M", bound=nn.Module)
+# A quarter of all shapes: any two of their properties meet in every combination.
 SHAPES = [
-    (positions, norm, normalization, [None, 2][(norm == "pre") ^ (normalization == "rms") ^ (number % 2)])
-    for (number, positions), norm, normalization in product(enumerate(POSITIONS), ["post", "pre"], ["layer", "rms"])
+    (positions, norm, ["layer", "rms"][(pre + number) % 2], [None, 2][(pre + number // 2) % 2])
+    for (number, positions), (pre, norm) in product(enumerate(POSITIONS), enumerate(["post", "pre"]))
 ]
 
 M = TypeVar("M", bound=nn.Module)
