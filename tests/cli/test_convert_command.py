@@ -54,7 +54,8 @@ def test_what_is_left_out_is_told(tmp_path):
     result = invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
     assert 'for the task "ranking"' in result.stdout
     assert result.stderr.splitlines() == [
-        f"left out, because this task has no use for it: bert.pooler.dense.{name}" for name in ("bias (22,)", "weight (22, 22)")
+        f"left out, because this task has no use for it: bert.pooler.dense.{name}"
+        for name in ("bias (22,)", "weight (22, 22)")
     ]
 
 

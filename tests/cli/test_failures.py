@@ -135,6 +135,8 @@ CASES = {
     "heedful convert full --from bort --out out": (2, "bort"),
     "heedful scenes en-fr --out scenes": (2, "en-fr"),
     "heedful scenes en-de --out full": (2, "full"),
+    "heedful stories fr --out stories": (2, "'fr'"),
+    "heedful stories --out full --train 1 --valid 1 --test 1": (2, "full"),
     "heedful tokenizer train lost.en --out t": (2, "lost.en"),
     "heedful tokenizer train train.en --out full": (2, "full"),
     "heedful tokenizer train train.en --out t --vocab-size 3": (2, "vocab"),

@@ -39,7 +39,7 @@ def data_digest(recipe: Recipe) -> str:
 def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
     settings = {key: value for key, value in asdict(corpus).items() if key not in UNNAMED}
     files = [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
-    return {**settings, "files": [[_ending(path), _text_digest(path)] for path in files]}
+    return {**settings, "files": [[_ending(path), text_digest(path)] for path in files]}
 
 
 def _ending(path: Path) -> str:
@@ -47,7 +47,12 @@ def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _text_digest(path: Path) -> str:
+def text_digest(path: Path) -> str:
+    """Return the SHA-256 of a text file, of one that ends in .gz that of its text.
+
+    Raises:
+        InputError: It cannot be read.
+    """
     digest = hashlib.sha256()
     with open_bytes(path) as stream:
         while chunk := stream.read(1 << 20):

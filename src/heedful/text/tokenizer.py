@@ -20,7 +20,7 @@ from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import storage
 from heedful.text.dropout import Merges, merge_with_dropout
-from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, first_space, reserved, specials
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
 from heedful.text.writing import writing_of
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
@@ -102,10 +102,7 @@ class Tokenizer:
         Raises:
             InputError: The text holds a lone surrogate.
         """
-        if self.config.kind == "foreign":
-            return self.encode(text)
-        normal = self._normalizer.normalize_str(checked(text)).removeprefix(first_space(self.config))
-        words = [word for word, _ in self._splitter.pre_tokenize_str(normal)]
+        words = self._cut(self._normal(text).removeprefix(self.first_space))
         return [i for word in words for i in self._spelled_out(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -190,7 +187,12 @@ class Tokenizer:
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}
 
     def _words(self, text: str) -> list[str]:
-        normal = self._normalizer.normalize_str(checked(text))
+        return self._cut(self._normal(text))
+
+    def _normal(self, text: str) -> str:
+        return self._normalizer.normalize_str(checked(text)) if self._normalizer else checked(text)
+
+    def _cut(self, normal: str) -> list[str]:
         return [word for word, _ in self._splitter.pre_tokenize_str(normal)]
 
     def _complete(self, text: str, ids: list[int]) -> list[int]:
@@ -203,7 +205,7 @@ class Tokenizer:
 
     def _spelled_out(self, word: str) -> list[int]:
         ids = [token.id for token in self._model.tokenize(word)]
-        return self._characters(word) if UNK in ids else ids
+        return self._characters(word) if UNK in ids and self.byte_ids else ids
 
     def _characters(self, word: str) -> list[int]:
         """The id of each character, or those of its bytes, or <unk>."""
