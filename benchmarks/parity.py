@@ -17,8 +17,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.convert import FORMATS
 from heedful.data.files import read_lines
 from heedful.decode.translator import Translator
-from heedful.models import EncoderDecoder, EncoderOnly, load_weights
-from heedful.models.pooling import mean
+from heedful.models import EncoderDecoder, SentenceEncoder, load_weights
 from heedful.text.padding import pad
 from heedful.text.sequence import sequence
 
@@ -40,8 +39,8 @@ def bert(folder: Path, sentences: list[str]) -> list[Row]:
     disable_progress_bar()
     converted = FORMATS["bert"].read(folder, "ranking")
     tokenizer, vocab = converted.tokenizers.source, len(converted.tokenizers.source)
-    ours = EncoderOnly(converted.recipe.model, vocab).eval()
-    load_weights(ours, {name.removeprefix("trunk."): value for name, value in converted.weights.items()})
+    ours = SentenceEncoder(converted.recipe.model, vocab).eval()
+    load_weights(ours, converted.weights)
     theirs, their_tokenizer = BertModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     rows = [sequence(tokenizer.encode(sentence), longest=converted.recipe.data.max_length) for sentence in sentences]
     ids, keep = (torch.from_numpy(array) for array in pad(rows))
@@ -49,10 +48,11 @@ def bert(folder: Path, sentences: list[str]) -> list[Row]:
     real = batch["attention_mask"][:, :, None]
     assert torch.equal(keep, real[:, :, 0].bool())
     with torch.inference_mode():
-        found, expected = ours(ids, keep, torch.zeros_like(ids)), theirs(**batch).last_hidden_state
-    vectors = F.normalize(mean(found, keep)), F.normalize((expected * real).sum(1) / real.sum(1))
+        found, vectors = ours.trunk(ids, keep, torch.zeros_like(ids)), ours(ids, keep, torch.zeros_like(ids))
+        expected = theirs(**batch).last_hidden_state
+    their_vectors = F.normalize((expected * real).sum(1) / real.sum(1))
     name = f"{folder.name}, {len(sentences)} sentences, {int(keep.sum()):,} tokens"
-    differences = {"states": (found - expected)[keep], "sentence vectors": vectors[0] - vectors[1]}
+    differences = {"states": (found - expected)[keep], "sentence vectors": vectors - their_vectors}
     return [(f"{name}: {key}", float(values.abs().max())) for key, values in differences.items()]
 
 

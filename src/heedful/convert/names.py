@@ -72,12 +72,12 @@ def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: st
     problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
     problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
     problems += [
-        f"{name} is {tuple(found[name].shape)}, and {tuple(wanted[name].shape)} by the settings"
+        f"{name} is {tuple(found[name].shape)}, and should be {tuple(wanted[name].shape)}"
         for name in sorted(found.keys() & wanted.keys())
         if found[name].shape != wanted[name].shape
     ]
     if problems:
-        raise InputError("\n  ".join([f"{where}: these weights are not those of the model it describes", *problems]))
+        raise InputError("\n  ".join([f"{where}: the weights are not those that there should be", *problems]))
 
 
 def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:
