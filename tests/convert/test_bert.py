@@ -244,6 +244,10 @@ def test_what_is_no_bert_is_not_written(theirs, tmp_path):
     other = replace(ours.recipe.model, norm="pre", segments=0, activation="swiglu")
     with pytest.raises(InputError, match=r'model\.norm = "pre", which is "post" there; model\.activation'):
         write(replace(ours, recipe=replace(ours.recipe, model=other)), tmp_path / "theirs")
+    strange = {"pooler.dense.bias": torch.zeros(22), "output.weight": torch.zeros(3, 22)}
+    with pytest.raises(InputError) as caught:
+        write(replace(ours, weights=ours.weights | strange), tmp_path / "theirs")
+    assert str(caught.value).splitlines()[1:] == ["  output.weight (3, 22)", "  pooler.dense.bias (22,)"]
     assert not (tmp_path / "theirs").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious.txt").write_text("")

@@ -104,7 +104,7 @@ def recipe_of(
         "model": dict(fields),
         "train": {"batch_tokens": max(length, TrainConfig.batch_tokens)},
     }
-    return recipe_from_dict(values | tables, str(folder / CONFIG))
+    return recipe_from_dict(values | tables, str(folder))
 
 
 def read_weights(folder: Path) -> Weights:
@@ -139,7 +139,6 @@ def write_hugging_face(model: Model, tensors: Mapping[str, Tensor], config: Mapp
     family = model.recipe.model.family
     ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         to_hugging_face(model.tokenizers.source, folder, family)
         if not model.tokenizers.joint:
             to_hugging_face(model.tokenizers.target, folder / "target", family)
