@@ -79,8 +79,8 @@ def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> tuple[lis
         turns, first = [*turns, values[corpus.target_field]], len(turns)
     if len(turns) < 2 or not first or not all(isinstance(turn, str) for turn in turns):
         raise InputError(
-            f"{place}: neither a dialogue nor a reply: {corpus.source_field!r} must be a list of two texts or more, "
-            f"or a text or a list with the reply as {corpus.target_field!r}; set source_field and target_field to them"
+            f"{place}: neither a dialogue nor a reply: {corpus.source_field!r} must be a list of two texts or more, or "
+            f"a text or a list with the reply in {corpus.target_field!r}; set source_field and target_field to its keys"
         )
     return turns, first
 
