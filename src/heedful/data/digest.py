@@ -16,10 +16,14 @@ UNREAD = {"root", "train", "valid", "test", "source_language", "target_language"
 UNNAMED = {"source", "target", "weight"}
 
 
-def data_digest(recipe: Recipe) -> str:
+def data_digest(recipe: Recipe, **settings: object) -> str:
     """Return the SHA-256 of all that prepared data depends on: text, task, filters and tokenizer settings.
 
     Names, places, dates and compression of the files do not count, nor do the weights of corpora.
+
+    Args:
+        recipe: Its data and tokenizer tables count.
+        settings: What else this data depends on.
 
     Raises:
         InputError: A file cannot be read.
@@ -32,6 +36,7 @@ def data_digest(recipe: Recipe) -> str:
         "valid": _corpus_key(data.valid, data) if data.valid else None,
         "data": {key: value for key, value in asdict(data).items() if key not in UNREAD},
         "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
+        **settings,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -41,7 +41,7 @@ def prepare_examples(
     """Return the prepared examples of a recipe: from `folder` if it holds just them, otherwise made there.
 
     Args:
-        recipe: Its data and tokenizer tables count.
+        recipe: Its data and tokenizer tables count, and the family of its model.
         folder: A folder of its own. What was prepared from something else is replaced.
         texts: What a tokenizer is trained on, if one is; read once at most.
         read: Reads the examples of a corpus. Targets are below 65,536.
@@ -53,7 +53,7 @@ def prepare_examples(
     """
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
-    digest = data_digest(recipe)
+    digest = data_digest(recipe, max_length=recipe.data.max_length, family=recipe.model.family)
 
     def make(temporary: Path) -> DropReport:
         tokenizer = one_tokenizer(recipe, texts, report)

@@ -8,6 +8,8 @@ from heedful.tasks.classification import Classification
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.regression import Regression
+from heedful.tasks.span_qa import SpanQuestionAnswering
+from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
 from heedful.tasks.translation import Translation
 
@@ -18,6 +20,8 @@ TASKS: dict[str, type[Task]] = {
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
     "regression": Regression,
+    "span_qa": SpanQuestionAnswering,
+    "tagging": Tagging,
     "translation": Translation,
 }
 

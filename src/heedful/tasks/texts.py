@@ -1,10 +1,10 @@
-"""What tasks on texts share: each example is one row of tokens, a text or a pair, and one row of targets.
+"""What tasks on texts share: each example is one row of tokens, of a text or a pair, and one row of targets.
 
 B batch, S tokens, T targets.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,10 @@ class Batch:
     segments: Int[Tensor, "B S"]
     targets: Int[Tensor, "B T"]
     tokens: int
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The loss is a mean over texts."""
-        return (len(self.ids),)
+    counts: tuple[int, ...]  # of decisions, which the loss is a mean over
 
 
-def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Batch:
+def collate(ids: np.ndarray, targets: np.ndarray, decisions: int, device: torch.device) -> Batch:
     """Make a batch of padded rows of ids, (B, S), and of targets, (B, T)."""
     return Batch(
         ids=torch.from_numpy(ids).to(device),
@@ -49,6 +45,7 @@ def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Batch
         segments=torch.from_numpy(segments(ids)).to(device),
         targets=torch.from_numpy(targets).to(device),
         tokens=int((ids != PAD).sum()),
+        counts=(decisions,),
     )
 
 
@@ -86,17 +83,27 @@ class TextTask(Task[Batch]):
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
         """The examples of a corpus as ids and targets; `drops` counts those that are left out."""
 
+    @staticmethod
+    def decisions(targets: np.ndarray) -> int:
+        """How many decisions there are in a batch: one for each row of targets, (B, T)."""
+        return len(targets)
+
     def epoch(self, number: int) -> list[np.ndarray]:
         """Batches of texts of similar length."""
         return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> Batch:
         """The texts of one batch; nothing in it is random."""
-        return collate(*assemble(self.examples.train, ids), device)
+        return self.gather(self.examples.train, ids, device)
+
+    def gather(self, stores: Sequence[PairStore], ids: np.ndarray, device: torch.device) -> Batch:
+        """Some examples of stores as a batch."""
+        rows, targets = assemble(stores, ids)
+        return collate(rows, targets, self.decisions(targets), device)
 
     def batches_of(self, store: PairStore, model: torch.nn.Module) -> Iterator[Batch]:
         """All examples of a store in an order that is always the same."""
         device = next(model.parameters()).device
         lengths = np.repeat(store.lengths[:, :1], 2, axis=1)
         plan = BatchPlan([lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
-        return (collate(*assemble([store], ids), device) for ids in plan.epoch(0))
+        return (self.gather([store], ids, device) for ids in plan.epoch(0))
