@@ -31,7 +31,7 @@ from heedful.data.batches import BatchPlan
 from heedful.machine import keep_freed_memory
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
-from heedful.tasks.translation import Batch, collate
+from heedful.tasks.sequence_to_sequence import Batch, collate
 from heedful.train.learner import Learner
 
 VOCAB = 9712

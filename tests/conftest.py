@@ -16,7 +16,8 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-WITH_SHAPES = [f"heedful.{part}" for part in ("nn", "models", "losses", "optim", "tasks", "decode", "inspect_")]
+SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspect_", "convert")
+WITH_SHAPES = [f"heedful.{part}" for part in SHAPED]
 
 settings.register_profile("heedful", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("heedful")

@@ -10,37 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from model_bin import string, written
 
 from heedful.convert.ctranslate2 import read_ctranslate2, read_model_bin, read_vocabularies
 from heedful.errors import InputError
 
-TYPES = {"float32": 0, "int8": 1, "int16": 2, "int32": 3, "float16": 4, "bfloat16": 5}
-WIDTHS = {"float32": 4, "int8": 1, "int16": 2, "int32": 4, "float16": 2, "bfloat16": 2}
 RNG = np.random.default_rng(1)
 WEIGHT = RNG.normal(size=(5, 3)).astype(np.float32)
 SCALE = np.float32(127) / np.abs(WEIGHT).max(axis=1)
 INT8 = np.rint(WEIGHT * SCALE[:, None]).astype(np.int8)
 INT16 = np.rint(WEIGHT * 512).astype(np.int16)
 BFLOAT16 = (WEIGHT.view(np.uint32) >> 16).astype(np.uint16)
-
-
-def string(text):
-    return struct.pack("<H", len(text.encode()) + 1) + text.encode() + b"\0"
-
-
-def variable(name, kind, value, version):
-    value = np.asarray(value)
-    shape = struct.pack("<B", value.ndim) + struct.pack(f"<{value.ndim}I", *value.shape)
-    sizes = (TYPES[kind], value.nbytes) if version >= 4 else (WIDTHS[kind], value.size)
-    return string(name) + shape + struct.pack("<BI", *sizes) + value.tobytes()
-
-
-def written(variables, aliases=(), version=6, spec="TransformerSpec", revision=7):
-    parts = [struct.pack("<I", version), string(spec), struct.pack("<II", revision, len(variables))]
-    parts += [variable(name, kind, value, version) for name, (kind, value) in variables.items()]
-    if version >= 3:
-        parts += [struct.pack("<I", len(aliases)), *(string(alias) + string(name) for alias, name in aliases)]
-    return b"".join(parts)
 
 
 VARIABLES = {

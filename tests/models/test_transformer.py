@@ -7,6 +7,7 @@ from torch import nn
 from heedful.config.schema import ModelConfig
 from heedful.models import EncoderDecoder, load_weights, weights
 from heedful.nn.positions import POSITIONS
+from heedful.text.tokenizer import EOS
 
 VARIANTS = list(itertools.product(POSITIONS, ["post", "pre"], [None, 2]))
 
@@ -64,6 +65,16 @@ def test_future_tokens_do_not_matter(positions, norm, kv_heads):
     first, second = (built(source, ones(source), y, ones(y)) for y in (target, other))
     assert torch.equal(first[:, :5], second[:, :5])
     assert not torch.allclose(first[:, 5:], second[:, 5:])
+
+
+def test_an_encoder_may_be_blind_to_the_end_of_the_source():
+    built = model(source_eos=False)
+    source, target = ids(3, 7).clamp(min=EOS + 1), ids(3, 5)
+    ended = torch.cat([source, torch.full((3, 1), EOS)], dim=1)
+    want = built(source, ones(source), target, ones(target))
+    torch.testing.assert_close(built(ended, ones(ended), target, ones(target)), want)
+    built.source_eos = True
+    assert not torch.allclose(built(ended, ones(ended), target, ones(target)), want)
 
 
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), VARIANTS)

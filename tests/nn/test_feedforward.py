@@ -9,6 +9,8 @@ from heedful.nn.feedforward import FEED_FORWARDS
 SCALARS = {
     "relu": lambda x: max(0.0, x),
     "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda x: x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
+    "silu": lambda x: x / (1 + math.exp(-x)),
 }
 
 

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from foreign_folders import MARIAN_SCORES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foreign_folders import MARIAN_SCORES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text.foreign import from_hugging_face, from_words, pair_from_hugging_face
@@ -120,6 +120,14 @@ def test_byte_level_pieces_are_lossless(folders, text):
     ours, _ = from_hugging_face(folders["gpt2"])
     assert ours.decode(ours.encode(text)) == text
     assert all(piece.isprintable() for piece in ours.pieces(ours.encode(text)))
+
+
+def test_a_text_that_goes_on_begins_as_it_is_written(folders):
+    gpt2, _ = from_hugging_face(folders["gpt2"])
+    for text in (" cat sat", "s sat", "."):
+        assert gpt2.decode(gpt2.encode_continuation(text)) == text
+    bert, _ = from_hugging_face(folders["uncased"])
+    assert bert.encode_continuation(" the cat") == bert.encode("the cat")
 
 
 def test_pieces_show_what_they_spell(folders):

@@ -2,10 +2,10 @@ import json
 from contextlib import suppress
 
 import pytest
-from foreign_folders import MARIAN_SCORES, inner, piece, sentencepiece, write_marian
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foreign_folders import MARIAN_SCORES, inner, piece, sentencepiece, write_marian
 from heedful.errors import InputError
 from heedful.text.foreign import from_hugging_face
 from heedful.text.sentencepiece import fields, read_sentencepiece

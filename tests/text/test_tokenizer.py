@@ -46,6 +46,13 @@ def test_any_text_survives_encoding(kind, pretokenized, text):
 
 
 @every_kind
+@given(text=texts)
+def test_a_text_that_goes_on_is_spelled_without_a_space_of_its_own(kind, pretokenized, text):
+    tokenizer = trained(kind, pretokenized)
+    assert tokenizer.spell(tokenizer.encode_continuation(text)).decode() == text
+
+
+@every_kind
 @pytest.mark.parametrize("name", RESERVED)
 def test_reserved_names_typed_as_text_are_text(kind, pretokenized, name):
     tokenizer = trained(kind, pretokenized)

@@ -1,8 +1,8 @@
 """What is written for `transformers` gives our ids there."""
 
 import pytest
-from foreign_folders import LINES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 
+from foreign_folders import LINES, TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.text.export import to_hugging_face

@@ -5,7 +5,7 @@ import torch
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.chance import seed_of
 from heedful.models import EncoderDecoder
-from heedful.tasks.translation import collate, loss
+from heedful.tasks.sequence_to_sequence import collate, loss
 from heedful.train.learner import Learner, stacks
 
 CPU = torch.device("cpu")

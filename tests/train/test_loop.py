@@ -215,9 +215,9 @@ def test_other_settings_or_other_text_cannot_go_on_with_a_run(text, tmp_path):
 
 
 def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tmp_path, monkeypatch):
-    from heedful.tasks import translation
+    from heedful.tasks import sequence_to_sequence
 
-    honest, calls = translation.loss, []
+    honest, calls = sequence_to_sequence.loss, []
 
     def loss(model, batch, smoothing):
         calls.append(model)
@@ -225,7 +225,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tm
         poisoned = len(calls) in (4, 5) or len(calls) > 30
         return type(result)(result.sum * float("nan"), result.nll, result.count) if poisoned else result
 
-    monkeypatch.setattr(translation, "loss", loss)
+    monkeypatch.setattr(sequence_to_sequence, "loss", loss)
     settings = recipe(text, train={"max_updates": 100, "validate_every": 1000, "save_every": 8})
     with pytest.raises(RunError, match=r"no finite gradient in 10 updates up to 40: the run has diverged"):
         train(settings, tmp_path / "run")

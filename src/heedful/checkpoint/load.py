@@ -1,22 +1,31 @@
 """Find a model by its place or by its name in the box, and make it ready for use."""
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
+
+import torch
 
 from heedful.checkpoint.manifest import MANIFEST, check
 from heedful.checkpoint.model import read_description, read_weights
 from heedful.checkpoint.run import Checkpoints
-from heedful.config.schema import Recipe
+from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.errors import InputError
 from heedful.models import load_weights
 from heedful.tasks import find_task
+from heedful.tasks.task import Scores
 from heedful.text.pair import TokenizerPair
 
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+
+# Nothing of a test set is left out.
+EVERYTHING = FilterConfig(max_characters=sys.maxsize, max_tokens=sys.maxsize, max_ratio=None, duplicates=True)
 
 U = TypeVar("U")
 
@@ -45,6 +54,25 @@ class LoadedModel:
             command = find_task(self.recipe.task).command
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
         return used
+
+    def test(self, data: DataConfig, report: Callable[[str], None]) -> Scores:
+        """The scores of the task on `data.test`, which stands in for the training data as well: nothing is learned.
+
+        Args:
+            data: where the test set is and how it is read; what training has decided, such as the classes, stays.
+            report: told in sentences what is done.
+
+        Raises:
+            InputError: there is no test set, or it cannot be used.
+        """
+        if data.test is None:
+            raise InputError("there is no test set: set data.test")
+        alone = replace(data, train=(data.test,), valid=data.test, labels=self.recipe.data.labels, filters=EVERYTHING)
+        tokenizer = replace(self.recipe.tokenizer, path=str(self.path / "tokenizer"))
+        recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
+        with TemporaryDirectory() as folder, torch.no_grad():
+            task = find_task(recipe.task).prepare(recipe, Path(folder) / "data", report)
+            return task.test(self.model) or {}
 
 
 def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:

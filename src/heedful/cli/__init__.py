@@ -7,6 +7,7 @@ import typer
 from heedful.cli import (
     attention,
     config,
+    convert,
     evaluate,
     export,
     fill,
@@ -15,6 +16,7 @@ from heedful.cli import (
     init,
     predict,
     scenes,
+    search,
     tokenizer,
     train,
     translate,
@@ -36,12 +38,17 @@ for command in (
     generate.generate,
     fill.fill,
     predict.predict,
+    search.search,
+    search.encode,
     attention.attention,
     export.export,
+    convert.convert,
     info.info,
     scenes.scenes,
+    scenes.stories,
 ):
     app.command()(command)
+app.command("write", help=translate.WRITE)(translate.translate)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(config.app, name="config")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from heedful.config.presets import Row
-    from heedful.config.schema import ModelConfig
+    from heedful.config.schema import ModelConfig, Recipe
     from heedful.models.parameters import ParameterCounts
 
 
@@ -30,7 +30,7 @@ def info(
     from rich.console import Console
 
     from heedful.config.presets import TABLE_3
-    from heedful.models.parameters import count_without_building
+    from heedful.tasks.size import count_model
 
     console = Console(highlight=False)
     if model is None:
@@ -38,17 +38,18 @@ def info(
             raise InputError("--vocab and --set need one model: name a preset, a recipe or a model as well")
         console.print(paper_table(TABLE_3))
         return
-    config, vocabs = describe(model, overrides or [])
+    recipe, vocabs = describe(model, overrides or [])
     vocabs = (vocab, vocab) if vocab else vocabs
-    typer.echo(f"{summary(config, vocabs)}\n")
-    console.print(kinds_table(count_without_building(config, *vocabs)))
+    counts = count_model(recipe, *vocabs)
+    typer.echo(f"{summary(recipe.model, vocabs)}\n")
+    console.print(kinds_table(counts))
     if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
         typer.echo("\nin the paper, Table 3:\n")
         console.print(paper_table(rows))
 
 
-def describe(name: str, overrides: list[str]) -> tuple["ModelConfig", tuple[int, int]]:
-    """The configuration and the vocabulary sizes, source and target, of whatever has that name."""
+def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
+    """The recipe and the vocabulary sizes, source and target, of whatever has that name."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.manifest import check_sizes
     from heedful.checkpoint.model import read_description
@@ -57,7 +58,7 @@ def describe(name: str, overrides: list[str]) -> tuple["ModelConfig", tuple[int,
     path = Path(name)
     if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():
         recipe = recipe_or_preset(name, overrides)
-        return recipe.model, (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
+        return recipe, (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
     try:
         folder = find_model(name)
     except InputError as error:
@@ -65,16 +66,22 @@ def describe(name: str, overrides: list[str]) -> tuple["ModelConfig", tuple[int,
     if overrides:
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
     recipe, tokenizers = read_description(check_sizes(folder))
-    return recipe.model, (len(tokenizers.source), len(tokenizers.target))
+    return recipe, (len(tokenizers.source), len(tokenizers.target))
 
 
 def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
     """The model's shape in one line."""
     d_k = config.d_k or config.d_model // config.heads
     values = "" if config.d_v in (None, d_k) else f" (values {config.d_v})"
-    vocabulary = f"{vocabs[0]:,}" if config.tie == "all" else f"{vocabs[0]:,} + {vocabs[1]:,}"
+    layers = {
+        "encoder_decoder": f"{config.encoder_layers}+{config.decoder_layers}",
+        "encoder": str(config.encoder_layers),
+        "decoder": str(config.decoder_layers),
+    }
+    apart = config.family == "encoder_decoder" and config.tie != "all"
+    vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
     return (
-        f"{config.encoder_layers}+{config.decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
+        f"{layers[config.family]} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
         f"{config.heads} heads of {d_k}{values}, {config.norm}-norm, vocabulary {vocabulary}"
     )
 

@@ -171,10 +171,10 @@ def tell_text(found: "Survey", languages: Languages) -> None:
 def tell_recipe(recipe: "Recipe", folder: Path) -> None:
     """Say how large the model is, and what to type next."""
     from heedful.cli.info import summary
-    from heedful.models.parameters import count_without_building
+    from heedful.tasks.size import count_model
 
     vocabs = (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
-    total = count_without_building(recipe.model, *vocabs).total
+    total = count_model(recipe, *vocabs).total
     run = folder / "run"
     typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe.model, vocabs)}: up to {total / 1e6:.1f}M parameters")
     typer.echo("\nnext:")

@@ -1,4 +1,4 @@
-"""`heedful scenes`: write a parallel corpus about little scenes, with gold alignments and roles."""
+"""`heedful scenes` and `heedful stories`: write a parallel corpus with gold alignments and roles, or documents."""
 
 import shlex
 from pathlib import Path
@@ -26,7 +26,7 @@ def scenes(
     from heedful.data.scenes.corpus import corpus_files
 
     parts = split(languages, train, valid, test, seed)
-    write(out, {name: text.encode() for name, text in corpus_files(languages, parts).items()})
+    write(out, {name: text.encode() for name, text in corpus_files(languages, parts).items()}, "scenes")
     sample = parts["test"][0]
     typer.echo(f"{out}: {train:,} pairs to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
@@ -35,8 +35,35 @@ def scenes(
     typer.echo(f"next:\n  {shlex.join(command)}")
 
 
-def write(folder: Path, files: dict[str, bytes]) -> None:
+def stories(
+    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    language: Annotated[str, typer.Argument(help="en, de or zh.")] = "en",
+    train: Annotated[int, typer.Option(min=1, help="Stories to train on.")] = 20_000,
+    valid: Annotated[int, typer.Option(min=1, help="Other stories, to watch training.")] = 500,
+    test: Annotated[int, typer.Option(min=1, help="Still other stories, to score the model.")] = 500,
+    seed: Annotated[int, typer.Option(help="Another seed writes other stories.")] = 1,
+) -> None:
+    """Write little stories of the grammar behind `scenes`: 4 to 9 sentences about the same few people and things.
+
+    They are documents for language models and for BERT, one a paragraph. The same command writes the
+    same files, and what it trains on is in no validation or test set of any seed.
+    """
+    from heedful.data.scenes.story import split_stories, story_files
+
+    parts = split_stories(language, train, valid, test, seed)
+    write(out, {name: text.encode() for name, text in story_files(language, parts).items()}, "stories")
+    typer.echo(f"{out}: {train:,} stories to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
+    typer.echo('in the recipe, tell that a document is a paragraph:\n  [data]\n  documents = "paragraph"')
+
+
+def write(folder: Path, files: dict[str, bytes], what: str) -> None:
     """Write files into a folder that holds nothing else; those that are there already stay as they are.
+
+    Args:
+        folder: Made if it is not there.
+        files: The contents by their names.
+        what: What is written, for messages: "scenes".
 
     Raises:
         InputError: The folder holds something else, or is none.
@@ -50,7 +77,7 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
             if path.name not in files or not path.is_file() or path.read_bytes() != files[path.name]:
-                raise InputError(f"--out {folder}: {path.name} in it is none of these scenes; name an empty folder")
+                raise InputError(f"--out {folder}: {path.name} in it is none of these {what}; name an empty folder")
     except OSError as error:
         raise RunError(f"cannot write to {folder}: {error.strerror or error}; name another with --out") from error
     for name, content in files.items():

@@ -33,6 +33,6 @@ def train(
         console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
         console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False, markup=False)
         raise typer.Exit(outcome.exit_code)
-    command = find_task(settings.task).command
-    advice = f"the model is in {folder / 'model'}; try: {command} --model {folder} 'Some text.'"
+    task = find_task(settings.task)
+    advice = f"the model is in {folder / 'model'}; try: {task.command} --model {folder} {task.example}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
 
 MODELS = "the model's"
+WRITE = """Write what a model makes of texts: a summary, a reply, an answer, line for line.
+
+This is `heedful translate` by the name that fits models for other tasks than
+translation. The turns of a dialogue stand in one line, with tabs between them.
+"""
 
 
 def translate(

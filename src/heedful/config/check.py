@@ -181,20 +181,27 @@ RULES = (
         'model.target_vectors must name the same file; or set model.tie = "none"',
     ),
     Rule(
+        "model.source_vectors",
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors) and r.model.family != "encoder_decoder",
+        "word vectors are placed in models of family encoder_decoder only, and model.family is "
+        '"{r.model.family}"; leave model.source_vectors and model.target_vectors out',
+    ),
+    Rule(
         "model.freeze_vectors",
         lambda r: r.model.freeze_vectors and not (r.model.source_vectors or r.model.target_vectors),
         "model.freeze_vectors = true has nothing to freeze; give model.source_vectors or model.target_vectors",
-    ),
-    Rule(
-        "tokenizer.kind",
-        lambda r: r.tokenizer.kind == "foreign" and r.tokenizer.path is None,
-        'a tokenizer of kind "foreign" is converted, not trained; name its folder in tokenizer.path',
     ),
     Rule(
         "tokenizer.dropout",
         lambda r: r.tokenizer.dropout > 0 and r.tokenizer.kind != "bpe",
         'tokenizer.dropout leaves out merges of byte-pair encoding, and tokenizer.kind is "{r.tokenizer.kind}"; '
         'set tokenizer.dropout = 0.0, or tokenizer.kind = "bpe"',
+    ),
+    Rule(
+        "tokenizer.dropout",
+        lambda r: r.tokenizer.dropout > 0 and r.model.family != "encoder_decoder",
+        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
+        "that was encoded once; set tokenizer.dropout = 0.0",
     ),
     Rule(
         "optimizer.lr",
@@ -250,8 +257,13 @@ RULES = (
     ),
     Rule(
         "train.best",
-        lambda r: r.train.best == "bleu" and not r.train.validate_bleu,
-        'train.best = "bleu" needs the BLEU that train.validate_bleu = false leaves out; set train.best = "loss"',
+        lambda r: (
+            r.model.family == "encoder_decoder"
+            and not r.train.validate_decoding
+            and r.train.best not in (None, "loss", "perplexity")
+        ),
+        'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
+        'out; set train.best = "loss"',
     ),
     Rule(
         "train.patience",

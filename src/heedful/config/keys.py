@@ -26,6 +26,7 @@ _OTHER_NAMES = {
     "max_steps": "train.max_updates",
     "num_heads": "model.heads",
     "steps": "train.max_updates",
+    "validate_bleu": "train.validate_decoding",
     "warmup_steps": "optimizer.warmup",
 }
 

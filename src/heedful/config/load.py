@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import schema
-from heedful.config.presets import PRESETS, merge
+from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
 from heedful.config.toml import read_toml
 from heedful.config.validate import RECIPE, recipe_from_dict
@@ -123,7 +123,7 @@ def assign(node: Any, path: list[str], value: Any, override: str) -> Any:
 
 
 def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The values laid over the presets that they name, without the key `preset`."""
+    """The values laid over the presets that they name and what their task needs, without the key `preset`."""
     names = values.get("preset", [])
     below: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
@@ -134,7 +134,8 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
                 " `heedful config presets` lists all"
             )
         below = merge(below, PRESETS[name])
-    return merge(below, {key: value for key, value in values.items() if key != "preset"})
+    whole = merge(below, {key: value for key, value in values.items() if key != "preset"})
+    return merge(OF_TASKS.get(str(whole.get("task")), {}), whole)
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:

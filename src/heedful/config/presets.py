@@ -118,6 +118,16 @@ _TINY: Values = {
     },
 }
 
+# What some tasks need, below all presets: outputs that may be of any length beside their inputs; no smoothing over what
+# happens to be in a batch.
+_OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
+OF_TASKS: dict[str, Values] = {
+    "dialogue": _OF_ANY_LENGTH,
+    "ranking": {"train": {"label_smoothing": 0.0}},
+    "summarisation": _OF_ANY_LENGTH,
+    "text_to_text": _OF_ANY_LENGTH,
+}
+
 PRESETS: dict[str, Values] = {
     "tiny": _TINY,
     **CHILDREN,

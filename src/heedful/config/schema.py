@@ -27,7 +27,7 @@ class FilterConfig:
 
     max_characters: int = 2000  # longer lines on either side are dropped before they are encoded
     max_tokens: int = 250  # longer sentences on either side, in tokens with <eos>
-    max_ratio: float = 9.0  # (tokens of the longer side) / (tokens of the shorter side)
+    max_ratio: float | None = 9.0  # (tokens of the longer side) / (tokens of the shorter); not of translations: any
     duplicates: bool = False  # keep exact duplicates of a pair
     source_script: Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"] | None = None
     target_script: Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"] | None = None
@@ -101,10 +101,11 @@ class ModelConfig:
     norm: Literal["post", "pre"] = "post"  # post: LayerNorm(x + f(x)), the paper's; pre: x + f(LayerNorm(x))
     normalization: Literal["layer", "rms"] = "layer"  # rms: no mean taken off and no bias (Zhang & Sennrich 2019)
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu", "gelu_tanh", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
     attention_bias: bool = True  # biases on the q, k, v and output projections
     bias: bool = True  # biases in feed-forward networks and norms
     output_bias: bool = False  # a bias for each token of the output vocabulary
+    source_eos: bool = True  # the encoder sees the <eos> of a source; in OpenNMT's models it sees none
     segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
     scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
     embedding_norm: bool = False  # a norm on embedding + position, as BERT has
@@ -116,7 +117,7 @@ class ModelConfig:
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
     freeze_vectors: bool = False
-    pooling: Literal["first", "mean", "last"] | None = None  # states to one vector; None: encoder first, decoder last
+    pooling: Literal["first", "mean", "last"] | None = None  # None: encoder first, decoder last; ranking mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +153,7 @@ class TrainConfig:
     device: str = "auto"
     threads: int | None = None  # None: what torch chooses
     validate_every: int = 1000  # updates
-    validate_bleu: bool = True  # decode the validation set greedily and score it
+    validate_decoding: bool = True  # decode the validation set greedily and score it
     best: str | None = None  # the score that the best checkpoint has the best of; None: the first that the task names
     patience: int | None = None  # stop after this many validations without a better one
     save_every: int = 1000  # updates

@@ -1,1 +1,13 @@
 """Models of other toolkits: their files read, their weights brought into ours, and ours into theirs."""
+
+from heedful.convert import bert, gpt2, marian, opennmt
+from heedful.convert.model import Format, Model
+
+__all__ = ["FORMATS", "Format", "Model"]
+
+FORMATS = {
+    "bert": Format(read=bert.read, write=bert.write),
+    "gpt2": Format(read=gpt2.read, write=gpt2.write),
+    "marian": Format(read=marian.read, write=marian.write),
+    "opennmt": Format(read=opennmt.read),
+}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class Row(NamedTuple):
 
     line: int
     texts: tuple[str, ...]
+
+
+class PairReader(Protocol):
+    """How the pairs of a corpus are read; what cannot be used is counted."""
+
+    def __call__(self, corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:
+        """The pairs, in order."""
+        ...
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:

@@ -16,14 +16,10 @@ UNREAD = {"root", "train", "valid", "test", "source_language", "target_language"
 UNNAMED = {"source", "target", "weight"}
 
 
-def data_digest(recipe: Recipe, **settings: object) -> str:
+def data_digest(recipe: Recipe) -> str:
     """Return the SHA-256 of all that prepared data depends on: text, task, filters and tokenizer settings.
 
     Names, places, dates and compression of the files do not count, nor do the weights of corpora.
-
-    Args:
-        recipe: Its data and tokenizer tables count.
-        settings: What else this data depends on.
 
     Raises:
         InputError: A file cannot be read.
@@ -36,7 +32,6 @@ def data_digest(recipe: Recipe, **settings: object) -> str:
         "valid": _corpus_key(data.valid, data) if data.valid else None,
         "data": {key: value for key, value in asdict(data).items() if key not in UNREAD},
         "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
-        **settings,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -44,7 +39,7 @@ def data_digest(recipe: Recipe, **settings: object) -> str:
 def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
     settings = {key: value for key, value in asdict(corpus).items() if key not in UNNAMED}
     files = [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
-    return {**settings, "files": [[_ending(path), _text_digest(path)] for path in files]}
+    return {**settings, "files": [[_ending(path), text_digest(path)] for path in files]}
 
 
 def _ending(path: Path) -> str:
@@ -52,7 +47,12 @@ def _ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _text_digest(path: Path) -> str:
+def text_digest(path: Path) -> str:
+    """Return the SHA-256 of a text file, of one that ends in .gz that of its text.
+
+    Raises:
+        InputError: It cannot be read.
+    """
     digest = hashlib.sha256()
     with open_bytes(path) as stream:
         while chunk := stream.read(1 << 20):

@@ -20,7 +20,7 @@ from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
 
-Reader = Callable[[CorpusConfig, Recipe, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
+Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def prepare_examples(
     """Return the prepared examples of a recipe: from `folder` if it holds just them, otherwise made there.
 
     Args:
-        recipe: Its data and tokenizer tables count, and the family of its model.
+        recipe: Its data and tokenizer tables count, `data.max_length` included, to which rows are cut here, and the
+            family of its model, for which they are made.
         folder: A folder of its own. What was prepared from something else is replaced.
         texts: What a tokenizer is trained on, if one is; read once at most.
         read: Reads the examples of a corpus. Targets are below 65,536.
@@ -53,7 +54,7 @@ def prepare_examples(
     """
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
-    digest = data_digest(recipe, max_length=recipe.data.max_length, family=recipe.model.family)
+    digest = data_digest(recipe)
 
     def make(temporary: Path) -> DropReport:
         tokenizer = one_tokenizer(recipe, texts, report)
@@ -61,7 +62,7 @@ def prepare_examples(
         total = DropReport()
         for name, corpus in named_corpora(recipe):
             drops = DropReport()
-            rows = at_least_one(read(corpus, recipe, tokenizer, drops), corpus, drops)
+            rows = at_least_one(read(corpus, tokenizer, drops), corpus, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
             report(f"{corpus.source}: {len(store):,} examples, {drops}")
             total.merge(drops)
@@ -77,7 +78,8 @@ def prepare_examples(
             report=drops,
         )
 
-    return made_once(folder, digest, make, opened, report)
+    whole_digest = f"{digest}, {recipe.data.max_length} tokens, {recipe.model.family}"
+    return made_once(folder, whole_digest, make, opened, report)
 
 
 def named_corpora(recipe: Recipe) -> Iterator[tuple[str, CorpusConfig]]:

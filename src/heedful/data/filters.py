@@ -107,7 +107,7 @@ class PairFilter:
         shorter, longer = sorted((source, target))
         if longer > self.config.max_tokens:
             return "too many tokens"
-        if longer > self.config.max_ratio * shorter:
+        if self.config.max_ratio is not None and longer > self.config.max_ratio * shorter:
             return "length ratio"
         return None
 

@@ -128,8 +128,8 @@ class PassagePlan:
             )
         if masking.next_sentence and len(store) < 2:
             raise InputError(
-                "the training text is one document, and masking.next_sentence takes passages from two: set "
-                'data.documents to "paragraph", give more files, or set masking.next_sentence = false'
+                "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
+                'two: set data.documents to "paragraph", give more files, or set masking.next_sentence = false'
             )
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
@@ -145,7 +145,7 @@ class PassagePlan:
         found = (sequence for document in range(len(self.store)) for sequence in cut(document, chance))
         planned = np.fromiter(((number, *sequence) for number, sequence in enumerate(found)), dtype=SEQUENCE)
         if not len(planned):
-            raise InputError("no passages can be made of the training text: all of its documents are a single token")
+            raise InputError("no passages can be made of the text: all of its documents are a single token")
         lengths = _sizes(planned["first"]) + _sizes(planned["second"]) + self.specials
         plan = BatchPlan([np.stack([lengths, lengths], axis=1)], [1.0], self.batch_tokens, self.seed)
         return [planned[batch] for batch in plan.epoch(epoch)]

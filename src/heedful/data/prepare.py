@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.corpus import Pair, read_pairs
+from heedful.data.corpus import Pair, PairReader, read_pairs
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport, PairFilter
 from heedful.data.reuse import made_once
@@ -41,7 +41,7 @@ class Prepared:
     report: DropReport
 
 
-def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Prepared:
+def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs) -> Prepared:
     """Return the prepared data of a recipe: from `folder` if it holds just that, otherwise made there.
 
     Args:
@@ -49,6 +49,7 @@ def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Prep
         folder: A folder of its own. Data prepared from something else is replaced; a run that must not go on with other
             data compares `data_digest(recipe)` with the digest it began with before it comes here.
         report: Told in sentences what is done.
+        read: Reads the pairs of a corpus.
 
     Raises:
         InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
@@ -60,39 +61,39 @@ def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Prep
     return made_once(
         folder,
         digest,
-        make=lambda temporary: _write(recipe, temporary, report),
-        read=lambda drops: _open(recipe, folder, digest, drops),
+        make=lambda temporary: _write(recipe, temporary, read, report),
+        read=lambda drops: _open(recipe, folder, read, digest, drops),
         report=report,
     )
 
 
-def _open(recipe: Recipe, folder: Path, digest: str, drops: DropReport) -> Prepared:
+def _open(recipe: Recipe, folder: Path, read: PairReader, digest: str, drops: DropReport) -> Prepared:
     data = recipe.data
     return Prepared(
         tokenizers=TokenizerPair.load(folder / "tokenizer"),
         train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(data.train))),
         weights=tuple(corpus.weight for corpus in data.train),
         valid=PairStore.open(folder / "valid") if data.valid else None,
-        valid_text=[(pair.source, pair.target) for pair in read_pairs(data.valid, data)] if data.valid else [],
+        valid_text=[(pair.source, pair.target) for pair in read(data.valid, data)] if data.valid else [],
         digest=digest,
         report=drops,
     )
 
 
-def _write(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> DropReport:
+def _write(recipe: Recipe, folder: Path, read: PairReader, report: Callable[[str], None]) -> DropReport:
     """Write the tokenizers and all stores; return what was dropped."""
     total = DropReport()
-    tokenizers = _tokenizers(recipe, report)
+    tokenizers = _tokenizers(recipe, read, report)
     tokenizers.save(folder / "tokenizer")
     vocab_size = max(len(tokenizers.source), len(tokenizers.target))
-    for name, corpus, rows, drops in _stores(recipe.data, tokenizers):
+    for name, corpus, rows, drops in _stores(recipe.data, read, tokenizers):
         store = PairStore.write(folder / name, _at_least_one(rows, corpus.source, drops), vocab_size)
         report(f"{corpus.source}: {len(store):,} pairs, {drops}")
         total.merge(drops)
     return total
 
 
-def _tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
+def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None]) -> TokenizerPair:
     """Load the tokenizers that the recipe names, or train them on the pairs that pass the text filters."""
     config = recipe.tokenizer
     if config.path:
@@ -102,36 +103,38 @@ def _tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
             raise InputError(f"{config.path}: holds {held}; set tokenizer.joint = {str(tokenizers.joint).lower()}")
         return tokenizers
     data, drops = recipe.data, DropReport()
-    next(_at_least_one(_all_clean_pairs(data, drops), "the training text", drops))
+    next(_at_least_one(_all_clean_pairs(data, read, drops), "the training text", drops))
     report(f"training the {config.kind} tokenizer")
-    sources = (pair.source for pair in _all_clean_pairs(data, DropReport()))
-    targets = (pair.target for pair in _all_clean_pairs(data, DropReport()))
+    sources = (pair.source for pair in _all_clean_pairs(data, read, DropReport()))
+    targets = (pair.target for pair in _all_clean_pairs(data, read, DropReport()))
     return train_pair(sources, targets, config)
 
 
 def _stores(
-    data: DataConfig, tokenizers: TokenizerPair
+    data: DataConfig, read: PairReader, tokenizers: TokenizerPair
 ) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
     """Yield what each store is called, its corpus, its rows, and the report that reading the rows fills."""
     pair_filter = PairFilter(data.filters)
     for number, corpus in enumerate(data.train):
         drops = DropReport()
-        encoded = _encode(_clean_pairs(corpus, data, pair_filter, drops), tokenizers)
+        encoded = _encode(_clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops), tokenizers)
         yield f"train-{number}", corpus, _fitting_rows(encoded, corpus, pair_filter, drops), drops
     if data.valid:
         drops = DropReport()
-        encoded = _encode(read_pairs(data.valid, data, drops), tokenizers)
+        encoded = _encode(read(data.valid, data, drops), tokenizers)
         yield "valid", data.valid, (rows for _, rows in encoded), drops
 
 
-def _all_clean_pairs(data: DataConfig, drops: DropReport) -> Iterator[Pair]:
+def _all_clean_pairs(data: DataConfig, read: PairReader, drops: DropReport) -> Iterator[Pair]:
     pair_filter = PairFilter(data.filters)
     for corpus in data.train:
-        yield from _clean_pairs(corpus, data, pair_filter, drops)
+        yield from _clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops)
 
 
-def _clean_pairs(corpus: CorpusConfig, data: DataConfig, pair_filter: PairFilter, drops: DropReport) -> Iterator[Pair]:
-    for pair in read_pairs(corpus, data, drops):
+def _clean_pairs(
+    pairs: Iterable[Pair], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
+) -> Iterator[Pair]:
+    for pair in pairs:
         if reason := pair_filter.text_reason(pair.source, pair.target):
             drops.drop(reason, corpus.source, pair.line)
         else:

@@ -66,7 +66,7 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
             if line is None:
                 yield RawRow(number, (None,) * len(fields.names))
                 continue
-            values = _parse_object(line, f"{path}, line {number}")
+            values = parse_object(line, f"{path}, line {number}")
             raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
             yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
 
@@ -138,7 +138,12 @@ def _column(name: str, first_row: list[str], path: Path) -> int:
     )
 
 
-def _parse_object(line: str, place: str) -> dict[str, object]:
+def parse_object(line: str, place: str) -> dict[str, object]:
+    """Return the JSON object in a line.
+
+    Raises:
+        InputError: It holds none.
+    """
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:

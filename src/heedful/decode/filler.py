@@ -53,7 +53,7 @@ class Filler:
         keep = torch.ones_like(rows, dtype=torch.bool)
         with torch.inference_mode(), evaluating(self.model):
             logits = self.model(rows, keep, torch.zeros_like(rows))[rows == MASK].float()
-        logits[:, : self.tokenizer.first_piece] = -torch.inf  # special tokens are no words
+            logits[:, : self.tokenizer.first_piece] = -torch.inf  # special tokens are no words
         probabilities, found = logits.softmax(-1).topk(min(count, logits.size(1) - self.tokenizer.first_piece))
         pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
         return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]

@@ -19,7 +19,7 @@ from heedful.inspect_.pieces import Pieces
 from heedful.models import EncoderDecoder
 from heedful.nn.attention import Attention, scaled_dot_product
 from heedful.nn.stack import DecoderBlock
-from heedful.tasks.translation import collate
+from heedful.tasks.sequence_to_sequence import collate
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
-from heedful.models.heads import TextClassifier, TokenClassifier
+from heedful.models.heads import SentenceEncoder, TextClassifier, TokenClassifier
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.transformer import EncoderDecoder
@@ -14,6 +14,7 @@ __all__ = [
     "EncoderOnly",
     "LanguageModel",
     "MaskedLanguageModel",
+    "SentenceEncoder",
     "TextClassifier",
     "TokenClassifier",
     "Trunk",

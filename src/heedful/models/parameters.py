@@ -1,26 +1,29 @@
 """How many parameters a model has, and where they are."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 
 from heedful.config.schema import ModelConfig
+from heedful.models.pooling import Pooler
 from heedful.models.transformer import EncoderDecoder
 from heedful.nn.attention import Attention
-from heedful.nn.embedding import Embedding
+from heedful.nn.embedding import Embedding, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
 from heedful.nn.positions import Positions
 
 # What holds parameters, from the outside in: the first that is met names the kind of all within.
 KINDS: dict[type[nn.Module], str] = {
     Embedding: "embeddings",
+    Segments: "segments",
     Positions: "positions",
     Attention: "self-attention",
     FeedForward: "feed-forward",
     SwiGLU: "feed-forward",
+    Pooler: "pooler",
     nn.LayerNorm: "norms",
     nn.RMSNorm: "norms",
     nn.Linear: "output",
@@ -66,10 +69,10 @@ def _kind(module: nn.Module, name: str) -> str:
     return next((kind for layer, kind in KINDS.items() if isinstance(module, layer)), "")
 
 
-def count_without_building(config: ModelConfig, source_vocab: int, target_vocab: int) -> ParameterCounts:
-    """What `count_parameters` says of the model `config` describes, however large: no memory is taken for it."""
+def count_without_building(build: Callable[[], nn.Module]) -> ParameterCounts:
+    """What `count_parameters` says of the model that `build` makes, however large: no memory is taken for it."""
     with torch.device("meta"):
-        return count_parameters(EncoderDecoder(config, source_vocab, target_vocab))
+        return count_parameters(build())
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class Convention:
 
     def count(self, config: ModelConfig) -> int:
         """All parameters of the model under this convention."""
-        counts = count_without_building(replace(config, attention_bias=self.attention_bias), self.vocab, self.vocab)
+        config = replace(config, attention_bias=self.attention_bias)
+        counts = count_without_building(lambda: EncoderDecoder(config, self.vocab, self.vocab))
         return counts.total + self.further_rows * config.d_model
 
 

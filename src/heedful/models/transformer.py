@@ -13,7 +13,7 @@ from heedful.nn.embedding import Embedding
 from heedful.nn.positions import POSITIONS
 from heedful.nn.sight import Sight
 from heedful.nn.stack import Decoder, LayerCache, Memory, Stack
-from heedful.text.tokenizer import BOS
+from heedful.text.tokenizer import BOS, EOS
 
 
 class EncoderDecoder(nn.Module):
@@ -22,6 +22,7 @@ class EncoderDecoder(nn.Module):
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
         positions = POSITIONS[config.positions]
+        self.source_eos = config.source_eos
         self.source_embedding = Embedding(source_vocab, config)
         self.target_embedding = Embedding(target_vocab, config)
         self.encoder = Stack(config, config.encoder_layers, positions(config, causal=False))
@@ -55,6 +56,8 @@ class EncoderDecoder(nn.Module):
 
     def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> Memory:
         """Read the source once, for any number of decoding steps."""
+        if not self.source_eos:
+            keep = keep & (source != EOS)
         sight = Sight(keep, source.size(1), causal=False)
         return Memory(self.encoder(self.source_embedding(source), sight), keep)
 

@@ -48,6 +48,12 @@ class TanhGELU(FeedForward):
     activation = staticmethod(partial(F.gelu, approximate="tanh"))
 
 
+class SiLU(FeedForward):
+    """x sigmoid(x) (Elfwing et al. 2017), also called swish, as in the models that Marian's authors trained."""
+
+    activation = staticmethod(F.silu)
+
+
 class SwiGLU(nn.Module):
     """(silu(x W) * x V) W2 without biases: values of which a gate lets through a part (Shazeer 2020)."""
 
@@ -67,5 +73,6 @@ FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {
     "relu": ReLU,
     "gelu": GELU,
     "gelu_tanh": TanhGELU,
+    "silu": SiLU,
     "swiglu": SwiGLU,
 }

@@ -5,23 +5,31 @@ from importlib import import_module
 
 from heedful.errors import InputError
 from heedful.tasks.classification import Classification
+from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
 from heedful.tasks.span_qa import SpanQuestionAnswering
+from heedful.tasks.summarisation import Summarisation
 from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
+from heedful.tasks.text_to_text import TextToText
 from heedful.tasks.translation import Translation
 
 __all__ = ["TASKS", "Task", "find_task"]
 
 TASKS: dict[str, type[Task]] = {
     "classification": Classification,
+    "dialogue": Dialogue,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
+    "ranking": Ranking,
     "regression": Regression,
     "span_qa": SpanQuestionAnswering,
+    "summarisation": Summarisation,
     "tagging": Tagging,
+    "text_to_text": TextToText,
     "translation": Translation,
 }
 

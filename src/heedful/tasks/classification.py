@@ -60,7 +60,13 @@ class Classification(TextTask):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """A trunk with an output for each class."""
+        """A trunk with an output for each class.
+
+        Raises:
+            InputError: the classes are not known, as in a recipe whose data was not read.
+        """
+        if not recipe.data.labels:
+            raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
         return TextClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
 
     @classmethod

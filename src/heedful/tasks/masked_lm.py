@@ -3,7 +3,7 @@
 B batch, S tokens.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,12 +68,14 @@ class MaskedLanguageModelling(Task[Batch]):
 
     families = ("encoder",)
     command = "heedful fill"
+    example = "'The man [MASK] a bike.'"
     scores = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
 
     def __init__(self, recipe: Recipe, passages: Passages) -> None:
         super().__init__(recipe, TokenizerPair(passages.tokenizer, passages.tokenizer), passages.digest)
         self.passages = passages
         self.plan = self.plan_of(passages.train, recipe.train.seed)
+        self.valid_plan = self.plan_of(passages.valid, seed=0) if passages.valid else None
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "MaskedLanguageModelling":
@@ -144,21 +146,20 @@ class MaskedLanguageModelling(Task[Batch]):
 
     def validate(self, model: MaskedLanguageModel) -> Scores | None:
         """Passages and masks of the validation text that are always the same."""
-        store = self.passages.valid
-        if store is None:
+        if self.valid_plan is None:
             return None
-        means = self.mean_losses(model, self.valid_batches(store, model))
-        return self.summary(means) | self.accuracies(model, store)
+        means = self.mean_losses(model, self.batches_of(self.valid_plan, model))
+        return self.summary(means) | self.accuracies(model, self.batches_of(self.valid_plan, model))
 
-    def valid_batches(self, store: SentenceStore, model: MaskedLanguageModel) -> Iterator[Batch]:
-        """The validation set."""
+    def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[Batch]:
+        """The passages of a plan, always the same and with the same masks."""
         device = next(model.parameters()).device
-        return (self.hide(store, rows, (0, 0), device) for rows in self.plan_of(store, seed=0).epoch(0))
+        return (self.hide(plan.store, rows, (0, 0), device) for rows in plan.epoch(0))
 
-    def accuracies(self, model: MaskedLanguageModel, store: SentenceStore) -> Scores:
+    def accuracies(self, model: MaskedLanguageModel, batches: Iterable[Batch]) -> Scores:
         """How often the likeliest token is the hidden one, and the likelier answer the right one."""
         tokens, pairs = Accuracy(), Accuracy()
-        for batch in self.valid_batches(store, model):
+        for batch in batches:
             states = model.trunk(batch.inputs, batch.keep, batch.segments)
             tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
             if model.next_sentence is not None:

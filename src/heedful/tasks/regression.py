@@ -3,6 +3,7 @@
 B batch.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -60,7 +61,10 @@ class Regression(TextTask):
         return (Loss(total, total.detach(), len(error)),)
 
     def validate(self, model: TextClassifier) -> Scores | None:
-        """Rank correlation (Spearman), linear correlation (Pearson) and mean squared error."""
+        """Rank correlation (Spearman), linear correlation (Pearson) and mean squared error.
+
+        A correlation is undefined where all predictions are the same; that counts as 0, as they tell nothing.
+        """
         store = self.examples.valid
         if store is None:
             return None
@@ -70,11 +74,14 @@ class Regression(TextTask):
             for batch in self.batches_of(store, model)
         ]
         predicted, expected = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        correlations = {"spearman": spearman(predicted, expected), "pearson": pearson(predicted, expected)}
-        return self.summary(means) | correlations
+        correlations = {name: measure(predicted, expected) for name, measure in CORRELATIONS.items()}
+        return self.summary(means) | {name: 0.0 if math.isnan(r) else r for name, r in correlations.items()}
 
 
 def numbers(halves: Int[Tensor, "B 2"]) -> Float[Tensor, " B"]:
     """The float32 whose lower and upper 16 bits are given."""
     bits = halves[:, 0] + (halves[:, 1] << 16)
     return bits.to(torch.uint32).view(torch.float32)
+
+
+CORRELATIONS = {"spearman": spearman, "pearson": pearson}

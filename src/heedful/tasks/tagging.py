@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 
 from heedful.config.schema import CorpusConfig, Recipe
@@ -60,14 +61,19 @@ class Tagging(TextTask):
                 if places:
                     yield ids, targets
 
-    @staticmethod
-    def decisions(targets: np.ndarray) -> int:
-        """A decision for each word."""
-        return int((targets != IGNORE).sum())
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> Batch:
+        """Texts and their tags; the loss is a mean over words."""
+        return replace(super().collate(first, second, device), counts=(int((second != IGNORE).sum()),))
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """A trunk with an output for each tag."""
+        """A trunk with an output for each tag.
+
+        Raises:
+            InputError: the tags are not known, as in a recipe whose data was not read.
+        """
+        if not recipe.data.labels:
+            raise InputError('the tags are not known; name them: data.labels = ["O", "B-...", "I-..."]')
         return TokenClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
 
     @classmethod

@@ -17,7 +17,7 @@ from heedful.text.pair import TokenizerPair
 
 Scores = dict[str, float]
 
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity"})
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss"})
 
 
 @runtime_checkable
@@ -52,6 +52,7 @@ class Task(ABC, Generic[B]):
     Attributes:
         families: the model families that can learn it, by their names in a recipe.
         command: what uses its models on the command line.
+        example: what may be written behind it.
         scores: what `validate` may report; the first decides which checkpoint is best unless the recipe does.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: text to ids; where there is one kind of text, both are the same.
@@ -60,12 +61,22 @@ class Task(ABC, Generic[B]):
 
     families: ClassVar[tuple[str, ...]]
     command: ClassVar[str]
+    example: ClassVar[str] = "'Some text.'"
     scores: ClassVar[tuple[str, ...]]
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe
         self.tokenizers = tokenizers
         self.digest = digest
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Fill in what the training data decides, such as the classes; what is filled in already stays.
+
+        Raises:
+            InputError: the data cannot be used.
+        """
+        return recipe
 
     @classmethod
     @abstractmethod
@@ -106,6 +117,10 @@ class Task(ABC, Generic[B]):
     def validate(self, model: Any) -> Scores | None:
         """The scores of a model in evaluation mode on the validation set; None where there is none."""
 
+    def test(self, model: Any) -> Scores | None:
+        """The scores of a model on the same set when it is tested: those of `validate` unless that takes short cuts."""
+        return self.validate(model)
+
     def summary(self, means: Sequence[Mean]) -> Scores:
         """What to say of mean losses; there is one for each term."""
         return {"loss": sum(mean.loss for mean in means)}
@@ -123,7 +138,13 @@ class Task(ABC, Generic[B]):
 
 
 def merit(scores: Scores, name: str) -> float:
-    """A number that is larger for better scores."""
+    """A number that is larger for better scores.
+
+    Raises:
+        InputError: there is no such score.
+    """
+    if name not in scores:
+        raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
     return -scores[name] if name in LOWER_IS_BETTER else scores[name]
 
 

@@ -1,156 +1,19 @@
-"""Translation: sentence pairs in, the loss of each target token given the source and the tokens before it.
+"""Translation: sentences in one language to sentences in another (Vaswani et al. 2017)."""
 
-B batch, S source tokens, T target tokens.
-"""
+from collections.abc import Sequence
 
-import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-
-import numpy as np
-import torch
-from jaxtyping import Bool, Int
-from torch import Tensor
-
-from heedful.config.schema import DecodeConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble
-from heedful.data.chance import seed_of
-from heedful.data.prepare import Prepared, prepare
-from heedful.data.respelling import respell
-from heedful.data.store import PairStore
-from heedful.decode.translator import Translator
 from heedful.evaluate import Scoring, score
-from heedful.losses import Loss, cross_entropy, perplexity
-from heedful.models import EncoderDecoder
-from heedful.models.pretrained import place_vectors
-from heedful.tasks.task import Mean, Scores, Task
-from heedful.text.pair import TokenizerPair
-from heedful.text.tokenizer import BOS, PAD
-
-GREEDY = DecodeConfig(beam=1)
+from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.task import Scores
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Padded sentence pairs. The decoder's input is the target shifted right, beginning with <bos>."""
+class Translation(SequenceToSequence):
+    """Pairs of sentences that mean the same."""
 
-    source: Int[Tensor, "B S"]
-    source_keep: Bool[Tensor, "B S"]
-    target_in: Int[Tensor, "B T"]
-    target_out: Int[Tensor, "B T"]
-    target_keep: Bool[Tensor, "B T"]
-    source_tokens: int
-    target_tokens: int
-
-    @property
-    def tokens(self) -> int:
-        """Real tokens of both sides, <eos> included."""
-        return self.source_tokens + self.target_tokens
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The loss is a mean over target tokens."""
-        return (self.target_tokens,)
-
-
-def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> Batch:
-    """Make a batch of padded rows of ids, both sides ending in <eos>."""
-    x, y = torch.from_numpy(source), torch.from_numpy(target)
-    shifted = torch.nn.functional.pad(y, (1, -1), value=BOS)
-    return Batch(
-        source=x.to(device),
-        source_keep=(x != PAD).to(device),
-        target_in=shifted.to(device),
-        target_out=y.to(device),
-        target_keep=(y != PAD).to(device),
-        source_tokens=int((source != PAD).sum()),
-        target_tokens=int((target != PAD).sum()),
-    )
-
-
-def loss(model: EncoderDecoder, batch: Batch, smoothing: float) -> Loss:
-    """The loss of every real target token, <eos> included."""
-    hidden = model.hidden(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
-    target = batch.target_out[batch.target_keep]
-    return cross_entropy(hidden[batch.target_keep], model.output.weight, target, smoothing, model.output.bias)
-
-
-class Translation(Task[Batch]):
-    """Sentences in one language to sentences in another (Vaswani et al. 2017)."""
-
-    families = ("encoder_decoder",)
     command = "heedful translate"
     scores = ("bleu", "loss", "perplexity")
 
-    def __init__(self, recipe: Recipe, prepared: Prepared) -> None:
-        super().__init__(recipe, prepared.tokenizers, prepared.digest)
-        self.prepared = prepared
-        lengths = [store.lengths for store in prepared.train]
-        self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
-
-    @classmethod
-    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "Translation":
-        """See `heedful.data.prepare`."""
-        return cls(recipe, prepare(recipe, folder, report))
-
-    @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> EncoderDecoder:
-        """An encoder-decoder."""
-        return EncoderDecoder(recipe.model, len(tokenizers.source), len(tokenizers.target))
-
-    @classmethod
-    def use(cls, model: EncoderDecoder, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:
-        """A translator."""
-        return Translator(model, tokenizers, recipe.decode)
-
-    @property
-    def best(self) -> str:
-        """BLEU where it is measured."""
-        return self.recipe.train.best or ("bleu" if self.recipe.train.validate_bleu else "loss")
-
-    def initialise(self, model: EncoderDecoder) -> None:
-        """Put word vectors where the recipe names some."""
-        place_vectors(model, self.recipe, self.tokenizers)
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        """Batches of pairs of similar length."""
-        return self.plan.epoch(number)
-
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> Batch:
-        """The pairs of one batch, spelled anew if the recipe asks for BPE dropout."""
-        source, target = assemble(self.prepared.train, ids)
-        if rate := self.recipe.tokenizer.dropout:
-            rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
-            source = respell(source, self.tokenizers.source, rate, rng)
-            target = respell(target, self.tokenizers.target, rate, rng)
-        return collate(source, target, device)
-
-    def loss(self, model: EncoderDecoder, batch: Batch) -> tuple[Loss, ...]:
-        """The loss of the target tokens."""
-        return (loss(model, batch, self.recipe.train.label_smoothing),)
-
-    def summary(self, means: Sequence[Mean]) -> Scores:
-        """Loss and perplexity of a target token."""
-        return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
-
-    def validate(self, model: EncoderDecoder) -> Scores | None:
-        """Loss and perplexity given the right tokens before; and BLEU of greedy translations, if the recipe asks."""
-        if self.prepared.valid is None:
-            return None
-        scores = self.summary(self.mean_losses(model, self.valid_batches(self.prepared.valid, model)))
-        return scores | {"bleu": self.bleu(model)} if self.recipe.train.validate_bleu else scores
-
-    def valid_batches(self, store: PairStore, model: EncoderDecoder) -> Iterator[Batch]:
-        """The validation set."""
-        device = next(model.parameters()).device
-        plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
-        return (collate(*assemble([store], ids), device) for ids in plan.epoch(0))
-
-    def bleu(self, model: EncoderDecoder) -> float:
-        """SacreBLEU of greedy translations of the raw validation text."""
-        config = replace(GREEDY, max_extra=self.recipe.decode.max_extra)
-        sources, references = zip(*self.prepared.valid_text, strict=True)
-        translations = Translator(model, self.tokenizers, config).translate(sources)
+    def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
+        """SacreBLEU, from 0 to 100."""
         scoring = Scoring(metrics=("bleu",), language=self.recipe.data.target_language)
-        return score(translations, [references], scoring)[0].value
+        return {"bleu": score(outputs, [references], scoring)[0].value}

@@ -119,11 +119,12 @@ class Tokenizer:
     def encode_continuation(self, text: str) -> list[int]:
         """The ids of a text that goes on from another one: its first word has the space before it that is written.
 
+        A foreign tokenizer knows no such texts; one of SentencePiece may put a space before the first word.
+
         Raises:
             InputError: The text holds a lone surrogate.
         """
-        normal = self._normalizer.normalize_str(checked(text)).removeprefix(self.first_space)
-        words = [word for word, _ in self._splitter.pre_tokenize_str(normal)]
+        words = self._cut(self._normal(text).removeprefix(self.first_space))
         return [i for word in words for i in self._spelled_out(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -208,7 +209,12 @@ class Tokenizer:
         return {(ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(pairs)}
 
     def _words(self, text: str) -> list[str]:
-        normal = self._normalizer.normalize_str(checked(text))
+        return self._cut(self._normal(text))
+
+    def _normal(self, text: str) -> str:
+        return self._normalizer.normalize_str(checked(text)) if self._normalizer else checked(text)
+
+    def _cut(self, normal: str) -> list[str]:
         return [word for word, _ in self._splitter.pre_tokenize_str(normal)]
 
     def _encode(self, text: str) -> Encoding:
@@ -224,7 +230,7 @@ class Tokenizer:
 
     def _spelled_out(self, word: str) -> list[int]:
         ids = [token.id for token in self._model.tokenize(word)]
-        return self._characters(word) if UNK in ids else ids
+        return self._characters(word) if UNK in ids and self.byte_ids else ids
 
     def _encode_lossless(self, text: str) -> Encoding:
         """The pieces of a text that is spelled byte for byte; the library knows where in the text they come from."""

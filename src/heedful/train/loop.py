@@ -34,15 +34,16 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
     recipe = with_start(recipe)
-    check(find_task(recipe.task), recipe)
+    task = find_task(recipe.task)
+    check(task, recipe)
+    recipe = task.resolve(recipe)
     keep_freed_memory()
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     with claim(folder), Interruption() as interruption:
         checkpoints = open_checkpoints(recipe, folder)
         saved = latest(checkpoints, recipe, console)
-        task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
-        run = Run(task, folder, checkpoints, console)
+        run = Run(task.prepare(recipe, folder / "data", console.print), folder, checkpoints, console)
         if saved:
             run.resume(saved)
         with open_journal(recipe, folder, run.progress.update, console) as journal:

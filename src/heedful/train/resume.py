@@ -13,7 +13,6 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "name",
     "data.root",  # the digest of the data itself is compared instead
     "data.test",
-    "data.labels",  # of the training data, which is compared
     "decode",
     "train.max_updates",
     "train.max_epochs",

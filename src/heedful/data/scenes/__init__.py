@@ -8,10 +8,10 @@ the grammar scores BLEU 100. `grammar` draws a scene as a tree, and `english`, `
 import itertools
 import random
 from collections.abc import Iterator
-from zlib import crc32
 
 from heedful.data.scenes import chinese, english, german
 from heedful.data.scenes.grammar import draw
+from heedful.data.scenes.parts import divide
 from heedful.data.scenes.sentence import ROLES, ScenePair, Sentence, align, sentence
 from heedful.errors import InputError
 
@@ -60,20 +60,5 @@ def split(languages: str, train: int, valid: int, test: int, seed: int) -> dict[
     Raises:
         InputError: The languages are not among LANGUAGES.
     """
-    sizes = {"train": train, "valid": valid, "test": test}
-    parts: dict[str, list[ScenePair]] = {purpose: [] for purpose in sizes}
-    seen: set[str] = set()
     pairs = (pair(languages, seed, index) for index in itertools.count())
-    while any(len(parts[purpose]) < size for purpose, size in sizes.items()):
-        drawn = next(pairs)
-        text = drawn.source.text
-        purpose = _purpose(text)
-        if text not in seen and len(parts[purpose]) < sizes[purpose]:
-            seen.add(text)
-            parts[purpose].append(drawn)
-    return parts
-
-
-def _purpose(text: str) -> str:
-    """One sentence in 16 is for validation and one for testing."""
-    return {0: "valid", 1: "test"}.get(crc32(text.encode()) % 16, "train")
+    return divide(pairs, lambda drawn: drawn.source.text, {"train": train, "valid": valid, "test": test})

@@ -28,12 +28,12 @@ def draw(rng: random.Random) -> Scene:
     return kind(Author(rng, strangers=kind not in NAMING_ALL))
 
 
-def _event(author: Author) -> Scene:
+def event(author: Author) -> Scene:
     """The old woman has given the child a red apple."""
     return Scene(author.action(negated=author.chance(0.2)))
 
 
-def _known(author: Author) -> Scene:
+def known(author: Author) -> Scene:
     """The dogs that the girl saw are sleeping in the garden; somebody sees the dogs that..."""
     clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
     slots = (clause.subject, None if clause.goal else clause.object)
@@ -47,28 +47,28 @@ def _known(author: Author) -> Scene:
     return Scene(clause)
 
 
-def _description(author: Author) -> Scene:
+def description(author: Author) -> Scene:
     """The horse is bigger than the dog."""
     clause = author.description(author.fresh(DESCRIBED))
     clause.negated = author.chance(0.15)
     return Scene(clause)
 
 
-def _existence(author: Author) -> Scene:
+def existence(author: Author) -> Scene:
     """There are two cats under the table."""
     thing = author.phrase(author.fresh(MOVABLE), SOME)
     place = author.place() if author.chance(0.4) else author.beside((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", voice="existential", place=place))
 
 
-def _location(author: Author) -> Scene:
+def location(author: Author) -> Scene:
     """The key is on the table."""
     thing = author.phrase(author.fresh(MOVABLE), DEFINITE)
     place = author.place() if author.chance(0.4) else author.beside((*BESIDE, ON, ON))
     return Scene(Clause(BE, thing, "present", place=place, negated=author.chance(0.15), asked=author.chance(0.2)))
 
 
-def _passive(author: Author) -> Scene:
+def passive(author: Author) -> Scene:
     """The mouse was caught by the cat."""
     verb = author.fresh(PASSIVES)
     clause = Clause(verb, author.phrase(author.fresh(verb.objects), DEFINITE), "past", voice="passive")
@@ -79,26 +79,26 @@ def _passive(author: Author) -> Scene:
     return Scene(clause)
 
 
-def _asked(author: Author) -> Scene:
+def asked(author: Author) -> Scene:
     """Does the man see the dog?"""
     clause = author.description(author.fresh(DESCRIBED)) if author.chance(0.2) else author.action()
     return _question(clause)
 
 
-def _asked_who(author: Author) -> Scene:
+def asked_who(author: Author) -> Scene:
     """Who is looking for the dog?"""
     verb = author.fresh([verb for verb in HUMAN if verb.frame not in ("report", "copula")])
     return _question(author.clause(verb, author.one(TENSES[verb.aspect]), Question("who")))
 
 
-def _asked_what(author: Author) -> Scene:
+def asked_what(author: Author) -> Scene:
     """What did the girl buy yesterday?"""
     verb = author.fresh(TAKING_THINGS)
     tense = author.one(TENSES[verb.aspect])
     return _question(author.clause(verb, tense, author.subject(verb), object_=Question("what")))
 
 
-def _asked_where(author: Author) -> Scene:
+def asked_where(author: Author) -> Scene:
     """Where is the cat sleeping?"""
     where = Place(NOWHERE, Question("where"))
     if author.chance(0.3):
@@ -114,7 +114,7 @@ def _question(clause: Clause) -> Scene:
     return Scene(clause)
 
 
-def _report(author: Author) -> Scene:
+def report(author: Author) -> Scene:
     """The boy thinks that the dog has eaten the meat."""
     verb = author.fresh(VERBS_OF["report"])
     clause = Clause(verb, author.subject(verb), "present")
@@ -123,7 +123,7 @@ def _report(author: Author) -> Scene:
     return Scene(clause)
 
 
-def _reason(author: Author) -> Scene:
+def reason(author: Author) -> Scene:
     """The woman is looking for the key because she needs it."""
     verb = author.fresh(REASONED)
     someone = author.phrase(author.fresh(PEOPLE), ANY)
@@ -160,7 +160,7 @@ def _again(item: Nominal | None) -> Pronoun | None:
     return None
 
 
-def _timed(author: Author) -> Scene:
+def timed(author: Author) -> Scene:
     """When the girl opened the door, the cat was sleeping."""
     link = author.one(("when", "when", "while", "if"))
     second, main = {
@@ -171,7 +171,7 @@ def _timed(author: Author) -> Scene:
     return Scene(_brief(author, main), link, _brief(author, second), second_first=author.chance(0.6))
 
 
-def _also(author: Author) -> Scene:
+def also(author: Author) -> Scene:
     """The man is reading a letter and the woman is sleeping; the cat is small, but the dog is big."""
     if author.chance(0.4):
         noun = author.fresh(DESCRIBED)
@@ -192,20 +192,20 @@ def _brief(author: Author, tense: str) -> Clause:
 
 
 KINDS: dict[Callable[[Author], Scene], int] = {
-    _event: 32,
-    _known: 14,
-    _description: 6,
-    _existence: 4,
-    _location: 3,
-    _passive: 6,
-    _asked: 6,
-    _asked_who: 3,
-    _asked_what: 2,
-    _asked_where: 3,
-    _report: 6,
-    _reason: 6,
-    _timed: 6,
-    _also: 3,
+    event: 32,
+    known: 14,
+    description: 6,
+    existence: 4,
+    location: 3,
+    passive: 6,
+    asked: 6,
+    asked_who: 3,
+    asked_what: 2,
+    asked_where: 3,
+    report: 6,
+    reason: 6,
+    timed: 6,
+    also: 3,
 }
 TOTALS = tuple(accumulate(KINDS.values()))
-NAMING_ALL = (_reason, _timed, _also)  # the scenes in which he, she and they are somebody named
+NAMING_ALL = (reason, timed, also)  # the scenes in which he, she and they are somebody named

@@ -4,7 +4,7 @@ import torch
 from heedful.config.schema import ModelConfig
 from heedful.losses import reference_cross_entropy
 from heedful.models import EncoderDecoder
-from heedful.tasks.translation import collate, loss
+from heedful.tasks.sequence_to_sequence import collate, loss
 
 SOURCE = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
 TARGET = np.array([[9, 3, 0], [10, 11, 3]])

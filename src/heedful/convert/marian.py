@@ -1,0 +1,137 @@
+"""Marian's translation models in the format of Hugging Face: `MarianMTModel`."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from heedful.convert.model import Model, expected, read_weights, recipe_of, write_hugging_face
+from heedful.convert.names import Names, Weights, compare, without, without_copies
+from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import check_rows, reorder, silence
+from heedful.models import EncoderDecoder
+from heedful.text.foreign import pair_from_hugging_face
+from heedful.text.tokenizer import BOS
+
+TASK = "translation"
+
+BLOCK = {
+    "self_attention.q": "self_attn.q_proj",
+    "self_attention.k": "self_attn.k_proj",
+    "self_attention.v": "self_attn.v_proj",
+    "self_attention.out": "self_attn.out_proj",
+    "self_residual.norm": "self_attn_layer_norm",
+    "cross_attention.q": "encoder_attn.q_proj",
+    "cross_attention.k": "encoder_attn.k_proj",
+    "cross_attention.v": "encoder_attn.v_proj",
+    "cross_attention.out": "encoder_attn.out_proj",
+    "cross_residual.norm": "encoder_attn_layer_norm",
+    "feed_forward.up": "fc1",
+    "feed_forward.down": "fc2",
+    "feed_residual.norm": "final_layer_norm",
+}
+NAMES = Names(
+    {"source_embedding": "model.shared", "output.bias": "final_logits_bias"}
+    | {f"encoder.blocks.#.{ours}": f"model.encoder.layers.#.{theirs}" for ours, theirs in BLOCK.items()}
+    | {f"decoder.blocks.#.{ours}": f"model.decoder.layers.#.{theirs}" for ours, theirs in BLOCK.items()}
+)
+EMBEDDING, BIAS = "source_embedding.weight", "output.bias"
+COPIES = {
+    "lm_head.weight": "model.shared.weight",
+    "model.encoder.embed_tokens.weight": "model.shared.weight",
+    "model.decoder.embed_tokens.weight": "model.shared.weight",
+}
+COMPUTED = r"model\.(?:en|de)coder\.embed_positions\.weight"
+
+SETTINGS = Settings(
+    model_type="marian",
+    keys={
+        "d_model": "d_model",
+        "encoder_ffn_dim": "d_ff",
+        "decoder_ffn_dim": "d_ff",
+        "encoder_attention_heads": "heads",
+        "decoder_attention_heads": "heads",
+        "encoder_layers": "encoder_layers",
+        "decoder_layers": "decoder_layers",
+        "max_position_embeddings": "max_positions",
+        "scale_embedding": "scale_embeddings",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "activation_dropout": "activation_dropout",
+    },
+    activation="activation_function",
+    fixed={"output_bias": True},
+    needed={
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+        "static_position_embeddings": True,
+        "share_encoder_decoder_embeddings": True,
+        "tie_word_embeddings": True,
+    },
+)
+# The axis along which a parameter has the dimensions of the states that blocks hand on.
+AXES = {
+    r".*embedding\.weight|.*\.(?:q|k|v|up)\.weight": 1,
+    r".*\.(?:out|down)\.(?:weight|bias)|.*norm\.(?:weight|bias)": 0,
+}
+
+
+def read(folder: Path, task: str | None = None) -> Model:
+    """A model of Hugging Face as one of heedful.
+
+    Its decoder begins with <pad>, whose embedding is heedful's <bos> too. In its positions the sines stand before the
+    cosines; heedful has them in turn, so the dimensions of the states are reordered.
+
+    Args:
+        folder: Where it is.
+        task: What for; None: "translation".
+
+    Raises:
+        InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
+    """
+    config, where = read_config(folder), str(folder)
+    fields, vocab = SETTINGS.fields(config, str(folder / CONFIG)), config["vocab_size"]
+    theirs = without_copies(without(read_weights(folder), COMPUTED)[0], COPIES, where)
+
+    tokenizers, old_id_of = pair_from_hugging_face(folder)
+    check_rows(old_id_of, vocab, where)
+    recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
+    compare(theirs, _theirs(expected(lambda: EncoderDecoder(recipe.model, vocab, vocab))), where)
+    ours = _arranged(NAMES.ours(theirs), in_turn(fields["d_model"]))
+    ours = reorder(ours | {BIAS: ours[BIAS][0]}, old_id_of, (EMBEDDING, BIAS))
+    ours |= silence(ours[BIAS], old_id_of)
+    return Model(recipe=recipe, tokenizers=tokenizers, weights=ours)
+
+
+def write(model: Model, folder: Path) -> None:
+    """A translator of heedful as `MarianMTModel`; what it never says, <pad> and <bos>, is forbidden to `generate` too.
+
+    Raises:
+        InputError: It is no Marian, its languages have two vocabularies, or the folder is not free.
+        RunError: The folder cannot be written.
+    """
+    name, config = model.recipe.name, replace(model.recipe.model, output_bias=True)
+    settings = SETTINGS.config(config, name)
+    ours = {BIAS: torch.zeros(len(model.tokenizers.target)), **model.weights}
+    extra = {"architectures": ["MarianMTModel"], "decoder_start_token_id": BOS, "forced_eos_token_id": None}
+    write_hugging_face(model, _theirs(ours), settings | extra, folder)
+
+
+def in_turn(d_model: int) -> Int[Tensor, " D"]:
+    """Where each dimension was when sines stood before cosines: the first sine, its cosine, the next sine."""
+    return torch.arange(d_model).view(2, -1).T.flatten()
+
+
+def _theirs(ours: Weights) -> Weights:
+    arranged = _arranged(ours, in_turn(ours[EMBEDDING].size(1)).argsort())
+    return NAMES.theirs(arranged | {BIAS: ours[BIAS][None]})
+
+
+def _arranged(weights: Weights, order: Int[Tensor, " D"]) -> Weights:
+    """The same model with the dimensions of its states in another order."""
+    axes = {name: axis for name in weights for pattern, axis in AXES.items() if re.fullmatch(pattern, name)}
+    return weights | {name: weights[name].index_select(axis, order) for name, axis in axes.items()}

@@ -1,0 +1,126 @@
+"""A model on its way from one format to another, and the folders of Hugging Face."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from heedful.config.load import recipe_from_dict
+from heedful.config.schema import ModelConfig, Recipe, TrainConfig
+from heedful.convert.names import Weights
+from heedful.convert.settings import CONFIG
+from heedful.convert.weights import SINGLE, read_safetensors
+from heedful.errors import InputError, RunError
+from heedful.models import weights
+from heedful.text.export import to_hugging_face
+from heedful.text.pair import TokenizerPair
+from heedful.text.pipeline import BOS, EOS, PAD
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What a model folder of heedful holds."""
+
+    recipe: Recipe
+    tokenizers: TokenizerPair
+    weights: Weights  # by heedful's names
+    left_out: Weights = field(default_factory=dict)  # by the names of the format: what heedful has no use for
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Reads a model from a folder, for a task or for the one that it was made for."""
+
+    def __call__(self, folder: Path, task: str | None = None) -> Model:
+        """The model as one of heedful."""
+        ...
+
+
+def read_only(_model: Model, folder: Path) -> None:
+    """What writes a format that heedful can only read.
+
+    Raises:
+        InputError: Always.
+    """
+    raise InputError(f"{folder}: models of this format can be read only; choose another format")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How models of a kind are read and written."""
+
+    read: Reader
+    write: Callable[[Model, Path], None] = read_only
+
+
+def recipe_of(
+    task: str, fields: Mapping[str, Any], tokenizers: TokenizerPair, folder: Path, **tables: Mapping[str, Any]
+) -> Recipe:
+    """The recipe of a converted model.
+
+    Args:
+        task: What it is for.
+        fields: Those of `ModelConfig` that are not the default.
+        tokenizers: Its own.
+        folder: Where the model lies, which gives the recipe its name.
+        tables: Other tables of the recipe.
+
+    Raises:
+        InputError: There can be no such model.
+    """
+    length = fields.get("max_positions", ModelConfig.max_positions)
+    values = {
+        "name": folder.resolve().name,
+        "task": task,
+        "data": {"max_length": length},
+        "tokenizer": asdict(replace(tokenizers.source.config, joint=fields.get("tie", "all") == "all")),
+        "model": dict(fields),
+        "train": {"batch_tokens": max(length, TrainConfig.batch_tokens)},
+    }
+    return recipe_from_dict(values | tables, str(folder / CONFIG))
+
+
+def read_weights(folder: Path) -> Weights:
+    """The weights of a model folder as float32, by name.
+
+    Raises:
+        InputError: As `read_safetensors`.
+    """
+    return {name: value.float() for name, value in read_safetensors(folder).items()}
+
+
+def expected(build: Callable[[], nn.Module]) -> Weights:
+    """The weights of a model by name: shapes without values, which take no memory."""
+    with torch.device("meta"):
+        return weights(build())
+
+
+def write_hugging_face(model: Model, tensors: Mapping[str, Tensor], config: Mapping[str, Any], folder: Path) -> None:
+    """Write a folder that `transformers` loads: weights, settings and tokenizer.
+
+    Source and target are cut into pieces of one vocabulary. Where they are cut in two ways, the tokenizer beside the
+    weights is the source's, which reads any output of the model too, and the target's stands in a folder in it.
+
+    Raises:
+        InputError: The folder is not empty, or the tokenizer has no counterpart there.
+        RunError: It cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there already: name a folder that is new or empty")
+    family = model.recipe.model.family
+    ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        to_hugging_face(model.tokenizers.source, folder, family)
+        if not model.tokenizers.joint:
+            to_hugging_face(model.tokenizers.target, folder / "target", family)
+        save_file(dict(tensors), folder / SINGLE, metadata={"format": "pt"})
+        settings = {**config, **ids, "vocab_size": len(model.tokenizers.source)}
+        (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written ({error.strerror or error})") from error

@@ -1,0 +1,124 @@
+"""Weights under other names: one table a format, read in both directions."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+from heedful.errors import InputError
+
+Weights = dict[str, Tensor]
+NOTHING = r"(?!)"
+
+
+class Names:
+    """What heedful's parameters are called elsewhere, and how they lie there.
+
+    Args:
+        table: From a parameter or module of heedful to one of theirs. `#` stands for the number of a layer, the same in
+            both; `{q,k,v}` for several of heedful's that are one there, stacked along the first axis of a matrix in
+            heedful's layout.
+        transposed: A pattern of their matrices that map a row vector, (in, out) instead of (out, in).
+    """
+
+    def __init__(self, table: Mapping[str, str], transposed: str = NOTHING) -> None:
+        self._rows = [(list(_members(ours)), theirs) for ours, theirs in table.items()]
+        self._transposed = re.compile(transposed)
+
+    def ours(self, theirs: Mapping[str, Tensor]) -> Weights:
+        """Weights under heedful's names; each of `theirs` has to be in the table."""
+        found: Weights = {}
+        for name, value in theirs.items():
+            members, tail = self._find_theirs(name)
+            parts = self._turned(name, value).chunk(len(members))
+            found |= {member + tail: part.contiguous() for member, part in zip(members, parts, strict=True)}
+        return found
+
+    def theirs(self, ours: Mapping[str, Tensor]) -> Weights:
+        """Weights under their names; each of `ours` has to be in the table."""
+        parts: dict[str, dict[int, Tensor]] = {}
+        for name, value in ours.items():
+            theirs, place = self._find_ours(name)
+            parts.setdefault(theirs, {})[place] = value
+        stacked = {name: torch.cat([found[i] for i in sorted(found)]) for name, found in parts.items()}
+        return {name: self._turned(name, value).contiguous() for name, value in stacked.items()}
+
+    def _turned(self, name: str, value: Tensor) -> Tensor:
+        return value.T if self._transposed.search(name) else value
+
+    def _find_theirs(self, name: str) -> tuple[list[str], str]:
+        """Heedful's modules behind one of their names, and the rest of the name."""
+        for members, theirs in self._rows:
+            if found := _match(theirs, name):
+                return [_numbered(member, found) for member in members], found["tail"]
+        raise KeyError(name)
+
+    def _find_ours(self, name: str) -> tuple[str, int]:
+        """Their name for one of heedful's, and which part of it that is."""
+        for members, theirs in self._rows:
+            for place, member in enumerate(members):
+                if found := _match(member, name):
+                    return _numbered(theirs, found) + found["tail"], place
+        raise KeyError(name)
+
+
+def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
+    """Whether a model has the weights that it should have, by name and shape.
+
+    Raises:
+        InputError: It has not; the message lists every difference.
+    """
+    problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
+    problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
+    problems += [
+        f"{name} is {tuple(found[name].shape)}, and {tuple(wanted[name].shape)} by the settings"
+        for name in sorted(found.keys() & wanted.keys())
+        if found[name].shape != wanted[name].shape
+    ]
+    if problems:
+        raise InputError("\n  ".join([f"{where}: these weights are not those of the model it describes", *problems]))
+
+
+def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:
+    """Weights whose second names are gone.
+
+    Args:
+        weights: By name.
+        copies: Second name -> name.
+        where: What to name in errors.
+
+    Raises:
+        InputError: A weight has another value under its second name.
+    """
+    single = dict(weights)
+    for second, first in copies.items():
+        value = single.pop(second, None)
+        if value is not None and not torch.equal(single.setdefault(first, value), value):
+            raise InputError(f"{where}: {second} and {first} differ, and the settings say that they are one matrix")
+    return single
+
+
+def without(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights, Weights]:
+    """The weights whose names do not match as a whole, and those that do."""
+    rest, matching = {}, {}
+    for name, value in weights.items():
+        (matching if re.fullmatch(pattern, name) else rest)[name] = value
+    return rest, matching
+
+
+def _members(names: str) -> Iterator[str]:
+    """`a.{b,c}` as `a.b` and `a.c`."""
+    head, _, braced = names.partition("{")
+    inside, _, tail = braced.partition("}")
+    return (head + member + tail for member in inside.split(","))
+
+
+def _match(template: str, name: str) -> re.Match[str] | None:
+    """A name that is the template's or lies within it."""
+    pattern = re.escape(template).replace(r"\#", r"(?P<number>\d+)")
+    return re.fullmatch(rf"{pattern}(?P<tail>(?:\..+)?)", name)
+
+
+def _numbered(template: str, found: re.Match[str]) -> str:
+    return template.replace("#", found.groupdict().get("number", ""))

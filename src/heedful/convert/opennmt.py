@@ -1,0 +1,118 @@
+"""OpenNMT's Transformers in the format of CTranslate2, read only."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.config.schema import ModelConfig
+from heedful.convert.ctranslate2 import read_ctranslate2
+from heedful.convert.model import Model, expected, recipe_of
+from heedful.convert.names import Names, Weights, compare
+from heedful.convert.vocabulary import check_rows, reorder, silence
+from heedful.errors import InputError
+from heedful.models import EncoderDecoder
+from heedful.text.foreign import from_words
+from heedful.text.pair import TokenizerPair
+
+TASK = "translation"
+HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # of the specifications that do not say it themselves
+
+FEED_FORWARD = {
+    "feed_residual.norm": "ffn.layer_norm",
+    "feed_forward.up": "ffn.linear_0",
+    "feed_forward.down": "ffn.linear_1",
+}
+SELF_ATTENTION = {
+    "self_residual.norm": "self_attention.layer_norm",
+    "self_attention.{q,k,v}": "self_attention.linear_0",
+    "self_attention.out": "self_attention.linear_1",
+}
+CROSS_ATTENTION = {
+    "cross_residual.norm": "attention.layer_norm",
+    "cross_attention.q": "attention.linear_0",
+    "cross_attention.{k,v}": "attention.linear_1",
+    "cross_attention.out": "attention.linear_2",
+}
+BLOCKS = {"encoder": SELF_ATTENTION | FEED_FORWARD, "decoder": SELF_ATTENTION | CROSS_ATTENTION | FEED_FORWARD}
+NAMES = Names(
+    {
+        "source_embedding": "encoder.embeddings",
+        "encoder.norm": "encoder.layer_norm",
+        "target_embedding": "decoder.embeddings",
+        "decoder.norm": "decoder.layer_norm",
+        "output": "decoder.projection",
+    }
+    | {f"{stack}.blocks.#.{o}": f"{stack}.layer_#.{t}" for stack, block in BLOCKS.items() for o, t in block.items()}
+)
+POSITIONS = ("encoder.positions.table.weight", "decoder.positions.table.weight")
+SOURCE, TARGET = ("source_embedding.weight",), ("target_embedding.weight", "output.weight", "output.bias")
+
+
+def read(folder: Path, task: str | None = None) -> Model:
+    """A model of CTranslate2 as one of heedful.
+
+    Its positions are not those of the paper, so that they become a table, which may go on to learn.
+
+    Args:
+        folder: Where it is.
+        task: What for; None: "translation".
+
+    Raises:
+        InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
+    """
+    found, where = read_ctranslate2(folder), str(folder / "model.bin")
+    if found.binary.spec not in HEADS:
+        raise InputError(f"{where}: holds a {found.binary.spec}, and heedful reads {' and '.join(HEADS)}")
+    theirs = {_dotted(name): torch.from_numpy(value) for name, value in found.binary.variables.items()}
+    fields = _fields(theirs, HEADS[found.binary.spec], where)
+    rows = [len(theirs[f"{stack}.embeddings.weight"]) for stack in BLOCKS]
+    source, source_id_of = from_words(found.source_vocabulary, rows[0])
+    target, target_id_of = from_words(found.target_vocabulary, rows[1])
+    check_rows(source_id_of, rows[0], where)
+    check_rows(target_id_of, rows[1], where)
+    tokenizers = TokenizerPair(source, target)
+    recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})
+    model = expected(lambda: EncoderDecoder(recipe.model, *rows))
+    compare(theirs, NAMES.theirs({name: value for name, value in model.items() if name not in POSITIONS}), where)
+    ours = reorder(reorder(NAMES.ours(theirs), source_id_of, SOURCE), target_id_of, TARGET)
+    ours |= silence(ours["output.bias"], target_id_of)
+    ours |= dict.fromkeys(POSITIONS, positions(ModelConfig.max_positions, fields["d_model"]))
+    return Model(recipe=recipe, tokenizers=tokenizers, weights=ours)
+
+
+def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
+    """What the shapes say about the model."""
+    up, embedding = "encoder.layer_0.ffn.linear_0.weight", "encoder.embeddings.weight"
+    if missing := [name for name in (up, embedding, "decoder.embeddings.weight") if name not in theirs]:
+        raise InputError(f"{where}: has no {' and no '.join(missing)}; is it an encoder-decoder?")
+    layers = {stack: {n.split(".")[1] for n in theirs if n.startswith(f"{stack}.layer_")} for stack in BLOCKS}
+    return {
+        "d_model": theirs[embedding].shape[1],
+        "d_ff": theirs[up].shape[0],
+        "heads": heads,
+        "encoder_layers": len(layers["encoder"] - {"layer_norm"}),
+        "decoder_layers": len(layers["decoder"] - {"layer_norm"}),
+        "positions": "learned",
+        "norm": "pre",
+        "norm_eps": 1e-6,
+        "output_bias": True,
+        "source_eos": False,
+        "tie": "none",
+    }
+
+
+def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
+    """sin(p r_i) for all i < D/2, then cos(p r_i), where p counts from 1 and r_i = 10000^(-i / (D/2 - 1))."""
+    half = d_model // 2
+    rate = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000.0) / (half - 1)))
+    angle = torch.arange(1, length + 1, dtype=torch.float64)[:, None] * rate
+    return torch.cat([angle.sin(), angle.cos()], dim=1).float()
+
+
+def _dotted(name: str) -> str:
+    """A name in the style of torch."""
+    return name.replace("/", ".").replace("_norm.gamma", "_norm.weight").replace("_norm.beta", "_norm.bias")

@@ -1,0 +1,137 @@
+"""Draws the scenes of a story: who and what it is about comes first, and nobody and nothing else comes into it."""
+
+import random
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from heedful.data.scenes import english, grammar
+from heedful.data.scenes.author import ANY, LANDMARKS, LIVING, PEOPLE, PLACES, QUALITIES, TIMES_OF, Author, W
+from heedful.data.scenes.lexicon import Adjective, Noun, Verb, nouns_of
+from heedful.data.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
+
+WORDS = range(5, 21)  # of an English sentence, punctuation included
+PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing that somebody could eat up
+CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more comes from these or from LANDMARKS
+
+# The kinds of scenes in a story, as often as they are repeated.
+KINDS = (
+    *(grammar.event,) * 12,
+    *(grammar.timed,) * 3,
+    *(grammar.report,) * 2,
+    *(grammar.reason, grammar.also, grammar.passive, grammar.existence, grammar.location, grammar.description),
+)
+
+
+class NobodyLeft(Exception):
+    """Nobody and nothing of the cast can take the part that a scene needs."""
+
+
+class Narrator(Author):
+    """Draws scenes with the cast of one story in the past tense, each of them in view of those before it.
+
+    Whoever is new is "an old king", and from then on "the old king", or "he" after a sentence that named him if that
+    can be nobody else of the cast. Each sentence takes up somebody or something that the last one named, has two known
+    ones in all, and no more than one that is new. A verb comes again only where no other suits.
+    """
+
+    def __init__(self, rng: random.Random):
+        super().__init__(rng, strangers=False)
+        nouns = [super(Narrator, self).fresh(part) for part in (*CAST, self.one((*CAST, LANDMARKS)))]
+        self._cast = {noun: self._trait(noun) for noun in nouns}
+        self._met: set[Noun] = set()
+        self._named = {nouns[0]}  # in the last sentence; before the first, the main character
+        self._verbs: set[Noun | Verb] = set()  # of all sentences
+
+    def _trait(self, noun: Noun) -> Adjective | None:
+        """What somebody or something is throughout the story; names need no more to be told apart."""
+        lasting = [quality for quality in QUALITIES[noun] if quality not in grammar.MOODS]
+        return self.one(lasting) if lasting and "name" not in noun.kinds else None
+
+    def scene(self) -> Scene:
+        """The next scene of the story."""
+        while True:
+            self._used = set(self._verbs)
+            try:
+                scene = self.one(KINDS)(self)
+            except NobodyLeft:
+                continue
+            for clause in _clauses(scene):
+                self._put_in_past(clause)
+            if self._goes_on(scene):
+                return scene
+
+    def fresh(self, words: Sequence[W]) -> W:
+        """A noun of the cast that the scene does not have yet, or a verb that such nouns suit.
+
+        Raises:
+            NobodyLeft: There is none.
+        """
+        free = self._cast.keys() - self._used
+        fitting = [word for word in words if _suits(word, free)]
+        if not fitting:
+            raise NobodyLeft
+        return super().fresh(fitting)
+
+    def phrase(self, noun: Noun, *_: object, **__: object) -> Phrase:
+        """Name somebody or something with the trait that tells who it is."""
+        determiner = "" if "name" in noun.kinds else "the" if noun in self._met else "a"
+        return Phrase(noun, plural=False, determiner=determiner, adjective=self._cast[noun])
+
+    def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
+        """Somebody who can do what the verb says, perhaps as a pronoun."""
+        clear = [noun for noun in self._cast if noun in verb.subjects and noun not in self._used and self._clear(noun)]
+        if clear and self.chance(0.4):
+            return Pronoun(self.fresh(clear), plural=False)
+        return self.phrase(self.fresh(verb.subjects), determiners)
+
+    def _clear(self, noun: Noun) -> bool:
+        """Whether a pronoun can be nobody else; it is never one's first mention."""
+        pronouns = [other.pronoun for other in self._cast]
+        known = noun in self._named & self._met
+        return known and noun.pronoun in ("he", "she") and pronouns.count(noun.pronoun) == 1
+
+    def _put_in_past(self, clause: Clause) -> None:
+        """Tell a clause in the past; only the first sentence says when."""
+        clause.tense = "past progressive" if "progressive" in clause.tense else "past"
+        clause.modal, clause.asked = "", False
+        clause.negated = clause.negated and clause.verb.aspect != "state"
+        if self._met or clause.time not in TIMES_OF["past"]:
+            clause.time, clause.time_first = None, False
+
+    def _goes_on(self, scene: Scene) -> bool:
+        """Whether a scene takes up the one before; if so, who and what is in it is known from now on."""
+        words = english.realise(scene)
+        nodes = [node for word in words for node, part in word.links if part == "noun"]
+        nouns = {node.noun for node in nodes if isinstance(node, Phrase | Pronoun)}
+        named = {node.noun for node in nodes if isinstance(node, Phrase)}
+        new = named - self._met
+        enough = len(nouns - new) > 1 and len(new) < 2 if self._met else len(nouns) > 1
+        if not (named and enough and nouns & self._named and len(words) in WORDS and _plausible(scene, new)):
+            return False
+        self._met |= named
+        self._named = named
+        self._verbs |= {clause.verb for clause in _clauses(scene)}
+        return True
+
+
+def _suits(word: Noun | Verb, nouns: AbstractSet[Noun]) -> bool:
+    """Whether a noun is among these, or a verb can have its subject and its object there."""
+    if isinstance(word, Noun):
+        return word in nouns
+    return not any(needed and nouns.isdisjoint(needed) for needed in (word.subjects, word.objects))
+
+
+def _plausible(scene: Scene, new: AbstractSet[Noun]) -> bool:
+    """Whether there is only what is new, what is denied or only thought of is known, and nobody changes but in mood."""
+    main = scene.main
+    if main.voice == "existential":
+        return isinstance(main.subject, Phrase) and main.subject.noun in new
+    if scene.link == "if" or (new and (main.negated or main.content)):
+        return False
+    return all(
+        clause.predicate is None or clause.predicate in grammar.MOODS or clause.standard for clause in _clauses(scene)
+    )
+
+
+def _clauses(scene: Scene) -> list[Clause]:
+    return [clause for clause in (scene.main, scene.main.content, scene.second) if clause is not None]

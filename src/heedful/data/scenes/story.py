@@ -1,0 +1,75 @@
+"""Stories: a few scenes in a row about one small cast, so that it shows in the text which sentences belong together.
+
+They are without end like the scenes, for language models and for BERT, which is to tell next passages from strangers:
+what a next passage calls "the old king" was "an old king" before, while a stranger names others, or nobody yet known.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+from heedful.data.scenes import chinese, english, german
+from heedful.data.scenes.narrator import Narrator
+from heedful.data.scenes.parts import divide
+from heedful.data.scenes.sentence import sentence
+from heedful.data.scenes.tree import Scene
+from heedful.errors import InputError
+
+LANGUAGES = {"en": english, "de": german, "zh": chinese}
+SENTENCES = range(4, 10)
+
+
+def stories(language: str, count: int, seed: int, start: int = 0) -> Iterator[list[str]]:
+    """Yield `count` stories of the corpus `seed` from story `start` on, each as its 4 to 9 sentences.
+
+    A story is a function of the seed and its number; the same ones are told in all languages.
+
+    Raises:
+        InputError: The language is not among LANGUAGES.
+    """
+    check(language)
+    for index in range(start, start + count):
+        yield tell(language, story(seed, index))
+
+
+def split_stories(language: str, train: int, valid: int, test: int, seed: int) -> dict[str, list[list[str]]]:
+    """Draw so many distinct stories for each of "train", "valid" and "test".
+
+    The purpose of a story follows from its English text, whatever the seed and the sizes: what is in one corpus for
+    training is in no corpus for validation or testing.
+
+    Raises:
+        InputError: The language is not among LANGUAGES.
+    """
+    check(language)
+    drawn = (story(seed, index) for index in itertools.count())
+    parts = divide(drawn, lambda scenes: " ".join(tell("en", scenes)), {"train": train, "valid": valid, "test": test})
+    return {part: [tell(language, scenes) for scenes in kept] for part, kept in parts.items()}
+
+
+def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, str]:
+    """The contents of files such as "train.txt" by their names: a line for each story, and a blank one between two."""
+    space = LANGUAGES[language].SPACE
+    return {f"{part}.txt": "\n".join(space.join(story) + "\n" for story in told) for part, told in parts.items()}
+
+
+def story(seed: int, index: int) -> list[Scene]:
+    """Draw story `index` of the corpus `seed`, a function of these arguments alone."""
+    narrator = Narrator(random.Random(f"stories {seed} {index}"))
+    return [narrator.scene() for _ in range(narrator.one(SENTENCES))]
+
+
+def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
+    """Tell scenes in a sentence each."""
+    tongue = LANGUAGES[language]
+    return [sentence(tongue.realise(scene), tongue.SPACE).text for scene in scenes]
+
+
+def check(language: str) -> None:
+    """Refuse a language in which there are no stories.
+
+    Raises:
+        InputError: It is not among LANGUAGES.
+    """
+    if language not in LANGUAGES:
+        raise InputError(f"unknown language {language!r}: stories come in {', '.join(LANGUAGES)}")

@@ -1,0 +1,31 @@
+"""Dialogue: what was said so far to what is said next (Vinyals & Le 2015, "A Neural Conversational Model")."""
+
+from collections.abc import Iterator, Sequence
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.corpus import Pair
+from heedful.data.dialogues import read_replies
+from heedful.data.filters import DropReport
+from heedful.evaluate.rouge import distinct_n, rouge_l
+from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.task import Scores
+
+
+class Dialogue(SequenceToSequence):
+    """Pairs of a context, its turns with tabs between them, and a reply."""
+
+    scores = ("perplexity", "loss", "rougeL", "distinct_1", "distinct_2")
+
+    @staticmethod
+    def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:
+        """See `heedful.data.dialogues`."""
+        return read_replies(corpus, data, report)
+
+    def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
+        """How much replies share with the right ones (ROUGE-L), and how varied they are (Li et al. 2016): 0 to 1."""
+        found = [rouge_l(*pair).f1 for pair in zip(outputs, references, strict=True)]
+        return {
+            "rougeL": sum(found) / len(found),
+            "distinct_1": distinct_n(outputs, 1),
+            "distinct_2": distinct_n(outputs, 2),
+        }

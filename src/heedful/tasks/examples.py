@@ -1,0 +1,73 @@
+"""What tasks share whose examples are two rows of tokens each: a text and its targets, or two texts."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.batches import BatchPlan, assemble
+from heedful.data.examples import Examples, prepare_examples
+from heedful.data.filters import DropReport
+from heedful.data.store import PairStore, Rows
+from heedful.tasks.task import B, Task
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import Tokenizer
+
+
+class ExampleTask(Task[B]):
+    """A task on examples that fit into a `PairStore`. What it adds is how they are read and become a batch."""
+
+    families = ("encoder", "decoder")
+
+    def __init__(self, recipe: Recipe, examples: Examples) -> None:
+        super().__init__(recipe, TokenizerPair(examples.tokenizer, examples.tokenizer), examples.digest)
+        self.examples = examples
+        lengths = [self.lengths(store) for store in examples.train]
+        self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
+        """See `heedful.data.examples`."""
+        resolved = cls.resolve(recipe)
+
+        def rows(corpus: CorpusConfig, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
+            return cls.rows(corpus, resolved, tokenizer, drops)
+
+        texts = (text for corpus in recipe.data.train for text in cls.texts(corpus, recipe))
+        return cls(resolved, prepare_examples(recipe, folder, texts, rows, report))
+
+    @staticmethod
+    @abstractmethod
+    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
+        """The texts of a corpus, for a tokenizer to be trained on."""
+
+    @staticmethod
+    @abstractmethod
+    def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
+        """The examples of a corpus as two rows of ids each; `drops` counts those that are left out."""
+
+    @abstractmethod
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> B:
+        """Make a batch of padded rows, (B, S) and (B, T)."""
+
+    def lengths(self, store: PairStore) -> np.ndarray:
+        """The tokens that the model reads of both rows of each example, shape (n, 2)."""
+        return store.lengths
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """Batches of examples of similar length."""
+        return self.plan.epoch(number)
+
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
+        """The examples of one batch; nothing in it is random."""
+        return self.collate(*assemble(self.examples.train, ids), device)
+
+    def batches_of(self, store: PairStore, model: torch.nn.Module) -> Iterator[B]:
+        """All examples of a store in an order that is always the same."""
+        device = next(model.parameters()).device
+        plan = BatchPlan([self.lengths(store)], [1.0], self.recipe.train.batch_tokens, seed=0)
+        return (self.collate(*assemble([store], ids), device) for ids in plan.epoch(0))

@@ -1,0 +1,167 @@
+"""Ranking: vectors by which a query finds its passage among all others.
+
+B batch, S tokens of a query, T tokens of a passage, D model.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.corpus import read_pairs
+from heedful.data.filters import DropReport
+from heedful.data.store import PairStore, Rows
+from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
+from heedful.losses import Loss
+from heedful.models import SentenceEncoder
+from heedful.predict.reader import Reader
+from heedful.predict.searcher import Searcher
+from heedful.tasks.examples import ExampleTask
+from heedful.tasks.task import Scores
+from heedful.text.pair import TokenizerPair
+from heedful.text.sequence import segments, sequence
+from heedful.text.tokenizer import PAD, Tokenizer
+
+TEMPERATURE = 0.05  # of SimCSE (Gao et al. 2021, section 3), and the usual one of sentence encoders
+QUERIES = 256  # ranked at a time
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Padded texts."""
+
+    ids: Int[Tensor, "B S"]
+    keep: Bool[Tensor, "B S"]
+    segments: Int[Tensor, "B S"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Queries and their passages."""
+
+    queries: Texts
+    passages: Texts
+    answers: Bool[Tensor, "B B"]  # whether a passage answers a query: its own, the same text, or that of an equal query
+    tokens: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The loss is a mean over queries."""
+        return (len(self.answers),)
+
+
+def texts_of(ids: np.ndarray, device: torch.device) -> Texts:
+    """Rows of ids on a device."""
+    return Texts(*(torch.from_numpy(x).to(device) for x in (ids, ids != PAD, segments(ids))))
+
+
+def same(rows: np.ndarray) -> np.ndarray:
+    """Which rows (B, S) are equal, (B, B)."""
+    kind = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    return kind[:, None] == kind
+
+
+def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smoothing: float) -> Loss:
+    """The cross-entropy of finding a query's own passage, on the diagonal, among those that do not answer it."""
+    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    candidates = own | ~answers
+    logs = scores.masked_fill(~candidates, -torch.inf).log_softmax(-1)
+    nll = -logs.diagonal()
+    mean = -logs.masked_fill(~candidates, 0.0).sum(-1) / candidates.sum(-1)
+    total = ((1 - smoothing) * nll + smoothing * mean).sum()
+    return Loss(total, nll.sum().detach(), len(scores))
+
+
+class Ranking(ExampleTask[Batch]):
+    """Pairs of a query and a passage that answers it.
+
+    A query's negatives are the passages of the other queries of its batch (Henderson et al. 2017, section 4.4). So the
+    loss depends, by definition, on which pairs form a batch; `train.batch_tokens` is more than a matter of speed here,
+    and `train.accumulate` adds up the gradients of such batches without making any of them larger.
+    """
+
+    command = "heedful search"
+    example = "--corpus FILE 'Some text.'"
+    scores = ("mrr", "recall@1", "recall@10", "ndcg@10", "loss")
+
+    @staticmethod
+    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
+        """Queries and passages."""
+        return (text for pair in read_pairs(corpus, recipe.data) for text in (pair.source, pair.target) if text)
+
+    @staticmethod
+    def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
+        """Each query with its passage."""
+        for line, *texts in read_pairs(corpus, recipe.data, drops):
+            if not texts[0].strip():
+                drops.drop("empty source", corpus.source, line)
+            elif not texts[1].strip():
+                drops.drop("empty target", corpus.source, line)
+            else:
+                query, passage = (sequence(tokenizer.encode(t), longest=recipe.data.max_length) for t in texts)
+                yield query, passage
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SentenceEncoder:
+        """A trunk whose states become one vector."""
+        return SentenceEncoder(recipe.model, len(tokenizers.source))
+
+    @classmethod
+    def use(cls, model: SentenceEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> Searcher:
+        """What gives texts vectors, and finds the nearest ones."""
+        return Searcher(model, tokenizers.source, recipe.data)
+
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> Batch:
+        """Queries and their passages."""
+        answers = torch.from_numpy(same(first) | same(second)).to(device)
+        tokens = int((first != PAD).sum() + (second != PAD).sum())
+        return Batch(texts_of(first, device), texts_of(second, device), answers, tokens)
+
+    def loss(self, model: SentenceEncoder, batch: Batch) -> tuple[Loss, ...]:
+        """The cross-entropy of cosines over the temperature."""
+        queries, passages = (model(x.ids, x.keep, x.segments).float() for x in (batch.queries, batch.passages))
+        scores = queries @ passages.T / TEMPERATURE
+        return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
+
+    def validate(self, model: SentenceEncoder) -> Scores | None:
+        """Where a query's passages stand among all passages of the validation set; and the loss of its batches."""
+        store = self.examples.valid
+        if store is None:
+            return None
+        queries, passages, answers = judgements(store)
+        reader = Reader(model, self.tokenizers.source, self.recipe.data.max_length)
+        vectors = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
+        return retrieval(*vectors, answers) | self.summary(self.mean_losses(model, self.batches_of(store, model)))
+
+
+def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list[set[int]]]:
+    """The different queries of a store, its different passages, and the numbers of those that answer each query."""
+    queries: dict[tuple[int, ...], set[int]] = {}
+    passages: dict[tuple[int, ...], int] = {}
+    for number in range(len(store)):
+        passage = passages.setdefault(tuple(store.target(number).tolist()), len(passages))
+        queries.setdefault(tuple(store.source(number).tolist()), set()).add(passage)
+    return [list(row) for row in queries], [list(row) for row in passages], list(queries.values())
+
+
+def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Scores:
+    """The scores of a ranking of all passages (M, D) for each query (N, D), a few queries at a time."""
+    sums = np.zeros(4)
+    for start in range(0, len(queries), QUERIES):
+        cosines = queries[start : start + QUERIES] @ passages.T
+        gains = np.zeros_like(cosines)
+        for row, right in zip(gains, answers[start:], strict=False):
+            row[list(right)] = 1
+        rankings = [ranked(*row) for row in zip(cosines, gains, strict=True)]
+        figures = (
+            mean_reciprocal_rank(rankings),
+            recall_at(rankings, 1),
+            recall_at(rankings, 10),
+            ndcg_at(rankings, 10),
+        )
+        sums += len(rankings) * np.array(figures)
+    return dict(zip(Ranking.scores, (sums / len(queries)).tolist(), strict=False))

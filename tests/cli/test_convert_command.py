@@ -1,0 +1,68 @@
+"""`heedful convert`: from a folder to a folder."""
+
+import json
+
+import pytest
+import torch
+from invocation import invoke
+from safetensors.torch import load_file
+
+import foreign_models
+from heedful.checkpoint import load_model
+from heedful.errors import InputError
+
+transformers = pytest.importorskip("transformers")
+
+MODELS = {"bert": foreign_models.bert, "gpt2": foreign_models.gpt2, "marian": foreign_models.marian}
+
+
+@pytest.fixture(params=MODELS)
+def kind(request, tmp_path):
+    MODELS[request.param](tmp_path / "theirs")
+    return request.param
+
+
+def test_the_format_is_guessed_and_the_model_works(kind, tmp_path):
+    result = invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    ours = load_model(tmp_path / "ours")
+    count = sum(parameter.numel() for parameter in ours.model.parameters())
+    assert result.stdout.split(": ")[1] == f'a model for the task "{ours.recipe.task}" with {count:,} parameters\n'
+    command = {"bert": ["fill", "the [MASK] sat"], "gpt2": ["generate", ""], "marian": ["translate", "the cats"]}[kind]
+    assert invoke(*command, "--model", tmp_path / "ours").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["bert", "marian"], indirect=True)
+def test_a_model_goes_there_and_back(kind, tmp_path):
+    invoke("convert", tmp_path / "theirs", "--from", kind, "--out", tmp_path / "ours")
+    invoke("convert", tmp_path / "ours", "--to", kind, "--out", tmp_path / "again")
+    before, after = (load_file(tmp_path / place / "model.safetensors") for place in ("theirs", "again"))
+    assert after.keys() == before.keys()
+    norms = [name for name in before if "orm" in name and before[name].numel() == 22]
+    assert kind == "marian" or len(norms) > 7
+    assert all(torch.equal(before[name], after[name]) for name in norms)
+
+
+def test_what_was_made_of_gpt2_has_a_bias_that_gpt2_has_not(tmp_path):
+    foreign_models.gpt2(tmp_path / "theirs")
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    with pytest.raises(InputError, match=r"model\.output_bias = true, which is false there"):
+        invoke("convert", tmp_path / "ours", "--to", "gpt2", "--out", tmp_path / "again")
+
+
+def test_what_is_left_out_is_told(tmp_path):
+    foreign_models.bert(tmp_path / "theirs", "BertModel")
+    result = invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    assert 'for the task "ranking"' in result.stdout
+    assert result.stderr.splitlines() == [
+        f"left out, because this task has no use for it: bert.pooler.dense.{name}"
+        for name in ("bias (22,)", "weight (22, 22)")
+    ]
+
+
+def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5"}))
+    with pytest.raises(InputError, match='model_type is "t5", and heedful converts bert, gpt2 and marian'):
+        invoke("convert", tmp_path, "--out", tmp_path / "ours")
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(InputError, match=r"config\.json: has no keys"):
+        invoke("convert", tmp_path, "--out", tmp_path / "ours")

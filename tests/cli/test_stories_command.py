@@ -1,0 +1,59 @@
+"""`heedful stories`: documents that are always the same, and a folder that is never mixed up."""
+
+import hashlib
+from functools import partial
+
+import pytest
+from invocation import invoke
+
+from heedful.errors import InputError
+
+FEW = ("--train", 23, "--valid", 3, "--test", 5)
+
+run = partial(invoke, "stories")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_each_part_is_a_file_with_a_story_a_paragraph(tmp_path):
+    out = tmp_path / "some" / "stories"
+    result = run("--out", out, *FEW)
+    files = contents(out)
+    paragraphs = {name: text.decode().removesuffix("\n").split("\n\n") for name, text in files.items()}
+    assert {name: len(told) for name, told in paragraphs.items()} == {"train.txt": 23, "valid.txt": 3, "test.txt": 5}
+    assert len({story for told in paragraphs.values() for story in told}) == 31
+    assert "23 stories to train on, 3 for validation, 5 for test" in result.output
+    assert paragraphs["test.txt"][0].split(". ")[0] in result.output
+    assert 'documents = "paragraph"' in result.output
+
+
+def test_the_files_of_a_seed_never_change(tmp_path):
+    run("de", "--out", tmp_path, *FEW, "--seed", 2)
+    digest = hashlib.sha256()
+    for name, text in sorted(contents(tmp_path).items()):
+        digest.update(name.encode() + text)
+    assert digest.hexdigest() == "7be564ead0490dda445ffe542fe4a5d1aa43fd6911c99eb9563e81281e4e18fa"
+
+
+def test_the_same_command_finishes_what_was_interrupted(tmp_path):
+    run("zh", "--out", tmp_path, *FEW)
+    before = contents(tmp_path)
+    (tmp_path / "valid.txt").unlink()
+    run("zh", "--out", tmp_path, *FEW)
+    assert contents(tmp_path) == before
+
+
+def test_another_seed_does_not_replace_stories(tmp_path):
+    run("--out", tmp_path, *FEW)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=r"txt in it is none of these stories; name an empty folder"):
+        run("--out", tmp_path, *FEW, "--seed", 2)
+    assert contents(tmp_path) == before
+
+
+def test_unknown_languages_write_nothing(tmp_path):
+    with pytest.raises(InputError, match="unknown language 'fr': stories come in en, de, zh"):
+        run("fr", "--out", tmp_path / "stories", *FEW)
+    assert not (tmp_path / "stories").exists()

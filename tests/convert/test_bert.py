@@ -1,0 +1,227 @@
+"""BERTs of Hugging Face and of heedful compute the same, whichever is made of the other."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import foreign_models
+from foreign_folders import TEXTS
+from heedful.checkpoint import load_model, write_model
+from heedful.convert import FORMATS
+from heedful.convert.vocabulary import NEVER
+from heedful.errors import InputError
+from heedful.models import EncoderOnly, load_weights
+from heedful.text.foreign import from_hugging_face
+from heedful.text.pipeline import BOS, EOS, MASK, PAD
+
+transformers = pytest.importorskip("transformers")
+
+read, write = FORMATS["bert"].read, FORMATS["bert"].write
+WITH_HEADS = ("BertForPreTraining", "BertForMaskedLM")
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """A folder and the model in it, for each kind."""
+    base = tmp_path_factory.mktemp("bert")
+    return {name: (base / name, foreign_models.bert(base / name, name)) for name in (*WITH_HEADS, "BertModel")}
+
+
+def batch(tokenizer):
+    """Texts and what of them is real, as pairs, in heedful's ids."""
+    rows = [[BOS, *tokenizer.encode(text)[:23], MASK, EOS, *tokenizer.encode(text[::-1])[:19], EOS] for text in TEXTS]
+    ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
+    second = (ids == EOS).cumsum(1) - (ids == EOS).long() > 0
+    return ids, ids != PAD, (second & (ids != PAD)).long()
+
+
+def loaded(model, folder):
+    write_model(folder, model.recipe, model.tokenizers, model.weights)
+    return load_model(folder)
+
+
+def their_outputs(model, ids, keep, segments):
+    return model(input_ids=ids, attention_mask=keep.long(), token_type_ids=segments)
+
+
+@pytest.mark.parametrize("architecture", WITH_HEADS)
+def test_a_converted_model_gives_the_same_logits(theirs, tmp_path, architecture):
+    folder, original = theirs[architecture]
+    converted = read(folder)
+    ours = loaded(converted, tmp_path / "ours")
+    assert (ours.recipe.task, ours.recipe.masking.next_sentence) == ("masked_lm", architecture == "BertForPreTraining")
+    assert not converted.left_out
+    ids, keep, segments = batch(ours.tokenizers.source)
+    old = torch.from_numpy(old_ids(folder))
+    with torch.inference_mode():
+        expected = their_outputs(original, old[ids], keep, segments)
+        found = ours.model(ids, keep, segments)
+        if ours.recipe.masking.next_sentence:
+            neighbours = ours.model.next_sentence(ours.model.trunk(ids, keep, segments), keep)
+            torch.testing.assert_close(neighbours, expected.seq_relationship_logits, atol=1e-5, rtol=0)
+    logits = expected.prediction_logits if ours.recipe.masking.next_sentence else expected.logits
+    assert logits.std() > 0.5
+    torch.testing.assert_close(found[keep], logits[..., old][keep], atol=1e-5, rtol=0)
+
+
+def old_ids(folder):
+    return from_hugging_face(folder)[1]
+
+
+@pytest.mark.parametrize("architecture", [*WITH_HEADS, "BertModel"])
+def test_the_trunk_alone_gives_the_same_states(theirs, architecture):
+    folder, original = theirs[architecture]
+    model = read(folder, "ranking")
+    assert (model.recipe.task, model.recipe.model.pooling) == ("ranking", "mean")
+    trunk = EncoderOnly(model.recipe.model, len(model.tokenizers.source)).eval()
+    load_weights(trunk, {name.removeprefix("trunk."): value for name, value in model.weights.items()})
+    ids, keep, segments = batch(model.tokenizers.source)
+    base = original if architecture == "BertModel" else original.bert
+    with torch.inference_mode():
+        expected = their_outputs(base, torch.from_numpy(old_ids(folder))[ids], keep, segments).last_hidden_state
+        torch.testing.assert_close(trunk(ids, keep, segments)[keep], expected[keep], atol=1e-5, rtol=0)
+
+
+def test_what_a_task_does_not_need_is_named(theirs):
+    assert {name.split(".")[1] for name in read(theirs["BertForPreTraining"][0], "ranking").left_out} == {
+        "pooler",
+        "predictions",
+        "seq_relationship",
+    }
+    model = read(theirs["BertModel"][0])
+    assert model.recipe.task == "ranking"
+    assert sorted(model.left_out) == ["bert.pooler.dense.bias", "bert.pooler.dense.weight"]
+
+
+@pytest.mark.parametrize("architecture", WITH_HEADS)
+def test_there_and_back_again_changes_nothing(theirs, tmp_path, architecture):
+    ours = read(theirs[architecture][0])
+    write(ours, tmp_path / "theirs")
+    again = read(tmp_path / "theirs")
+    assert again.recipe.model == ours.recipe.model
+    assert again.tokenizers.source.digest == ours.tokenizers.source.digest
+    assert again.weights.keys() == ours.weights.keys()
+    assert all(torch.equal(again.weights[name], value) for name, value in ours.weights.items())
+
+
+@pytest.mark.parametrize("architecture", [*WITH_HEADS, "BertModel"])
+def test_transformers_loads_what_is_written(theirs, tmp_path, architecture):
+    ours = read(theirs[architecture][0])
+    write(ours, tmp_path / "theirs")
+    written, report = getattr(transformers, architecture).from_pretrained(tmp_path / "theirs", output_loading_info=True)
+    pooler = {f"{prefix}pooler.dense.{kind}" for prefix in ("", "bert.") for kind in ("weight", "bias")}
+    assert set(report["missing_keys"]) <= (pooler if architecture == "BertModel" else set())
+    assert not report["unexpected_keys"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    both = tokenizer("the cat", "the mat", return_tensors="pt")
+    old = torch.from_numpy(old_ids(theirs[architecture][0]))
+    with torch.inference_mode():
+        found = written.eval()(**both)[0]
+        expected = theirs[architecture][1](**both | {"input_ids": old[both["input_ids"]]})[0]
+    torch.testing.assert_close(found, expected[..., old] if architecture in WITH_HEADS else expected, atol=1e-5, rtol=0)
+
+
+def edited(folder, tmp_path, edit=lambda tensors: tensors, **settings):
+    """A copy of a folder with other weights and settings."""
+    tmp_path = tmp_path / "edited"
+    tmp_path.mkdir()
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    save_file(edit(load_file(folder / "model.safetensors")), tmp_path / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text()) | settings
+    (tmp_path / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v != "absent"}))
+    return tmp_path
+
+
+def test_old_names_and_copies_are_understood(theirs, tmp_path):
+    def edit(tensors):
+        old = {
+            name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): tensors[name]
+            for name in tensors
+        }
+        return old | {
+            "cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"].clone(),
+            "cls.predictions.decoder.bias": tensors["cls.predictions.bias"].clone(),
+            "bert.embeddings.position_ids": torch.arange(53)[None],
+        }
+
+    folder = theirs["BertForPreTraining"][0]
+    ours, again = read(folder).weights, read(edited(folder, tmp_path, edit)).weights
+    assert ours.keys() == again.keys()
+    assert all(torch.equal(ours[name], again[name]) for name in ours)
+
+
+def test_all_weights_that_are_wrong_are_listed(theirs, tmp_path):
+    def edit(tensors):
+        rest = {name: value for name, value in tensors.items() if "layer.1.attention.self.key" not in name}
+        return rest | {
+            "classifier.weight": torch.zeros(3, 22),
+            "cls.predictions.transform.dense.weight": torch.zeros(22, 19),
+        }
+
+    with pytest.raises(InputError) as caught:
+        read(edited(theirs["BertForPreTraining"][0], tmp_path, edit))
+    assert str(caught.value).splitlines()[1:] == [
+        "  missing: bert.encoder.layer.1.attention.self.key.bias (22,)",
+        "  missing: bert.encoder.layer.1.attention.self.key.weight (22, 22)",
+        "  no place for: bert.classifier.weight (3, 22)",
+        "  cls.predictions.transform.dense.weight is (22, 19), and (22, 22) by the settings",
+    ]
+
+
+def test_a_copy_with_other_values_is_refused(theirs, tmp_path):
+    def edit(tensors):
+        return tensors | {"cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"] + 1}
+
+    with pytest.raises(InputError, match=r"cls\.predictions\.decoder\.weight and bert\..* differ"):
+        read(edited(theirs["BertForPreTraining"][0], tmp_path, edit))
+
+
+def test_a_trunk_is_no_masked_language_model(theirs):
+    with pytest.raises(InputError, match=r"missing: cls\.predictions\.bias"):
+        read(theirs["BertModel"][0], "masked_lm")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"position_embedding_type": "relative_key"}, 'position_embedding_type is "relative_key", and heedful reads'),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish', and heedful has relu, gelu"),
+        ({"hidden_act": "relu"}, 'has the activation "gelu" in heedful, not "relu"'),
+        ({"hidden_size": "absent", "is_decoder": True}, "has no hidden_size; is_decoder is true"),
+        ({"num_attention_heads": 3}, "cannot be divided by model.heads"),
+    ],
+)
+def test_settings_that_heedful_lacks_are_refused(theirs, tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        read(edited(theirs["BertForPreTraining"][0], tmp_path, **settings))
+
+
+def test_rows_without_a_token_are_refused(tmp_path):
+    foreign_models.bert(tmp_path / "bert", vocab_size=503)
+    with pytest.raises(InputError, match=r"tokens up to id \d+, the embeddings have 503 rows; .*resize_token"):
+        read(tmp_path / "bert")
+
+
+def test_a_token_that_is_lacking_has_no_probability(tmp_path):
+    foreign_models.bert(tmp_path / "bert")
+    names = (tmp_path / "bert" / "vocab.txt").read_text().replace("[PAD]", "[unused1]")
+    (tmp_path / "bert" / "vocab.txt").write_text(names)
+    model = read(tmp_path / "bert")
+    assert (model.weights["output.bias"] == NEVER).nonzero().tolist() == [[PAD]]
+    assert not model.weights["trunk.embedding.weight"][PAD].any()
+
+
+def test_what_is_no_bert_is_not_written(theirs, tmp_path):
+    ours = read(theirs["BertForMaskedLM"][0])
+    other = replace(ours.recipe.model, norm="pre", segments=0, activation="swiglu")
+    with pytest.raises(InputError, match=r'model\.norm = "pre", which is "post" there; model\.activation'):
+        write(replace(ours, recipe=replace(ours.recipe, model=other)), tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious.txt").write_text("")
+    with pytest.raises(InputError, match="is there already: name a folder that is new or empty"):
+        write(ours, tmp_path / "full")

@@ -1,0 +1,185 @@
+"""GPT-2s of Hugging Face and of heedful say the same, whichever is made of the other."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import foreign_models
+from foreign_folders import LINES, TEXTS
+from heedful.checkpoint import load_model, write_model
+from heedful.config.schema import DecodeConfig, ModelConfig, TokenizerConfig
+from heedful.config.validate import recipe_from_dict
+from heedful.convert import FORMATS, Model
+from heedful.decode.search import search
+from heedful.errors import InputError
+from heedful.models import LanguageModel, weights
+from heedful.text.foreign import from_hugging_face
+from heedful.text.pair import TokenizerPair
+from heedful.text.pipeline import BOS, EOS, PAD, UNK
+from heedful.text.training import train_tokenizer
+
+transformers = pytest.importorskip("transformers")
+
+read, write = FORMATS["gpt2"].read, FORMATS["gpt2"].write
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gpt2") / "theirs"
+    return folder, foreign_models.gpt2(folder)
+
+
+@pytest.fixture(scope="module")
+def ours(theirs, tmp_path_factory):
+    converted = read(theirs[0])
+    folder = tmp_path_factory.mktemp("gpt2") / "ours"
+    write_model(folder, converted.recipe, converted.tokenizers, converted.weights)
+    return load_model(folder)
+
+
+@pytest.fixture(scope="module")
+def old(theirs):
+    """The old id of each of ours, where it has one."""
+    return torch.from_numpy(from_hugging_face(theirs[0])[1])
+
+
+def prompts(ours):
+    return [torch.tensor([BOS, *ours.tokenizers.source.encode(text)[:17]]) for text in TEXTS]
+
+
+def test_every_token_has_its_old_probability(theirs, ours, old):
+    own = [i for i in range(len(old)) if i not in (PAD, UNK, BOS)]
+    for ids in prompts(ours):
+        with torch.inference_mode():
+            expected = theirs[1](old[ids][None]).logits.log_softmax(-1)
+            found = ours.model(ids[None], torch.ones_like(ids[None], dtype=torch.bool)).log_softmax(-1)
+        torch.testing.assert_close(found[..., own], expected[..., old[own]], atol=1e-4, rtol=0)
+        assert found[..., [PAD, UNK, BOS]].exp().eq(0).all()
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_search_finds_what_generate_finds(theirs, ours, old, beam):
+    config = DecodeConfig(beam=beam, penalty="average", alpha=1.0)
+    lengths = set()
+    for ids in prompts(ours)[:7]:
+        with torch.inference_mode():
+            state = ours.model.start(ids[None], torch.ones_like(ids[None], dtype=torch.bool))
+            (found,) = search(state, [11], config)[0]
+        expected = generated(theirs[1], old[ids], beam, len(ids) + 11)
+        ends = [EOS] if found.complete else []
+        assert old[found.tokens + ends].tolist() == expected
+        lengths.add(len(expected))
+    assert len(lengths) > 1
+
+
+def generated(model, ids, beam, length):
+    end = model.config.eos_token_id
+    early = {"early_stopping": "never"} if beam > 1 else {}
+    row = model.generate(
+        ids[None],
+        attention_mask=torch.ones_like(ids[None]),
+        num_beams=beam,
+        do_sample=False,
+        max_length=length,
+        pad_token_id=end,
+        **early,
+    )[0].tolist()[len(ids) :]
+    return row[: row.index(end) + 1] if end in row else row
+
+
+def test_a_model_without_its_output_and_with_its_masks_is_the_same(theirs, ours, tmp_path):
+    for file in theirs[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(theirs[0] / "model.safetensors")
+    bare = {name.removeprefix("transformer."): value for name, value in tensors.items()}
+    bare |= {"h.0.attn.bias": torch.ones(1, 1, 59, 59), "lm_head.weight": bare["wte.weight"].clone()}
+    save_file(bare, tmp_path / "model.safetensors")
+    config = json.loads((tmp_path / "config.json").read_text()) | {"n_inner": None}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"transformer\.h\.0\.mlp\.c_fc\.weight is \(26, 41\), and \(26, 104\)"):
+        read(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"n_inner": 41}))
+    again = read(tmp_path).weights
+    assert all(torch.equal(again[name], value) for name, value in weights(ours.model).items())
+
+
+def test_wrong_weights_are_listed_in_their_terms(theirs, tmp_path):
+    for file in theirs[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    tensors = load_file(theirs[0] / "model.safetensors")
+    del tensors["transformer.h.1.attn.c_attn.weight"]
+    save_file(tensors | {"transformer.h.3.ln_1.bias": torch.zeros(26)}, tmp_path / "model.safetensors")
+    with pytest.raises(InputError) as caught:
+        read(tmp_path)
+    assert str(caught.value).splitlines()[1:] == [
+        "  missing: transformer.h.1.attn.c_attn.weight (26, 78)",
+        "  no place for: transformer.h.3.ln_1.bias (26,)",
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A random model of heedful with a tokenizer of its own."""
+    settings = {"kind": "bpe", "vocab_size": 307}
+    tokenizer = train_tokenizer(LINES, TokenizerConfig(**settings))
+    model = {"d_model": 22, "d_ff": 37, "heads": 2, "decoder_layers": 3, "family": "decoder", "norm": "pre"}
+    model |= {"positions": "learned", "max_positions": 53, "scale_embeddings": False, "activation": "gelu_tanh"}
+    values = {"task": "language_model", "tokenizer": settings, "model": model, "data": {"max_length": 53}}
+    recipe = recipe_from_dict(values, "test")
+    built = LanguageModel(recipe.model, len(tokenizer)).eval()
+    for parameter in built.parameters():
+        parameter.data = 0.3 * torch.randn_like(parameter)
+    pair = TokenizerPair(tokenizer, tokenizer)
+    return Model(recipe=recipe, tokenizers=pair, weights=weights(built)), built
+
+
+def test_there_and_back_again_changes_nothing(trained, tmp_path):
+    model, _ = trained
+    write(model, tmp_path / "theirs")
+    again = read(tmp_path / "theirs")
+    assert again.weights.keys() == model.weights.keys()
+    assert all(torch.equal(again.weights[name], value) for name, value in model.weights.items())
+    assert replace(again.recipe.model, init=model.recipe.model.init) == model.recipe.model
+
+
+def test_transformers_says_what_a_model_of_heedful_says(trained, tmp_path):
+    model, built = trained
+    write(model, tmp_path / "theirs")
+    written, report = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "theirs", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    for text in filter(None, TEXTS):
+        ids = tokenizer(text, return_tensors="pt")["input_ids"][:, :41]
+        assert ids[0].tolist() == model.tokenizers.source.encode(text)[:41]
+        with torch.inference_mode():
+            found, expected = written.eval()(ids).logits, built(ids, torch.ones_like(ids, dtype=torch.bool))
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"output_bias": True}, "model.output_bias = true, which is false there"),
+        ({"tie": "none"}, 'model.tie = "none", which is "all" there'),
+        ({"kv_heads": 1, "bias": False}, "model.kv_heads = 1, which is null there; model.bias = false"),
+        ({"activation": "swiglu"}, 'model.activation = "swiglu", which is none of'),
+        ({"family": "encoder"}, 'model.family = "encoder", which is "decoder" there'),
+    ],
+)
+def test_what_is_no_gpt2_is_not_written(trained, tmp_path, change, message):
+    model, _ = trained
+    recipe = replace(model.recipe, model=replace(model.recipe.model, **change))
+    with pytest.raises(InputError, match=message):
+        write(replace(model, recipe=recipe), tmp_path / "theirs")
+
+
+def test_fields_that_say_the_same_in_other_words_are_written(trained, tmp_path):
+    model, _ = trained
+    same = replace(model.recipe.model, tie="output", kv_heads=2, d_k=11, d_v=11, encoder_layers=2, dropout=0.3)
+    write(replace(model, recipe=replace(model.recipe, model=same)), tmp_path / "theirs")
+    assert read(tmp_path / "theirs").recipe.model.dropout == 0.3
+    assert isinstance(same, ModelConfig)

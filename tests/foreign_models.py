@@ -1,0 +1,73 @@
+"""Small random models of Hugging Face, made on the spot: weights, settings and a tokenizer in a folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from foreign_folders import write_bert, write_gpt2, write_marian
+
+BERT = {
+    "hidden_size": 22,
+    "intermediate_size": 37,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 3,
+    "max_position_embeddings": 53,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+}
+GPT2 = {"n_embd": 26, "n_inner": 41, "n_head": 2, "n_layer": 3, "n_positions": 59}
+MARIAN = {
+    "d_model": 34,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_ffn_dim": 43,
+    "decoder_ffn_dim": 43,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "activation_function": "swish",
+    "scale_embedding": True,
+    "max_position_embeddings": 61,
+}
+
+
+def bert(folder: Path, architecture: str = "BertForPreTraining", **settings: Any) -> nn.Module:
+    """A model of this class, saved in the folder."""
+    write_bert(folder)
+    rows = len((folder / "vocab.txt").read_text().splitlines())
+    return _saved(architecture, "BertConfig", folder, 0.2, BERT | {"vocab_size": rows} | settings)
+
+
+def gpt2(folder: Path, architecture: str = "GPT2LMHeadModel", **settings: Any) -> nn.Module:
+    write_gpt2(folder)
+    vocabulary = json.loads((folder / "vocab.json").read_text())
+    end = vocabulary["<|endoftext|>"]
+    ends = {"vocab_size": len(vocabulary), "bos_token_id": end, "eos_token_id": end}
+    return _saved(architecture, "GPT2Config", folder, 0.3, GPT2 | ends | settings)
+
+
+def marian(folder: Path, **settings: Any) -> nn.Module:
+    write_marian(folder)
+    names = json.loads((folder / "vocab.json").read_text())
+    ids = {"pad_token_id": names["<pad>"], "eos_token_id": names["</s>"], "decoder_start_token_id": names["<pad>"]}
+    settings = MARIAN | ids | {"vocab_size": len(names), "forced_eos_token_id": None} | settings
+    return _saved("MarianMTModel", "MarianConfig", folder, 0.3, settings)
+
+
+def _saved(architecture: str, config: str, folder: Path, std: float, settings: dict[str, Any]) -> nn.Module:
+    import transformers
+
+    torch.manual_seed(7)
+    model = getattr(transformers, architecture)(getattr(transformers, config)(**settings)).eval()
+    for parameter in model.parameters():
+        if parameter.requires_grad:  # Marian's positions are not trained
+            draw = torch.randn_like(parameter)
+            parameter.data = 1 + 0.1 * draw if parameter.ndim == 1 and parameter.data.eq(1).all() else std * draw
+    if architecture == "MarianMTModel":
+        model.final_logits_bias.normal_()
+    if architecture == "GPT2LMHeadModel":
+        model.lm_head.weight.data[settings["eos_token_id"]] *= 3  # so that texts end at many lengths
+    model.save_pretrained(folder)
+    return model

@@ -1,0 +1,25 @@
+import pytest
+import torch
+
+from heedful.config.schema import ModelConfig
+from heedful.models.pooling import POOLINGS, Pooler
+
+KEEP = torch.tensor([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]]).bool()
+REAL = [[0, 1, 2], [2, 3, 4], [1], [0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("name", "places"), [("first", [row[:1] for row in REAL]), ("last", [row[-1:] for row in REAL]), ("mean", REAL)]
+)
+def test_one_vector_stands_for_the_real_tokens_of_a_text(name, places):
+    states = torch.randn(4, 5, 7)
+    want = torch.stack([states[row, real].mean(0) for row, real in enumerate(places)])
+    torch.testing.assert_close(POOLINGS[name](states, KEEP), want)
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_what_stands_in_the_padding_does_not_matter(name):
+    states, pooler = torch.randn(4, 5, 7), Pooler(ModelConfig(d_model=7), name)
+    other = torch.where(KEEP[:, :, None], states, 1e6)
+    assert torch.equal(pooler(states, KEEP), pooler(other, KEEP))
+    assert (pooler(states, KEEP).abs() < 1).all()
