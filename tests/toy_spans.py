@@ -4,11 +4,12 @@ import json
 import random
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "data": {"train": [{"source": "train"}], "valid": {"source": "valid"}, "max_length": 19},
     "tokenizer": {"kind": "bpe", "vocab_size": 331},
     "model": {
@@ -38,7 +39,7 @@ FAMILIES = ["encoder", "decoder"]
 
 def recipe(task: str, folder: Path, **tables: dict) -> Recipe:
     """A recipe for toy data in a folder."""
-    values = deepcopy(SETTINGS) | {"task": task}
+    values: dict[str, Any] = deepcopy(SETTINGS) | {"task": task}
     for table, changes in tables.items():
         values[table].update(changes)
     values["data"]["root"] = str(folder)

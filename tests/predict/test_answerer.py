@@ -104,7 +104,7 @@ def test_what_stands_beside_a_question_does_not_matter(family):
     for pair, ours, theirs in zip(pairs(), together, alone, strict=True):
         assert (ours.answer, ours.begin, ours.end) == (theirs.answer, theirs.begin, theirs.end)
         assert ours.probability == pytest.approx(theirs.probability, rel=1e-4)
-        assert pair.second[ours.begin : ours.end] == ours.answer == ours.answer.strip()
+        assert str(pair.second)[ours.begin : ours.end] == ours.answer == ours.answer.strip()
     assert len({answer.answer for answer in together}) > 7
 
 

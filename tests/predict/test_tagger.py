@@ -96,11 +96,12 @@ def test_windows_change_nothing_where_context_does_not_matter(longest):
 
 
 def test_an_entity_is_as_probable_as_its_tags_together():
-    model = Tagger(ByItself(len(BIO)), TOKENIZER, DataConfig(max_length=11, labels=BIO))
+    words = ByItself(len(BIO))
+    model = Tagger(words, TOKENIZER, DataConfig(max_length=11, labels=BIO))
     seen = 0
     for sentence in sentences():
         (answer,) = model.tag([sentence])
-        chances = model.reader.model.table(torch.tensor([TOKENIZER.encode(word)[0] for word in sentence])).softmax(-1)
+        chances = words.table(torch.tensor([TOKENIZER.encode(word)[0] for word in sentence])).softmax(-1)
         assert [span[:3] for span in spans(answer.tags)] == [(e.begin, e.end, e.kind) for e in answer.spans]
         for entity in answer.spans:
             places = range(entity.begin, entity.end)

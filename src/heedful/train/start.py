@@ -112,10 +112,9 @@ def begin_with(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> l
         names = dict(pairs_of_names(start, model))
         if not names:
             raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
-        rows = rows_of_pieces(start.tokenizers.source, tokenizers.source)
         for name, value in weights(start.model).items():
             if name in names:
-                place(model.get_parameter(names[name]), value, rows)
+                place(model.get_parameter(names[name]), value, start.tokenizers.source, tokenizers.source)
                 copied.add(names[name])
     shared = {id(model.get_parameter(name)) for name in copied}
     return [name for name, parameter in model.named_parameters() if shared and id(parameter) not in shared]
@@ -145,13 +144,13 @@ def fits(there: Tensor, here: Tensor, vocabularies: set[int]) -> bool:
 
 
 @torch.no_grad()
-def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]]) -> None:
-    """Copy a weight, or of one with other rows those of the same pieces."""
-    if parameter.shape == value.shape and all(a == b for a, b in rows):
+def place(parameter: Tensor, value: Tensor, there: Tokenizer, here: Tokenizer) -> None:
+    """Copy a weight, or of one with a row for each piece of another vocabulary those of the same pieces."""
+    if there.digest == here.digest or value.size(0) != len(there):
         parameter.copy_(value)
     else:
-        there, here = (torch.tensor(side) for side in zip(*rows, strict=True))
-        parameter[here] = value[there].to(parameter)
+        old, new = (torch.tensor(side) for side in zip(*rows_of_pieces(there, here), strict=True))
+        parameter[new] = value[old].to(parameter)
 
 
 def rows_of_pieces(there: Tokenizer, here: Tokenizer) -> list[tuple[int, int]]:
