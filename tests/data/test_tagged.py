@@ -8,7 +8,7 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.filters import DropReport
-from heedful.data.tagged import Span, Tagged, read_tagged, spans
+from heedful.data.tagged import Span, Tagged, may_follow, read_tagged, spans, tags_of, with_beginnings
 from heedful.errors import InputError
 
 
@@ -124,3 +124,66 @@ def test_spans_survive_being_written_as_tags(scheme):
         cuts = sorted(draw.sample(range(23), 8))
         cut = [Span(begin, end, draw.choice("ab")) for begin, end in pairwise(cuts) if draw.random() < 0.7]
         assert spans(written(cut, 23, scheme)) == cut
+
+
+SCHEMES = {
+    "IO": ("O", "I-a", "I-b"),
+    "BIO": ("O", "B-a", "I-a", "B-b", "I-b"),
+    "IOBES": ("O", "B-a", "I-a", "E-a", "S-a", "B-b", "I-b", "E-b", "S-b"),
+    "BILOU": ("O", "B-a", "I-a", "L-a", "U-a"),
+    "one kind without a beginning": ("O", "B-a", "I-a", "I-b"),
+}
+
+
+@pytest.mark.parametrize("known", SCHEMES.values(), ids=SCHEMES)
+def test_beginnings_change_no_span_and_follow_the_scheme(known):
+    rng = random.Random(1)
+    closing = [tag for tag in known if tag[0] in "EL"]
+    for _ in range(83):
+        tags = rng.choices(known, k=rng.randrange(7))
+        found = with_beginnings(tags, known)
+        assert spans(found) == spans(tags)
+        assert set(found) <= set(known)
+        assert with_beginnings(found, known) == found
+        assert closing or all(may_follow(a, b, known) for a, b in pairwise(["O", *found, "O"]))
+
+
+def test_iob1_becomes_bio():
+    tags = ["I-a", "I-a", "B-a", "O", "I-b", "I-a"]
+    assert with_beginnings(tags, SCHEMES["BIO"]) == ["B-a", "I-a", "B-a", "O", "B-b", "B-a"]
+    assert with_beginnings(tags, SCHEMES["IO"]) == tags
+
+
+LEGAL = {
+    "IO": {(a, b) for a in SCHEMES["IO"] for b in SCHEMES["IO"]},
+    "BIO": {
+        (a, b) for a in SCHEMES["BIO"] for b in SCHEMES["BIO"] if b[0] in "OB" or (a[0] in "BI" and a[1:] == b[1:])
+    },
+    "BILOU": {
+        *((a, b) for a in ("O", "L-a", "U-a") for b in ("O", "B-a", "U-a")),
+        *((a, b) for a in ("B-a", "I-a") for b in ("I-a", "L-a")),
+    },
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_a_tag_follows_another_where_the_scheme_allows_it(name):
+    known = SCHEMES[name]
+    assert {(a, b) for a in known for b in known if may_follow(a, b, known)} == LEGAL[name]
+
+
+def test_the_tags_are_those_of_the_training_data(tmp_path):
+    for name, text in {"a": "x\tI-b\ny\tB-b\n", "b": "z\tB-a\n", "c": "z\tO\n", "d": "z\tO\nz\tS-d\n"}.items():
+        (tmp_path / name).write_text(text)
+    corpora = {name: CorpusConfig(source=name) for name in "abcd"}
+
+    def tags(names, labels=()):
+        data = DataConfig(root=str(tmp_path), train=tuple(corpora[name] for name in names), labels=labels)
+        return tags_of(data)
+
+    assert tags("bad") == ("O", "B-a", "B-b", "I-b", "S-d")
+    assert tags("a", labels=("I-b", "O")) == ("I-b", "O")
+    with pytest.raises(InputError, match="c: tagging needs two tags or more, not \\['O'\\]"):
+        tags("c")
+    with pytest.raises(InputError, match=r"data\.labels: .person. is neither O nor a kind"):
+        tags("a", labels=("O", "person"))

@@ -22,9 +22,11 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="A line is a JSON object with all that is known.")] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
 ) -> None:
-    """Classify texts, score them, or tag their words: a line for each, in order, by a model that was trained to.
+    """Classify texts, score them, tag their words or answer questions: a line for each, in order.
 
-    The two texts of a pair stand in one line, with a tab between them.
+    The model decides which, by what it was trained to do. The two texts of a
+    pair, or a question and the text with its answer, stand in one line with
+    a tab between them.
     """
     from heedful.checkpoint import load_model
     from heedful.cli.translate import lines, writing
@@ -33,10 +35,11 @@ def predict(
 
     if not model:
         raise InputError("--model is missing; give the folder of a model or of a run")
+    found = texts(lines(text, source))
     keep_freed_memory()
     predictor = load_model(model, str(choose_device(device))).use_as(Predictor)
     with writing(output) as stream:
-        for answer in predictor.predict(texts(lines(text, source))):
+        for answer in predictor.predict(found):
             shown = json.dumps(asdict(answer), ensure_ascii=False) if as_json else str(answer)
             stream.write(f"{shown}\n".encode())
             stream.flush()

@@ -41,7 +41,8 @@ def prepare_examples(
     """Return the prepared examples of a recipe: from `folder` if it holds just them, otherwise made there.
 
     Args:
-        recipe: Its data and tokenizer tables count, `data.max_length` included: rows are cut to it here.
+        recipe: Its data and tokenizer tables count, `data.max_length` included, to which rows are cut here, and the
+            family of its model, for which they are made.
         folder: A folder of its own. What was prepared from something else is replaced.
         texts: What a tokenizer is trained on, if one is; read once at most.
         read: Reads the examples of a corpus. Targets are below 65,536.
@@ -77,7 +78,8 @@ def prepare_examples(
             report=drops,
         )
 
-    return made_once(folder, f"{digest}, {recipe.data.max_length} tokens", make, opened, report)
+    whole_digest = f"{digest}, {recipe.data.max_length} tokens, {recipe.model.family}"
+    return made_once(folder, whole_digest, make, opened, report)
 
 
 def named_corpora(recipe: Recipe) -> Iterator[tuple[str, CorpusConfig]]:

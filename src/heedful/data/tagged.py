@@ -1,8 +1,8 @@
 """Sentences whose words have tags, one word a line as in the CoNLL tasks, and the spans that tags describe."""
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,9 @@ from heedful.errors import InputError
 TAG = re.compile(r"O|[BIELSU]-\S.*")
 INSIDE = "IEL"  # may go on with a span
 OPEN = "BI"  # may be gone on with
+BEGINS = {"I": "B", "E": "S", "L": "U"}  # what says that a span begins, instead of what may go on with one
+
+NO_TAG = "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U"
 
 Word = tuple[int, str, str]  # its line, the word, its tag
 
@@ -46,12 +49,60 @@ def spans(tags: Sequence[str]) -> list[Span]:
     found: list[Span] = []
     before = "O"
     for place, tag in enumerate(tags):
-        if tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]:
+        if _goes_on(before, tag):
             found[-1] = found[-1]._replace(end=place + 1)
         elif tag != "O":
             found.append(Span(place, place + 1, tag[2:]))
         before = tag
     return found
+
+
+def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return tags of the same spans whose first tag says that it is one, where such a tag is known: IOB1 as BIO."""
+    pairs = pairwise(["O", *tags])
+    return [tag if _goes_on(before, tag) else _beginning(tag, known) for before, tag in pairs]
+
+
+def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
+    """Return whether one tag may come after another in the scheme that the known tags belong to.
+
+    A span that could begin with a tag that says so must, and one that could end with such a tag must. "O" stands for
+    what is before the first word, and after the last one.
+    """
+    if _goes_on(before, tag):
+        return True
+    must_go_on = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
+    return not must_go_on and _beginning(tag, known) == tag
+
+
+def _goes_on(before: str, tag: str) -> bool:
+    return tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]
+
+
+def _beginning(tag: str, known: Collection[str]) -> str:
+    beginning = BEGINS.get(tag[0], tag[0]) + tag[1:]
+    return beginning if beginning in known else tag
+
+
+def tags_of(data: DataConfig) -> tuple[str, ...]:
+    """Return the tags: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
+
+    Raises:
+        InputError: There is only one tag, or `data.labels` names one that is none.
+    """
+    tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
+    if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
+        raise InputError(f"data.labels: {wrong[0]!r} {NO_TAG}")
+    if len(tags) < 2:
+        names = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(
+            f"{names}: tagging needs two tags or more, not {list(tags)}; is the last column the right one?"
+        )
+    return tags
+
+
+def _tags_in(data: DataConfig) -> set[str]:
+    return {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
 
 
 def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
@@ -112,8 +163,5 @@ def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
             "and an empty line ends a sentence"
         )
     if TAG.fullmatch(others[-1]) is None:
-        raise InputError(
-            f"{path}, line {number}: the tag {others[-1][:40]!r} is neither O nor a kind with a prefix, such as "
-            "B-person and I-person; known are B, I, E, S, L and U"
-        )
+        raise InputError(f"{path}, line {number}: the tag {others[-1][:40]!r} {NO_TAG}")
     return word, others[-1]

@@ -44,9 +44,14 @@ class Reader:
 
     def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
         """The result of each text, on the CPU, in order; `apply` stands for the model itself."""
-        texts = iter(texts)
-        while window := list(islice(texts, WINDOW)):
-            yield from self.read_rows([self.encode(text) for text in window], apply or self.model)
+        return (result for (result,) in self.read_groups(([self.encode(text)] for text in texts), apply))
+
+    def read_groups(self, groups: Iterable[Sequence[list[int]]], apply: Apply | None = None) -> Iterator[list[Tensor]]:
+        """The results of each group of rows, such as the windows of a long text, in order."""
+        groups = iter(groups)
+        while window := list(islice(groups, WINDOW)):
+            results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
+            yield from (list(islice(results, len(group))) for group in window)
 
     def encode(self, text: Text) -> list[int]:
         """A text as the model was trained to see it."""
@@ -55,7 +60,7 @@ class Reader:
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply) -> list[Tensor]:
-        """The result of each row of ids."""
+        """The result of each row of ids; where it has one for each token, padding follows."""
         found: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
         with evaluating(self.model):

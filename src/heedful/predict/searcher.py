@@ -57,8 +57,8 @@ class Searcher:
         vectors = self.encode(texts) if vectors is None else vectors
         scores, places = nearest(self.encode(queries), vectors, k)
         return [
-            [Hit(score, place, texts[place]) for score, place in zip(row, found, strict=True)]
-            for row, found in zip(scores.tolist(), places.tolist(), strict=True)
+            [Hit(float(score), int(place), texts[int(place)]) for score, place in zip(row, found, strict=True)]
+            for row, found in zip(scores, places, strict=True)
         ]
 
 

@@ -10,7 +10,9 @@ from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
+from heedful.tasks.span_qa import SpanQuestionAnswering
 from heedful.tasks.summarisation import Summarisation
+from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
 from heedful.tasks.text_to_text import TextToText
 from heedful.tasks.translation import Translation
@@ -24,7 +26,9 @@ TASKS: dict[str, type[Task]] = {
     "masked_lm": MaskedLanguageModelling,
     "ranking": Ranking,
     "regression": Regression,
+    "span_qa": SpanQuestionAnswering,
     "summarisation": Summarisation,
+    "tagging": Tagging,
     "text_to_text": TextToText,
     "translation": Translation,
 }

@@ -9,12 +9,14 @@ asks for a normal form or lower case. Without it, what the vocabulary lacks beco
 import json
 import random
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
 import tokenizers
+from tokenizers import Encoding, PreTokenizedString, Token
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
@@ -26,6 +28,8 @@ from heedful.text.writing import writing_of
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
 CHUNK = 1024  # lines that are encoded together
+
+Place = tuple[int, int]  # characters of a text: from the first number on and before the second
 
 
 class Tokenizer:
@@ -61,7 +65,25 @@ class Tokenizer:
         Raises:
             InputError: The text holds a lone surrogate.
         """
-        return self._complete(text, self._library.encode(checked(text), add_special_tokens=False).ids)
+        return self._complete(text, self._encode(text).ids)
+
+    def encode_with_places(self, text: str) -> tuple[list[int], list[Place]]:
+        """The ids of a text, as `encode` gives them, and for each the characters that it stands for.
+
+        A space stands with the word after it. Where a character is spelled by several pieces, such as its bytes, it is
+        the place of each; where several become one, as in a normal form, or one is not encoded at all, the piece
+        before has them, up to the next space.
+
+        Raises:
+            InputError: The text holds a lone surrogate.
+        """
+        encoding = self._encode_lossless(checked(text)) if self.byte_ids else self._encode(text)
+        begins = [*(begin for begin, _ in encoding.offsets), len(text)]
+        limits = [begins[bisect_left(begins, end)] for _, end in encoding.offsets]
+        return encoding.ids, [
+            (begin, max(end, _end_of_word(text, end, limit)))
+            for (begin, end), limit in zip(encoding.offsets, limits, strict=True)
+        ]
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of each text, as `encode` gives them, on all cores."""
@@ -195,6 +217,9 @@ class Tokenizer:
     def _cut(self, normal: str) -> list[str]:
         return [word for word, _ in self._splitter.pre_tokenize_str(normal)]
 
+    def _encode(self, text: str) -> Encoding:
+        return self._library.encode(checked(text), add_special_tokens=False)
+
     def _complete(self, text: str, ids: list[int]) -> list[int]:
         """Spell unknown words in characters and bytes, where the library's model itself cannot."""
         if UNK not in ids or not self.byte_ids:
@@ -206,6 +231,20 @@ class Tokenizer:
     def _spelled_out(self, word: str) -> list[int]:
         ids = [token.id for token in self._model.tokenize(word)]
         return self._characters(word) if UNK in ids and self.byte_ids else ids
+
+    def _encode_lossless(self, text: str) -> Encoding:
+        """The pieces of a text that is spelled byte for byte; the library knows where in the text they come from."""
+        parts = PreTokenizedString(text)
+        parts.normalize(self._normalizer.normalize)
+        self._splitter.pre_tokenize(parts)
+        parts.tokenize(self._tokens)
+        return parts.to_encoding()
+
+    def _tokens(self, word: str) -> list[Token]:
+        """The pieces of a word with their places in it, in bytes."""
+        ids = self._spelled_out(word)
+        places = pairwise(accumulate((len(self._spellings[i]) for i in ids), initial=0))
+        return [Token(i, self._names[i], place) for i, place in zip(ids, places, strict=True)]
 
     def _characters(self, word: str) -> list[int]:
         """The id of each character, or those of its bytes, or <unk>."""
@@ -256,6 +295,10 @@ def checked(text: str) -> str:
             'character; decode the text again, with errors="replace" where it is damaged'
         ) from error
     return text
+
+
+def _end_of_word(text: str, begin: int, limit: int) -> int:
+    return next((place for place in range(begin, limit) if text[place].isspace()), limit)
 
 
 def _printable(spelled: bytes) -> str:

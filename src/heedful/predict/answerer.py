@@ -1,0 +1,98 @@
+"""Answers to questions, cut from the texts that hold them (Devlin et al. 2019, sections 4.2 and 4.3).
+
+S tokens of a row, N tokens of a window.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import tee
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from heedful.config.schema import DataConfig
+from heedful.errors import InputError
+from heedful.models import TokenClassifier
+from heedful.predict.reader import Reader, Text
+from heedful.text.readings import Context, Reading, encode_context, readings
+from heedful.text.tokenizer import Tokenizer
+
+LONGEST_ANSWER = 30  # tokens, as in BERT's code for SQuAD
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Characters `begin` to `end` - 1 of a text, from 0; none at all where the text does not tell.
+
+    The probability is that of the two places in the window of the text that they were found in.
+    """
+
+    answer: str
+    begin: int
+    end: int
+    probability: float
+
+    def __str__(self) -> str:
+        return " ".join(self.answer.split())
+
+
+class Candidate(NamedTuple):
+    """The best answer in a window: how much likelier it is than none, in nats, and its first and last token."""
+
+    margin: float
+    probability: float
+    tokens: tuple[int, int] | None  # None: the answer is not here
+
+
+class Answerer:
+    """A model that was trained to find answers."""
+
+    def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
+        self.reader = Reader(model, tokenizer, data.max_length)
+        self.causal = model.trunk.causal
+
+    def predict(self, texts: Iterable[Text]) -> Iterator[Answered]:
+        """Answer questions, in their order; the first text of a pair is the question, the second one may answer it.
+
+        Raises:
+            InputError: there is no second text, or a question is too long.
+        """
+        given, cut = tee(self.asked(number, text) for number, text in enumerate(texts, start=1))
+        results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
+        for (context, rows), logits in zip(given, results, strict=True):
+            yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
+
+    def asked(self, number: int, text: Text) -> tuple[Context, list[Reading]]:
+        """A question as the model reads it, in as many rows as its text is long."""
+        if text.second is None:
+            raise InputError(
+                f"line {number}: has no text to find an answer in; give one, with a tab after the question"
+            )
+        tokenizer, longest = self.reader.tokenizer, self.reader.longest
+        context, question = encode_context(tokenizer, text.second), tokenizer.encode(text.first)
+        return context, readings(question, context, longest, causal=self.causal, name=f"line {number}")
+
+
+def best_span(reading: Reading, logits: Tensor) -> Candidate:
+    """The likeliest answer in a row, given its logits, (S, 2); it begins where this window shows most, or nowhere."""
+    window, begin = reading.window, reading.begin
+    count = window.end - window.begin
+    chances = logits[[reading.nowhere, *range(begin, begin + count)]].log_softmax(0)
+    nothing = chances[0].sum()
+    spans = chances[1:, 0, None] + chances[1:, 1]  # (N, N): first and last token
+    allowed = torch.ones_like(spans, dtype=torch.bool).triu().tril(LONGEST_ANSWER - 1)
+    allowed[: window.first - window.begin] = False
+    allowed[window.stop - window.begin :] = False
+    scores = torch.cat([nothing[None], spans.masked_fill(~allowed, -torch.inf).flatten()])
+    best = int(scores.argmax())
+    first, last = divmod(best - 1, max(count, 1))
+    tokens = (window.begin + first, window.begin + last) if best else None
+    return Candidate((scores[best] - nothing).item(), scores[best].exp().item(), tokens)
+
+
+def answered(context: Context, candidates: Sequence[Candidate]) -> Answered:
+    """The best candidate of all windows; no answer is as probable as in the window where it is least so."""
+    best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
+    begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)
+    return Answered(context.text[begin:end], begin, end, best.probability)

@@ -1,0 +1,112 @@
+"""The tags of words, and the spans that they describe, such as names.
+
+N words, C tags.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import tee
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.config.schema import DataConfig
+from heedful.data.tagged import may_follow, spans
+from heedful.decode.viterbi import viterbi
+from heedful.errors import InputError
+from heedful.models import TokenClassifier
+from heedful.predict.reader import Reader, Text
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.words import WordRow, rows_of_words, split_words
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Words `begin` to `end` - 1, from 0, and how probable the model takes their tags to be, all of them together."""
+
+    text: str
+    kind: str
+    begin: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class TaggedWords:
+    """Words, a tag for each, and the entities that the tags describe."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    spans: tuple[Entity, ...]
+
+    def __str__(self) -> str:
+        shown = list(self.words)
+        for span in self.spans:
+            shown[span.end - 1] += f"/{span.kind}"
+        return " ".join(shown)
+
+
+class Tagger:
+    """A model that was trained to tag words. No tag comes where the scheme of `data.labels` does not allow it."""
+
+    def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
+        self.reader = Reader(model, tokenizer, data.max_length)
+        self.causal = model.trunk.causal
+        self.tags = data.labels
+        self.follows = np.array(
+            [[may_follow(before, tag, data.labels) for tag in data.labels] for before in data.labels]
+        )
+        self.first = np.array([may_follow("O", tag, data.labels) for tag in data.labels])
+        self.last = np.array([may_follow(tag, "O", data.labels) for tag in data.labels])
+
+    def predict(self, texts: Iterable[Text]) -> Iterator[TaggedWords]:
+        """Tag the words of texts, which are cut at spaces and around punctuation marks, in their order.
+
+        Raises:
+            InputError: one of them is a pair.
+        """
+        return self.tag(split_words(single(text)) for text in texts)
+
+    def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedWords]:
+        """Tag words, sentence by sentence."""
+        given, cut = tee((words, self.rows(words)) for words in sentences)
+        results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
+        for (words, rows), logits in zip(given, results, strict=True):
+            yield self.decide(words, logits_of_words(len(words), rows, logits))
+
+    def rows(self, words: Sequence[str]) -> list[WordRow]:
+        """A sentence as the model reads it, in as many rows as it is long."""
+        return rows_of_words(self.reader.tokenizer, words, self.reader.longest, causal=self.causal)
+
+    def decide(self, words: Sequence[str], logits: Tensor) -> TaggedWords:
+        """The likeliest tags that go together, given the logits of each word, (N, C)."""
+        scores = logits.log_softmax(-1).numpy()
+        path = viterbi(scores, self.follows, self.first, self.last)
+        chosen = scores[np.arange(len(path)), path]
+        tags = tuple(self.tags[tag] for tag in path)
+        entities = tuple(
+            Entity(" ".join(words[begin:end]), kind, begin, end, float(np.exp(chosen[begin:end].sum())))
+            for begin, end, kind in spans(tags)
+        )
+        return TaggedWords(tuple(words), tags, entities)
+
+
+def single(text: Text) -> str:
+    """The only text there is.
+
+    Raises:
+        InputError: there are two.
+    """
+    if text.second is not None:
+        raise InputError(f"{text.first[:40]!r} and {text.second[:40]!r} are a pair; a tagger reads lines without tabs")
+    return text.first
+
+
+def logits_of_words(count: int, rows: Sequence[WordRow], results: Sequence[Tensor]) -> Tensor:
+    """The logits of each word, (N, C), from the row that shows it best."""
+    logits = torch.zeros(count, results[0].size(-1))
+    for row, result in zip(rows, results, strict=True):
+        for word, place in row.places:
+            logits[word] = result[place]
+    return logits

@@ -1,0 +1,130 @@
+"""Span question answering: where in a text the answer to a question begins and ends (Devlin et al. 2019, section 4.2).
+
+B batch, S tokens.
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.filters import DropReport
+from heedful.data.squad import Question, read_squad
+from heedful.data.store import Rows
+from heedful.errors import InputError
+from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
+from heedful.losses import Loss
+from heedful.models import FAMILIES, TokenClassifier
+from heedful.predict.answerer import Answerer
+from heedful.predict.reader import Text
+from heedful.tasks.task import Scores
+from heedful.tasks.texts import Batch, TextTask
+from heedful.text.pair import TokenizerPair
+from heedful.text.readings import Context, encode_context, readings
+from heedful.text.tokenizer import EOS, Tokenizer
+
+
+class SpanQuestionAnswering(TextTask):
+    """The first and the last token of an answer, in each window of the text; questions may have no answer."""
+
+    scores = ("f1", "exact_match", "loss")
+
+    @staticmethod
+    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
+        """Each text once, and the questions on it."""
+        for context, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
+            yield context
+            yield from (question.question for question in questions)
+
+    @staticmethod
+    def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
+        """Each question with each window of its text, and where in this row its first accepted answer is.
+
+        Raises:
+            InputError: a question leaves too little room for its text, or the tokenizer keeps nothing of an answer.
+        """
+        causal = FAMILIES[recipe.model.family].causal
+        for text, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
+            context = encode_context(tokenizer, text)
+            for question in questions:
+                name = f"{corpus.source}, question {question.id!r}"
+                tokens = tokens_of_answer(context, question, name)
+                ids = tokenizer.encode(question.question)
+                for row in readings(ids, context, recipe.data.max_length, causal=causal, name=name):
+                    yield row.ids, list(row.place(tokens))
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
+        """A trunk with two outputs for each token: whether the answer begins, and whether it ends there."""
+        return TokenClassifier(recipe.model, len(tokenizers.source), 2)
+
+    @classmethod
+    def use(cls, model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Answerer:
+        """What answers questions."""
+        return Answerer(model, tokenizers.source, recipe.data)
+
+    def loss(self, model: TokenClassifier, batch: Batch) -> tuple[Loss, ...]:
+        """The cross-entropy of the first token among all that it could be, and the same of the last one, added."""
+        possible = possible_places(batch.ids, batch.segments, causal=model.trunk.causal)
+        logits = model(batch.ids, batch.keep, batch.segments).float()
+        begin, end = (
+            place_loss(logits[:, :, side], possible, batch.targets[:, side], self.recipe.train.label_smoothing)
+            for side in (0, 1)
+        )
+        return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
+
+    def validate(self, model: TokenClassifier) -> Scores | None:
+        """F1 and exact match of the answers, in Chinese by characters, and the loss."""
+        store, corpus, data = self.examples.valid, self.recipe.data.valid, self.recipe.data
+        if store is None or corpus is None:
+            return None
+        means = self.mean_losses(model, self.batches_of(store, model))
+        questions = list(read_squad(corpus, data))
+        answers = self.use(model, self.recipe, self.tokenizers).predict(Text(q.question, q.context) for q in questions)
+        language = data.target_language if data.target_language in TOKENS else "en"
+        found = [
+            (answer_f1(answer.answer, accepted, language), exact_match(answer.answer, accepted, language))
+            for answer, accepted in zip(answers, ([a.text for a in q.answers] for q in questions), strict=True)
+        ]
+        f1, exact = np.mean(found, axis=0).tolist()
+        return self.summary(means) | {"f1": f1, "exact_match": exact}
+
+
+def tokens_of_answer(context: Context, question: Question, name: str) -> range:
+    """The tokens of the first accepted answer; none if there is no answer.
+
+    Raises:
+        InputError: there is one, and yet it has no tokens.
+    """
+    if not question.answers:
+        return range(0)
+    answer = question.answers[0]
+    tokens = context.tokens(answer.start, answer.start + len(answer.text))
+    if not tokens:
+        raise InputError(f"{name}: the tokenizer keeps nothing of the answer {answer.text!r}; take the question out")
+    return tokens
+
+
+def possible_places(ids: Int[Tensor, "B S"], segments: Int[Tensor, "B S"], *, causal: bool) -> Bool[Tensor, "B S"]:
+    """Where an answer may begin or end: in the text, or at the token that stands for no answer."""
+    second = segments == 1
+    if causal:
+        return second  # its <eos> included
+    possible = second & (ids != EOS)
+    possible[:, 0] = True
+    return possible
+
+
+def place_loss(
+    logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], wanted: Int[Tensor, " B"], smoothing: float
+) -> Loss:
+    """The cross-entropy of one place in each row; label smoothing spreads over the possible places."""
+    surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
+    chosen = surprise.gather(1, wanted[:, None]).sum()
+    means = surprise.masked_fill(~possible, 0.0).sum(-1) / possible.sum(-1)
+    return Loss((1 - smoothing) * chosen + smoothing * means.sum(), chosen.detach(), len(wanted))

@@ -1,0 +1,122 @@
+"""Tagging: a tag for each word, such as whether it is part of a name (Devlin et al. 2019, section 5.3).
+
+B batch, S tokens.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.filters import DropReport
+from heedful.data.store import Rows
+from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
+from heedful.errors import InputError
+from heedful.evaluate.spans import span_tally
+from heedful.losses import Loss
+from heedful.models import FAMILIES, TokenClassifier
+from heedful.predict.tagger import Tagger
+from heedful.tasks.task import Scores
+from heedful.tasks.texts import Batch, TextTask
+from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.words import rows_of_words
+
+IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1
+
+
+class Tagging(TextTask):
+    """One of the tags in `data.labels` for each word; a word's own place is one piece of it, in one window."""
+
+    scores = ("f1", "precision", "recall", "accuracy", "loss")
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """The tags are those of the training data, unless the recipe names them."""
+        return replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data)))
+
+    @staticmethod
+    def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
+        """The words of each sentence, with spaces between them."""
+        return (" ".join(sentence.words) for sentence in read_tagged(corpus, recipe.data))
+
+    @staticmethod
+    def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
+        """Each window of a sentence, with the tags of the words that it shows best.
+
+        Raises:
+            InputError: a tag is none of those known.
+        """
+        numbers = {tag: number for number, tag in enumerate(recipe.data.labels, start=1)}
+        causal = FAMILIES[recipe.model.family].causal
+        for sentence in read_tagged(corpus, recipe.data, drops):
+            tags = known_tags(sentence, corpus, recipe)
+            for ids, places in rows_of_words(tokenizer, sentence.words, recipe.data.max_length, causal=causal):
+                targets = [IGNORE] * len(ids)
+                for word, place in places:
+                    targets[place] = numbers[tags[word]]
+                if places:
+                    yield ids, targets
+
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> Batch:
+        """Texts and their tags; the loss is a mean over words."""
+        return replace(super().collate(first, second, device), counts=(int((second != IGNORE).sum()),))
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
+        """A trunk with an output for each tag.
+
+        Raises:
+            InputError: the tags are not known, as in a recipe whose data was not read.
+        """
+        if not recipe.data.labels:
+            raise InputError('the tags are not known; name them: data.labels = ["O", "B-...", "I-..."]')
+        return TokenClassifier(recipe.model, len(tokenizers.source), len(recipe.data.labels))
+
+    @classmethod
+    def use(cls, model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Tagger:
+        """What tags words."""
+        return Tagger(model, tokenizers.source, recipe.data)
+
+    def loss(self, model: TokenClassifier, batch: Batch) -> tuple[Loss, ...]:
+        """The cross-entropy of the tags."""
+        stands = batch.targets != IGNORE
+        logits = model(batch.ids, batch.keep, batch.segments)[stands].float()
+        wanted, smoothing = batch.targets[stands] - 1, self.recipe.train.label_smoothing
+        total = F.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum")
+        return (Loss(total, F.cross_entropy(logits, wanted, reduction="sum").detach(), len(wanted)),)
+
+    def validate(self, model: TokenClassifier) -> Scores | None:
+        """F1, precision and recall of spans, the share of right tags, and the loss."""
+        store, corpus = self.examples.valid, self.recipe.data.valid
+        if store is None or corpus is None:
+            return None
+        means = self.mean_losses(model, self.batches_of(store, model))
+        sentences = list(read_tagged(corpus, self.recipe.data))
+        expected = [known_tags(sentence, corpus, self.recipe) for sentence in sentences]
+        tagger = self.use(model, self.recipe, self.tokenizers)
+        predicted = [answer.tags for answer in tagger.tag(sentence.words for sentence in sentences)]
+        tally = span_tally(predicted, expected)
+        right = [
+            a == b for ours, theirs in zip(predicted, expected, strict=True) for a, b in zip(ours, theirs, strict=True)
+        ]
+        scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
+        return self.summary(means) | scores | {"accuracy": sum(right) / len(right)}
+
+
+def known_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:
+    """The tags of a sentence, in the scheme of `data.labels`.
+
+    Raises:
+        InputError: one of them is not there.
+    """
+    labels = recipe.data.labels
+    if unknown := set(sentence.tags).difference(labels):
+        raise InputError(
+            f"{corpus.source}, sentence at line {sentence.line}: {min(unknown)!r} is none of the tags "
+            f"{', '.join(labels)}; mend it, or name all of them in data.labels"
+        )
+    return with_beginnings(sentence.tags, labels)

@@ -1,0 +1,75 @@
+"""The words of a text, and their places in rows of ids that a model reads."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from tokenizers import Regex, pre_tokenizers
+
+from heedful.text.pipeline import UNK
+from heedful.text.sequence import sequence
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.windows import windows
+
+# Chinese is written without spaces, and its corpora with tags have a character for each word.
+_WORD = r"\p{Han}\p{M}*|[[\p{L}\p{M}\p{N}_]&&[^\p{Han}]]+|[^\s]|\s+"
+_SPLITTER = pre_tokenizers.Split(Regex(_WORD), "isolated")
+
+
+class Spelled(NamedTuple):
+    """The pieces of a word, <unk> if the tokenizer keeps nothing of it; spaces may come before its own `first` one."""
+
+    ids: list[int]
+    first: int
+
+
+class WordRow(NamedTuple):
+    """Words as a row of ids, and for those words that this row shows best: their number and place in the row."""
+
+    ids: list[int]
+    places: list[tuple[int, int]]
+
+
+def split_words(text: str) -> list[str]:
+    """Cut a text at spaces and around punctuation marks and Chinese characters, which are words by themselves."""
+    return [word for word, _ in _SPLITTER.pre_tokenize_str(text) if not word.isspace()]
+
+
+def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
+    """The pieces of each word, all together those of a text with a space before every word.
+
+    Raises:
+        InputError: A word holds a lone surrogate.
+    """
+    begins = list(accumulate((len(word) + 1 for word in words), initial=0))
+    spelled: list[list[int]] = [[] for _ in words]
+    spaces = [0] * len(words)
+    for i, (_, end) in zip(*tokenizer.encode_with_places(" ".join(words)), strict=True):
+        word = bisect_left(begins, end) - 1
+        is_space = end == begins[word + 1]
+        spelled[word + is_space].append(i)
+        spaces[word + is_space] += is_space
+    return [Spelled(ids if ids[first:] else [*ids, UNK], first) for ids, first in zip(spelled, spaces, strict=True)]
+
+
+def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, causal: bool) -> list[WordRow]:
+    """Words as rows of at most `longest` ids, <bos> and <eos> included; every word has its place in one of them.
+
+    A word stands at its first piece (Devlin et al. 2019, section 5.3), but for a model that is causal at its last one,
+    which alone has seen the whole word.
+
+    Raises:
+        InputError: A word holds a lone surrogate.
+    """
+    spelled = spell_words(tokenizer, words)
+    ids = [i for word in spelled for i in word.ids]
+    begins = accumulate((len(word.ids) for word in spelled), initial=0)
+    own = (len(word.ids) - 1 if causal else word.first for word in spelled)
+    places = [begin + place for begin, place in zip(begins, own, strict=False)]
+    rows = []
+    for window in windows(len(ids), longest - 2):
+        mine = range(bisect_left(places, window.first), bisect_left(places, window.stop))
+        row = sequence(ids[window.begin : window.end], longest=longest)
+        rows.append(WordRow(row, [(word, places[word] - window.begin + 1) for word in mine]))
+    return rows
