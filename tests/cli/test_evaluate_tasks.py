@@ -11,6 +11,7 @@ from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
 from heedful.tasks import TASKS
 from heedful.train.loop import train
+from toy_spans import write_questions, write_tagged
 
 FILES = {
     "pairs.tsv": "".join(f"w{i % 7} w{i % 5}\tw{i % 3} w{i % 7} w2\n" for i in range(31)),
@@ -27,16 +28,24 @@ LEARNED = {
     "masked_lm": ("encoder", "text.txt"),
     "ranking": ("decoder", "pairs.tsv"),
     "regression": ("encoder", "numbers.tsv"),
+    "span_qa": ("encoder", "squad.json"),
     "summarisation": ("encoder_decoder", "pairs.tsv"),
+    "tagging": ("encoder", "tagged"),
     "text_to_text": ("encoder_decoder", "pairs.tsv"),
 }
+
+
+def write_files(folder: Path) -> None:
+    for file, text in FILES.items():
+        (folder / file).write_text(text)
+    write_tagged(folder / "tagged", 31, seed=1)
+    write_questions(folder / "squad.json", 31, seed=1)
 
 
 def trained(folder: Path, task: str, **data: object) -> Path:
     """A run of two updates whose recipe names one file for all."""
     family, name = LEARNED[task]
-    for file, text in FILES.items():
-        (folder / file).write_text(text)
+    write_files(folder)
     corpus = {"source": name}
     shape = {"d_model": 14, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     recipe = {
