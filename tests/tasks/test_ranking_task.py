@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from matching import learned, matching, recipe, write_matching, write_rows
 
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
 from heedful.tasks.ranking import TEMPERATURE, Ranking, ranking_loss, retrieval, same
 from heedful.train.learner import Learner
+from matching import learned, matching, recipe, write_matching, write_rows
 
 CPU = torch.device("cpu")
 

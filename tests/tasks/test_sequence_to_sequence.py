@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from matching import learned, recipe, write_matching
 
 from heedful.checkpoint import load_model
 from heedful.config.load import load_recipe
@@ -12,6 +11,7 @@ from heedful.losses import reference_cross_entropy
 from heedful.models import EncoderDecoder
 from heedful.tasks import find_task
 from heedful.tasks.sequence_to_sequence import collate, loss
+from matching import learned, recipe, write_matching
 
 SOURCE = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
 TARGET = np.array([[9, 3, 0], [10, 11, 3]])
