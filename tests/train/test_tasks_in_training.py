@@ -98,7 +98,7 @@ def test_a_run_that_was_killed_equals_a_whole_run_bit_for_bit(text, tmp_path):
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 
-LONGER = {"train": {"max_updates": 120, "batch_tokens": 509, "validate_every": 120, "save_every": 120}}
+LONGER = {"train": {"max_updates": 80, "batch_tokens": 509, "validate_every": 80, "save_every": 80}}
 STEADY = {"model": {"dropout": 0.0}}
 
 
