@@ -1,10 +1,10 @@
 """A text in parts is the same tokens as the text as a whole, wherever one word ends and the next one begins."""
 
 import pytest
-from foreign_folders import write_bert, write_gpt2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foreign_folders import write_bert, write_gpt2
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text.foreign import from_hugging_face
