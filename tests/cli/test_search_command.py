@@ -107,6 +107,8 @@ MISTAKES = {
     "--model is missing": ("--corpus", "corpus", "w3"),
     "--corpus is missing": ("--model", "model", "w3"),
     "nothing: there is no such file": ("--model", "model", "--corpus", "nothing", "w3"),
+    "there are queries and --input": (*OPTIONS, "w3", "--input", "corpus"),
+    "--index no/index: there is no such folder": (*OPTIONS, "w3", "--index", "no/index"),
     'a model for the task "translation"; use it with `heedful translate`': ("--model", "en-de", *OPTIONS[2:], "w3"),
 }
 

@@ -41,6 +41,10 @@ def search(
 
     if corpus is None:
         raise InputError("--corpus is missing; give a file with a text on each line")
+    if query and source:
+        raise InputError("there are queries and --input; give one of them")
+    if index and not index.parent.is_dir():
+        raise InputError(f"--index {index}: there is no such folder; make it first")
     loaded, searcher = prepare(model, device)
     texts = list(read_lines(corpus))
     vectors = vectors_of(loaded, searcher, corpus, texts, index)
