@@ -31,7 +31,7 @@ from heedful.data.batches import BatchPlan
 from heedful.machine import keep_freed_memory
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
-from heedful.tasks.sequence_to_sequence import Batch, collate
+from heedful.tasks.sequence_to_sequence import Batch, collate, loss
 from heedful.train.learner import Learner
 
 VOCAB = 9712
@@ -48,7 +48,10 @@ Step = Callable[[Batch], None]
 def heedful(config: ModelConfig, precision: Literal["float32", "bfloat16"]) -> Step:
     optimizer = OptimizerConfig(lr=1e-4, schedule="constant", warmup=0)
     recipe = Recipe(model=config, optimizer=optimizer, train=TrainConfig(precision=precision))
-    learner = Learner(EncoderDecoder(config, VOCAB, VOCAB), recipe)
+    smoothing = recipe.train.label_smoothing
+    learner = Learner(
+        EncoderDecoder(config, VOCAB, VOCAB), lambda model, batch: [loss(model, batch, smoothing)], recipe
+    )
     return lambda batch: learner.update([batch], 1) and None
 
 

@@ -4,8 +4,16 @@ import pytest
 import torch
 from torch import nn
 
-from heedful.config.schema import OptimizerConfig
-from heedful.optim import SCHEDULES, build_optimizer, learning_rate, load_optimizer_tensors, optimizer_tensors
+from heedful.config.schema import ModelConfig, OptimizerConfig
+from heedful.models import LanguageModel
+from heedful.optim import (
+    OPTIMIZERS,
+    SCHEDULES,
+    build_optimizer,
+    learning_rate,
+    load_optimizer_tensors,
+    optimizer_tensors,
+)
 
 
 def rate(step, total=100_000, d_model=512, **changes):
@@ -96,5 +104,27 @@ def test_adam_equals_its_formula():
 def test_frozen_parameters_are_left_out():
     model = tiny()
     model[0].weight.requires_grad_(False)
-    (group,) = build_optimizer(OptimizerConfig(), model).param_groups
-    assert len(group["params"]) == 3
+    groups = build_optimizer(OptimizerConfig(), model).param_groups
+    assert [len(group["params"]) for group in groups] == [1, 2]  # matrices, then biases
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_matrices_decay_and_biases_and_norms_do_not(name):
+    """Without a gradient nothing but decay moves a weight, in AdamW by lr x decay of itself."""
+    model = LanguageModel(ModelConfig(d_model=6, d_ff=7, heads=2, decoder_layers=1, positions="learned"), 11)
+    config = OptimizerConfig(name=name, lr=0.01, weight_decay=0.3)
+    optimizer = build_optimizer(config, model)
+    before = {key: parameter.detach().clone().uniform_(1, 2) for key, parameter in model.named_parameters()}
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            parameter.copy_(before[key])
+            parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    for key, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            assert torch.equal(parameter, before[key]), key
+        elif name == "adamw":
+            torch.testing.assert_close(parameter, before[key] * (1 - 0.01 * 0.3), msg=key)
+        else:
+            assert (parameter < before[key]).all(), key
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == len(before)

@@ -79,7 +79,8 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module) -> torch.optim.Ad
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices = {"params": [p for p in trained if p.dim() > 1], "weight_decay": config.weight_decay}
     vectors = {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0}
-    return OPTIMIZERS[config.name]([matrices, vectors], lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
+    groups = [group for group in (matrices, vectors) if group["params"]]
+    return OPTIMIZERS[config.name](groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
 def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str, Tensor]:

@@ -9,6 +9,9 @@ from safetensors.torch import load_file
 
 import foreign_models
 from heedful.checkpoint import load_model
+from heedful.cli.convert import Source, Target
+from heedful.convert import FORMATS
+from heedful.convert.model import read_only
 from heedful.errors import InputError
 
 transformers = pytest.importorskip("transformers")
@@ -57,6 +60,13 @@ def test_what_is_left_out_is_told(tmp_path):
         f"left out, because this task has no use for it: bert.pooler.dense.{name}"
         for name in ("bias (22,)", "weight (22, 22)")
     ]
+
+
+def test_every_format_can_be_named():
+    assert {source.value for source in Source} == {"heedful", *FORMATS}
+    assert {target.value for target in Target} == {"heedful"} | {
+        k for k, f in FORMATS.items() if f.write is not read_only
+    }
 
 
 def test_a_model_of_an_unknown_kind_is_refused(tmp_path):

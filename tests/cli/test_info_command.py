@@ -6,9 +6,9 @@ import pytest
 from invocation import invoke
 
 from heedful.checkpoint import write_model
-from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
+from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, weights
+from heedful.models import EncoderDecoder, TextClassifier, weights
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -44,6 +44,33 @@ def test_a_recipe_is_counted_at_its_largest_vocabulary(tmp_path: Path) -> None:
     assert lines[0][-3:] == ["7,001", "+", "7,001"]
     assert ["embeddings", f"{2 * 7001 * 128:,}"] in [line[:2] for line in lines]
     assert run(tmp_path / "config.toml", "--set", "model.d_model=128") == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "vocabulary", "total"),
+    [("bert-base", "12", "30,522", "110,106,428"), ("gpt2-medium", "24", "50,257", "354,823,168")],
+)
+def test_bert_and_gpt_are_counted_with_their_own_layers(name, layers, vocabulary, total) -> None:
+    lines = run(name)
+    assert (lines[0][0], lines[0][-1]) == (layers, vocabulary)
+    assert (lines[-1][0], lines[-1][3]) == ("all", total)
+
+
+def test_the_head_of_a_task_is_counted() -> None:
+    changed = ("bert-tiny", "--vocab", 1009, "--set", "task=classification")
+    with pytest.raises(InputError, match=r"the classes are not known; name them: data\.labels"):
+        run(*changed)
+    totals = [int(run(*changed, "--set", f"data.labels={list('abcde'[:n])}")[-1][3].replace(",", "")) for n in (2, 5)]
+    assert totals[1] - totals[0] == 3 * (128 + 1)
+
+
+def test_a_classifier_is_counted_as_it_is(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["a b c", "d e f"], TokenizerConfig(vocab_size=307))
+    config = ModelConfig(family="decoder", d_model=14, d_ff=23, heads=2, decoder_layers=1)
+    recipe = Recipe(task="classification", model=config, data=DataConfig(labels=("no", "yes", "maybe")))
+    model = TextClassifier(config, len(tokenizer), 3)
+    write_model(tmp_path / "model", recipe, TokenizerPair(tokenizer, tokenizer), weights(model))
+    assert run(tmp_path / "model")[-1][3] == f"{sum(p.numel() for p in model.parameters()):,}"
 
 
 def test_a_model_is_counted_as_it_is(tmp_path: Path) -> None:

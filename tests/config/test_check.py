@@ -103,6 +103,7 @@ def test_the_defaults_are_possible() -> None:
         {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 1e-3}},
         {"optimizer": {"schedule": "inverse_sqrt", "lr": 1e-3, "warmup": 0}},
         {"train": {"validate_decoding": False, "best": "loss"}},
+        {"task": "classification", "model": {"family": "encoder"}, "train": {"validate_decoding": False, "best": "f1"}},
         {"train": {"patience": 3}, "data": {"valid": {"source": "a", "target": "b"}}},
         {"train": {"device": "cuda:1"}},
         {"train": {"batch_tokens": 250, "average_last": 3, "keep_last": 3}},

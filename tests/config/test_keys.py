@@ -32,6 +32,7 @@ def test_all_keys_reach_into_tables_and_lists_of_tables() -> None:
         ("decode.beams", ["decode.beam"]),
         ("data.train.4.sorce", ["data.train.4.source"]),
         ("data.valid.tagret", ["data.valid.target"]),
+        ("train.validate_bleu", ["train.validate_decoding"]),
         ("colour", []),
     ],
 )

@@ -13,7 +13,6 @@ from heedful.checkpoint import load_model, write_model
 from heedful.convert import FORMATS
 from heedful.convert.vocabulary import NEVER
 from heedful.errors import InputError
-from heedful.models import EncoderOnly, load_weights
 from heedful.text.foreign import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, MASK, PAD
 
@@ -72,17 +71,42 @@ def old_ids(folder):
 
 
 @pytest.mark.parametrize("architecture", [*WITH_HEADS, "BertModel"])
-def test_the_trunk_alone_gives_the_same_states(theirs, architecture):
+def test_the_trunk_alone_gives_the_same_states(theirs, tmp_path, architecture):
     folder, original = theirs[architecture]
     model = read(folder, "ranking")
     assert (model.recipe.task, model.recipe.model.pooling) == ("ranking", "mean")
-    trunk = EncoderOnly(model.recipe.model, len(model.tokenizers.source)).eval()
-    load_weights(trunk, {name.removeprefix("trunk."): value for name, value in model.weights.items()})
+    trunk = loaded(model, tmp_path / "ours").model.trunk
     ids, keep, segments = batch(model.tokenizers.source)
     base = original if architecture == "BertModel" else original.bert
     with torch.inference_mode():
         expected = their_outputs(base, torch.from_numpy(old_ids(folder))[ids], keep, segments).last_hidden_state
         torch.testing.assert_close(trunk(ids, keep, segments)[keep], expected[keep], atol=1e-5, rtol=0)
+
+
+def test_a_sentence_encoder_pools_as_its_file_says(theirs, tmp_path):
+    folder, original = theirs["BertModel"]
+    changed = edited(folder, tmp_path)
+    (changed / "1_Pooling").mkdir()
+    modes = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": False}
+    (changed / "1_Pooling" / "config.json").write_text(json.dumps(modes))
+    ours = loaded(read(changed), tmp_path / "ours")
+    ids, keep, segments = batch(ours.tokenizers.source)
+    with torch.inference_mode():
+        states = their_outputs(original, torch.from_numpy(old_ids(folder))[ids], keep, segments).last_hidden_state
+        expected = torch.nn.functional.normalize(states[:, 0], dim=-1)
+        torch.testing.assert_close(ours.model(ids, keep, segments), expected, atol=1e-5, rtol=0)
+    (changed / "1_Pooling" / "config.json").write_text(json.dumps(modes | {"pooling_mode_max_tokens": True}))
+    with pytest.raises(InputError, match="asks for pooling_mode_cls_token and pooling_mode_max_tokens, and heedful"):
+        read(changed)
+
+
+def test_a_task_that_needs_more_is_refused(theirs):
+    with pytest.raises(InputError, match=r'(?s)for task = "regression".*missing: output\.bias'):
+        read(theirs["BertModel"][0], "regression")
+    with pytest.raises(InputError, match='task = "translation" is learned by'):
+        read(theirs["BertModel"][0], "translation")
+    with pytest.raises(InputError, match='"rankin": there is no such task'):
+        read(theirs["BertModel"][0], "rankin")
 
 
 def test_what_a_task_does_not_need_is_named(theirs):
@@ -168,7 +192,7 @@ def test_all_weights_that_are_wrong_are_listed(theirs, tmp_path):
         "  missing: bert.encoder.layer.1.attention.self.key.bias (22,)",
         "  missing: bert.encoder.layer.1.attention.self.key.weight (22, 22)",
         "  no place for: bert.classifier.weight (3, 22)",
-        "  cls.predictions.transform.dense.weight is (22, 19), and (22, 22) by the settings",
+        "  cls.predictions.transform.dense.weight is (22, 19), and should be (22, 22)",
     ]
 
 
@@ -220,6 +244,10 @@ def test_what_is_no_bert_is_not_written(theirs, tmp_path):
     other = replace(ours.recipe.model, norm="pre", segments=0, activation="swiglu")
     with pytest.raises(InputError, match=r'model\.norm = "pre", which is "post" there; model\.activation'):
         write(replace(ours, recipe=replace(ours.recipe, model=other)), tmp_path / "theirs")
+    strange = {"pooler.dense.bias": torch.zeros(22), "output.weight": torch.zeros(3, 22)}
+    with pytest.raises(InputError) as caught:
+        write(replace(ours, weights=ours.weights | strange), tmp_path / "theirs")
+    assert str(caught.value).splitlines()[1:] == ["  output.weight (3, 22)", "  pooler.dense.bias (22,)"]
     assert not (tmp_path / "theirs").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "precious.txt").write_text("")

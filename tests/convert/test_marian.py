@@ -110,6 +110,7 @@ def trained():
     built = EncoderDecoder(recipe.model, len(tokenizer), len(tokenizer)).eval()
     for name, parameter in built.named_parameters():
         parameter.data = torch.randn_like(parameter) * (1.0 if name.endswith("norm.weight") else 0.3)
+    built.source_embedding.weight.data[[PAD, BOS]] *= 3  # so that both would be said if that were allowed
     return Model(recipe=recipe, tokenizers=TokenizerPair(tokenizer, tokenizer), weights=weights(built)), built
 
 
@@ -157,7 +158,7 @@ def test_copies_and_positions_may_be_there(theirs, ours, tmp_path):
         ({"decoder_ffn_dim": 47}, "encoder_ffn_dim and decoder_ffn_dim differ"),
         ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is false"),
         ({"vocab_size": 7}, "the embeddings have 7 rows"),
-        ({"d_model": 38}, r"model\.shared\.weight is \(\d+, 34\), and \(\d+, 38\) by the settings"),
+        ({"d_model": 38}, r"model\.shared\.weight is \(\d+, 34\), and should be \(\d+, 38\)"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(theirs, tmp_path, settings, message):

@@ -48,6 +48,11 @@ def test_sentences_of_too_many_or_too_different_tokens_are_dropped(source, targe
     assert PairFilter(LOOSE).token_reason(source, target) == reason
 
 
+def test_without_a_ratio_lengths_may_differ():
+    assert PairFilter(replace(LOOSE, max_ratio=None)).token_reason(1, 31) is None
+    assert PairFilter(replace(LOOSE, max_ratio=None)).token_reason(1, 32) == "too many tokens"
+
+
 def test_only_the_first_of_equal_pairs_is_kept():
     pair_filter = PairFilter(LOOSE)
     pairs = [("a", "b"), ("a", "b"), ("b", "a"), ("a", "c"), ("ab", "c"), ("a", "bc"), ("a ", "b"), ("a", "b")]

@@ -69,7 +69,7 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
         ("a.csv.gz", "one\t1\n", r"line 1: 1 column\(s\).*separated by commas"),
         ("a.tsv", "one,1\n", r"line 1: 1 column\(s\).*separated by tabs"),
         ("a.csv", b"one,1\ntw\xff,2\n", r"a\.csv, line 2, byte 3"),
-        ("a.txt", "one\n", r"a\.txt: one file holds source, target if its name ends in \.tsv, \.csv, \.jsonl"),
+        ("a.dat", "one\n", r"a\.dat: one file holds source, target if its name ends in \.tsv, \.csv, \.jsonl"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(rows, name, text, problem):

@@ -1,6 +1,7 @@
 """BERTs and GPTs that are a moment's work, in every shape."""
 
 from itertools import product
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -9,11 +10,14 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.positions import POSITIONS
 
 VOCABULARY = 23
-# Half of all shapes: any three of their properties meet in every combination.
+M = TypeVar("M", bound=nn.Module)
+# A quarter of all shapes: any two of their properties meet in every combination.
 SHAPES = [
-    (positions, norm, normalization, [None, 2][(norm == "pre") ^ (normalization == "rms") ^ (number % 2)])
-    for (number, positions), norm, normalization in product(enumerate(POSITIONS), ["post", "pre"], ["layer", "rms"])
+    (positions, norm, ["layer", "rms"][(pre + number) % 2], [None, 2][(pre + number // 2) % 2])
+    for (number, positions), (pre, norm) in product(enumerate(POSITIONS), enumerate(["post", "pre"]))
 ]
+
+M = TypeVar("M", bound=nn.Module)
 
 
 def shape(positions: str, norm: str, normalization: str, kv_heads: int | None, **more: object) -> ModelConfig:
@@ -23,7 +27,7 @@ def shape(positions: str, norm: str, normalization: str, kv_heads: int | None, *
     return ModelConfig(**{**sizes, **given, **more})
 
 
-def stirred(model: nn.Module) -> nn.Module:
+def stirred(model: M) -> M:
     """The model with random norms and biases: fresh ones are ones and zeros, which would hide a mistake."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():

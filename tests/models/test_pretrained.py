@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from reversal import SETTINGS
 
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
@@ -10,6 +9,7 @@ from heedful.models import EncoderDecoder
 from heedful.models.pretrained import place_vectors
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from reversal import SETTINGS
 
 VECTORS = {"w1": [2.0] * 8 + [0.0] * 8, "w5": [0.0] * 8 + [-2.0] * 8, "elsewhere": [1.0] * 16}
 

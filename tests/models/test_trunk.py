@@ -50,7 +50,8 @@ def test_a_segment_is_a_vector_added_to_each_of_its_tokens():
     built, tokens = encoder("none", "pre", "layer", None, segments=3), ids(2, 5)
     parts = torch.tensor([[0, 1, 1, 2, 2], [2, 2, 0, 0, 1]])
     x = built.embedding(tokens)
-    assert torch.equal(built.segments(x, parts), x + built.segments.table.weight[parts])
+    table = dict(built.named_parameters())["segments.table.weight"]
+    assert torch.equal(built.segments(x, parts), x + table[parts])
 
 
 def test_logits_of_a_masked_model_go_through_transform_and_tied_output():
@@ -71,9 +72,11 @@ def test_neighbours_are_told_from_the_first_state():
     built = stirred(MaskedLanguageModel(shape("learned", "post", "layer", None), 23, pairs=True))
     tokens = ids(3, 7)
     states = built.trunk(tokens, ones(tokens), torch.zeros_like(tokens))
-    pooler, output = built.next_sentence.pooler.dense, built.next_sentence.output
+    head = built.next_sentence
+    assert head is not None
+    pooler, output = head.pooler.dense, head.output
     want = (states[:, 0] @ pooler.weight.T + pooler.bias).tanh() @ output.weight.T + output.bias
-    close(built.next_sentence(states, ones(tokens)), want)
+    close(head(states, ones(tokens)), want)
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])

@@ -1,10 +1,17 @@
 import numpy as np
+import pytest
 import torch
 
+from heedful.checkpoint import load_model
+from heedful.config.load import load_recipe
 from heedful.config.schema import ModelConfig
+from heedful.decode.translator import Translator
+from heedful.evaluate import Scoring, score
 from heedful.losses import reference_cross_entropy
 from heedful.models import EncoderDecoder
+from heedful.tasks import find_task
 from heedful.tasks.sequence_to_sequence import collate, loss
+from matching import learned, recipe, write_matching
 
 SOURCE = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
 TARGET = np.array([[9, 3, 0], [10, 11, 3]])
@@ -31,3 +38,92 @@ def test_the_loss_counts_real_target_tokens_and_nothing_else():
     torch.testing.assert_close(got.sum, rows[0].sum + rows[1].sum)
     torch.testing.assert_close(got.nll, rows[0].nll + rows[1].nll)
     assert got.count == 5
+
+
+def test_a_model_learns_to_answer(tmp_path):
+    write_matching(tmp_path)
+    settings = recipe(tmp_path, task="text_to_text", train={"max_updates": 151}, optimizer={"lr": 0.005})
+    scores = learned(settings, tmp_path / "run")
+    assert scores["exact_match"] > 0.9
+    answers = load_model(tmp_path / "run").use_as(Translator).translate(["q3 q5", "", "q7"])
+    assert answers == ["a3 a5", "", "a7"]
+
+
+MEASURES = {
+    "translation": {"bleu"},
+    "summarisation": {"rouge1", "rouge2", "rougeL"},
+    "dialogue": {"rougeL", "distinct_1", "distinct_2"},
+    "text_to_text": {"exact_match"},
+}
+
+
+def prepared(folder, task, **tables):
+    write_matching(folder)
+    return find_task(task).prepare(recipe(folder, task=task, **tables), folder / "prepared", str)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_task_has_the_scores_that_it_names(name, tmp_path):
+    task = prepared(tmp_path, name)
+    model = task.build(task.recipe, task.tokenizers).eval()
+    with torch.no_grad():
+        scores = task.validate(model)
+    assert set(scores) == set(task.scores) == {"loss", "perplexity"} | MEASURES[name]
+    assert task.best == task.scores[0]
+    assert task.command == ("heedful translate" if name == "translation" else "heedful write")
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_without_decoding_the_loss_is_left(name, tmp_path):
+    task = prepared(tmp_path, name, train={"validate_decoding": False})
+    model = task.build(task.recipe, task.tokenizers).eval()
+    with torch.no_grad():
+        assert set(task.validate(model)) == {"loss", "perplexity"}
+        assert set(task.test(model)) == set(task.scores)
+    assert task.best == "loss"
+
+
+def test_a_test_searches_as_the_recipe_says_and_a_validation_greedily(tmp_path, monkeypatch):
+    task = prepared(tmp_path, "text_to_text", decode={"beam": 3, "n_best": 2, "max_extra": 7})
+    model = task.build(task.recipe, task.tokenizers).eval()
+    configs = []
+    monkeypatch.setattr(task, "decoded", lambda _, config: configs.append(config) or {})
+    with torch.no_grad():
+        task.validate(model)
+        task.test(model)
+    assert [(c.beam, c.n_best, c.max_extra) for c in configs] == [(1, 1, 7), (3, 1, 7)]
+
+
+def test_measures_are_means_over_texts(tmp_path):
+    outputs, references = ["the cat sat", "a dog", "no"], ["the cat", "a  dog", "yes"]
+    measured = {name: prepared(tmp_path / name, name).measure(outputs, references) for name in folders(tmp_path)}
+    assert measured["text_to_text"] == {"exact_match": pytest.approx(1 / 3)}
+    assert measured["summarisation"] == pytest.approx(
+        {"rouge1": (0.8 + 1 + 0) / 3, "rouge2": (2 / 3 + 1 + 0) / 3, "rougeL": (0.8 + 1 + 0) / 3}
+    )
+    assert measured["dialogue"] == pytest.approx({"rougeL": 0.6, "distinct_1": 1.0, "distinct_2": 3 / 6})
+    assert measured["translation"] == {"bleu": score(outputs, [references], Scoring(metrics=("bleu",)))[0].value}
+
+
+def folders(place):
+    for name in MEASURES:
+        (place / name).mkdir()
+    return MEASURES
+
+
+def test_a_dialogue_is_read_from_turns(tmp_path):
+    (tmp_path / "train.jsonl").write_text('{"source": ["q1", "a1", "q2"]}\n{"source": ["q3", "a3"]}\n')
+    corpus = {"source": "train.jsonl"}
+    settings = recipe(tmp_path, task="dialogue", data={"train": [corpus], "valid": corpus})
+    task = find_task("dialogue").prepare(settings, tmp_path / "prepared", str)
+    assert task.prepared.valid_text == [("q1", "a1"), ("q1\ta1", "q2"), ("q3", "a3")]
+    assert [len(store) for store in task.prepared.train] == [3]
+
+
+def test_outputs_of_any_length_are_the_default_of_all_but_translation(tmp_path):
+    file = tmp_path / "config.toml"
+    for name in MEASURES:
+        file.write_text(f'task = "{name}"\n')
+        assert load_recipe(file).data.filters.max_ratio == (9.0 if name == "translation" else None)
+        file.write_text(f'task = "{name}"\ndata.filters.max_ratio = 5.0\n')
+        assert load_recipe(file).data.filters.max_ratio == 5.0

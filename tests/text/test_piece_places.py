@@ -5,10 +5,10 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from foreign_folders import TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foreign_folders import TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
 from heedful.text.foreign import from_hugging_face
 from heedful.text.tokenizer import UNK, Tokenizer

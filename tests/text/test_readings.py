@@ -3,10 +3,10 @@
 from functools import cache
 
 import pytest
-from foreign_folders import write_bert, write_gpt2, write_marian, write_unigram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foreign_folders import write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text.foreign import from_hugging_face

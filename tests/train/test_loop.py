@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from reversal import SETTINGS, write_pairs
 from rich.console import Console
 
 from heedful.checkpoint import load_model
@@ -21,6 +20,7 @@ from heedful.errors import InputError, RunError
 from heedful.train import loop
 from heedful.train.journal import LOG, RESULT
 from heedful.train.run import Run
+from reversal import SETTINGS, write_pairs
 from toy_model import TOY_MODEL
 
 

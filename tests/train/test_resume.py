@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from reversal import SETTINGS
 
 from heedful.checkpoint import Checkpoint
 from heedful.config.load import recipe_from_dict
@@ -10,6 +9,7 @@ from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train.resume import check_same_run
+from reversal import SETTINGS
 
 
 @pytest.fixture

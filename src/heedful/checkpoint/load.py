@@ -66,8 +66,9 @@ class LoadedModel:
             InputError: there is no test set, or it cannot be used.
         """
         if data.test is None:
-            raise InputError("there is no test set: set data.test")
-        alone = replace(data, train=(data.test,), valid=data.test, labels=self.recipe.data.labels, filters=EVERYTHING)
+            raise InputError("there is nothing to test a model on; set data.test")
+        test = replace(data.test, weight=1.0)
+        alone = replace(data, train=(test,), valid=test, labels=self.recipe.data.labels, filters=EVERYTHING)
         tokenizer = replace(self.recipe.tokenizer, path=str(self.path / "tokenizer"))
         recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
         with TemporaryDirectory() as folder, torch.no_grad():

@@ -80,6 +80,7 @@ def presets() -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from heedful.config.children import CHILDREN
     from heedful.config.presets import TABLE_3
 
     table = Table(box=None, pad_edge=False)
@@ -93,6 +94,10 @@ def presets() -> None:
         what = ", ".join(changes) or "6+6 layers, d_model 512"
         printed = "" if row.millions is None else str(row.millions)
         table.add_row(f"vaswani-{row.name}", what, printed, f"{row.perplexity:.2f}", f"{row.bleu:.1f}")
+    for name, values in CHILDREN.items():
+        model = values["model"]
+        layers = model["encoder_layers" if model["family"] == "encoder" else "decoder_layers"]
+        table.add_row(name, f"{values['task']}, {layers} layers, d_model {model['d_model']}")
     Console().print(table)
     typer.echo(
         "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."

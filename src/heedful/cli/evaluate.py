@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.task_scores import located, score_lines, task_scores, test_set
 from heedful.cli.translate import prepare, writing
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
-    from heedful.config.schema import DataConfig, Recipe
+    from heedful.config.schema import Recipe
     from heedful.evaluate import Comparison, Resampled, Score, Scoring
 
+METRICS = "bleu,chrf,ter"
 ENOUGH = 100  # lines that end in " .": as many make sacrebleu, too, take a text for tokenised
 
 
@@ -43,7 +45,7 @@ def evaluate(
     against: Annotated[str | None, typer.Option(help="Compare with this baseline: a text file or a model.")] = None,
     output: Annotated[Path | None, typer.Option(help="Write the model's translations to this file.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Width of the search.  [default: the recipe's]")] = None,
-    metrics: Annotated[str, typer.Option(help="Any of bleu, chrf, ter and tokenised-bleu.")] = "bleu,chrf,ter",
+    metrics: Annotated[str, typer.Option(help="Any of bleu, chrf, ter and tokenised-bleu.")] = METRICS,
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: add tokenised-bleu.")] = False,
     language: Annotated[str | None, typer.Option(help="Target language, such as zh.  [default: the recipe's]")] = None,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
@@ -52,8 +54,25 @@ def evaluate(
     """Score translations with BLEU, chrF and TER; with --against, compare two systems by paired bootstrap.
 
     A model translates --source, or else the test set of its recipe. Every figure comes with sacrebleu's signature.
-    A model for another task gets the scores of that task on the test set of its recipe.
+    A model for another task gets the scores of that task, on --source (and, where a task has two files, --reference)
+    or else the test set of its recipe.
     """
+    if model and hypotheses is None and (recipe := recipe_of(model)).task != "translation":
+        refuse(
+            {
+                f'{option} is for translations, and {model} is for the task "{recipe.task}"': given
+                for option, given in {
+                    "--against": against,
+                    "--output": output,
+                    "--metrics": metrics != METRICS,
+                    "--tokenised": tokenised,
+                    "--language": language,
+                }.items()
+            }
+        )
+        facts = task_scores(model, test_set(recipe, source, reference, data), device, beam)
+        typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(score_lines(facts["scores"])))
+        return
     refuse(
         {
             "give either a model or --hypotheses FILE": (model is None) == (hypotheses is None),
@@ -70,17 +89,6 @@ def evaluate(
     from heedful.evaluate import Scoring, check_aligned
 
     recipe = recipe_of(model) if model else Recipe()
-    if model and recipe.task != "translation":
-        given = {"source": source, "against": against, "output": output, "tokenised": tokenised, "language": language}
-        refuse(
-            {
-                f'--{name} is for translations, and {model} is for the task "{recipe.task}"': given[name]
-                for name in given
-            }
-        )
-        facts, table = task_results(model, test_data(recipe, data), device, beam)
-        typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
-        return
     names = [name.strip() for name in metrics.split(",")] + ["tokenised-bleu"] * tokenised
     scoring = Scoring(metrics=tuple(dict.fromkeys(names)), language=language or recipe.data.target_language)
     test = files_test_set(source, reference) if reference else recipe_test_set(recipe, data)
@@ -172,34 +180,10 @@ def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
     test = recipe.data.test
     if test is None:
         raise InputError("the model's recipe names no data.test: give --source FILE and --reference FILE")
-    pairs = list(read_pairs(test, test_data(recipe, folder)))
+    pairs = list(read_pairs(test, located(recipe, folder)))
     return TestSet(
         {test.source: [pair.source for pair in pairs]}, {test.target or test.source: [pair.target for pair in pairs]}
     )
-
-
-def test_data(recipe: "Recipe", folder: Path | None) -> "DataConfig":
-    """The data of a recipe; relative paths start at `folder`, or where they did in training."""
-    if folder is None and not Path(recipe.data.root).is_dir():
-        raise InputError(f"the recipe's data were in {recipe.data.root}, which is not here: give --data FOLDER")
-    return replace(recipe.data, root=str(folder or recipe.data.root))
-
-
-def task_results(model: str, data: "DataConfig", device: str, beam: int | None) -> tuple[dict[str, Any], list[str]]:
-    """The scores of a model's own task on its test set: as JSON values, and as lines of a table."""
-    from heedful.checkpoint import load_model
-    from heedful.machine import choose_device, keep_freed_memory
-
-    keep_freed_memory()
-    loaded = load_model(model, str(choose_device(device)))
-    if beam is not None:
-        if loaded.recipe.model.family != "encoder_decoder":
-            raise InputError(f"--beam is the width of a search, and {model} searches for nothing")
-        loaded = replace(loaded, recipe=replace(loaded.recipe, decode=replace(loaded.recipe.decode, beam=beam)))
-    scores = loaded.test(data, lambda message: typer.echo(message, err=True))
-    width = max(map(len, scores))
-    table = [f"{name:{width}}  {value:9.4f}" for name, value in scores.items()]
-    return {"system": model, "task": loaded.recipe.task, "scores": scores}, table
 
 
 def translated(model: str, test: TestSet, decoding: Decoding) -> list[str]:

@@ -32,9 +32,10 @@ def fill(
 
     if not model:
         raise InputError("--model is missing; give the folder of a model or of a run")
+    texts = lines(text, source)
     filler = load_model(model, str(choose_device(device))).use_as(Filler)
     with writing(output) as stream:
-        for line in lines(text, source):
+        for line in texts:
             gaps = filler.fill(line, count)
             if as_json:
                 shown = json.dumps([[asdict(candidate) for candidate in gap] for gap in gaps], ensure_ascii=False)

@@ -35,10 +35,11 @@ def predict(
 
     if not model:
         raise InputError("--model is missing; give the folder of a model or of a run")
+    found = texts(lines(text, source))
     keep_freed_memory()
     predictor = load_model(model, str(choose_device(device))).use_as(Predictor)
     with writing(output) as stream:
-        for answer in predictor.predict(texts(lines(text, source))):
+        for answer in predictor.predict(found):
             shown = json.dumps(asdict(answer), ensure_ascii=False) if as_json else str(answer)
             stream.write(f"{shown}\n".encode())
             stream.flush()

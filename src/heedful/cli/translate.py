@@ -110,10 +110,12 @@ def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     """The sentences, or else the lines of the file, or else of standard input.
 
     Raises:
-        InputError: a file or standard input cannot be read.
+        InputError: there are sentences and a file, or one of the inputs cannot be read.
     """
     from heedful.data.files import decode_lines, read_lines
 
+    if text and source:
+        raise InputError("there are sentences and --input; give one of them")
     if text:
         return text
     if source:

@@ -27,7 +27,7 @@ class FilterConfig:
 
     max_characters: int = 2000  # longer lines on either side are dropped before they are encoded
     max_tokens: int = 250  # longer sentences on either side, in tokens with <eos>
-    max_ratio: float | None = 9.0  # (tokens of the longer side) / (tokens of the shorter); not of translations: any
+    max_ratio: float | None = 9.0  # (tokens of the longer side) / (tokens of the shorter); of translations only
     duplicates: bool = False  # keep exact duplicates of a pair
     source_script: Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"] | None = None
     target_script: Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"] | None = None

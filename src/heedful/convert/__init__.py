@@ -6,8 +6,8 @@ from heedful.convert.model import Format, Model
 __all__ = ["FORMATS", "Format", "Model"]
 
 FORMATS = {
-    "bert": Format(read=bert.read, write=bert.write),
-    "gpt2": Format(read=gpt2.read, write=gpt2.write),
-    "marian": Format(read=marian.read, write=marian.write),
-    "opennmt": Format(read=opennmt.read),
+    "bert": Format(reader=bert.read, write=bert.write),
+    "gpt2": Format(reader=gpt2.read, write=gpt2.write),
+    "marian": Format(reader=marian.read, write=marian.write),
+    "opennmt": Format(reader=opennmt.read),
 }

@@ -11,7 +11,7 @@ from heedful.convert.names import NOTHING, Names, Weights, compare, without, wit
 from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
-from heedful.models import EncoderOnly, MaskedLanguageModel
+from heedful.models import MaskedLanguageModel, SentenceEncoder
 from heedful.text.foreign import from_hugging_face
 from heedful.text.pair import TokenizerPair
 
@@ -79,8 +79,8 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     Args:
         folder: Where it is.
-        task: What for: "masked_lm", which needs the head that predicts tokens, or another one, which begins with the
-            trunk alone. None: the first if the head is there, otherwise "ranking", with mean states.
+        task: What for: "masked_lm", which needs the head that predicts tokens, or "ranking", which needs the trunk
+            alone, and how Sentence Transformers pools its states if that is said. None: the first if the head is there.
 
     Raises:
         InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
@@ -91,8 +91,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     pairs = "cls.seq_relationship.weight" in theirs
     task = task or (MASKED_LM if "cls.predictions.bias" in theirs else RANKING)
     theirs, left_out = without(theirs, HEADS if task != MASKED_LM else NOTHING if pairs else POOLER)
-    if task == RANKING:
-        fields["pooling"] = "mean"
+    fields["pooling"] = _pooling(folder) if task == RANKING else None
     if task == MASKED_LM:
         check_activation(fields["activation"], where)
 
@@ -124,6 +123,20 @@ def write(model: Model, folder: Path) -> None:
     write_hugging_face(model, NAMES.theirs(ours), {"architectures": [architecture], **settings}, folder)
 
 
+def _pooling(folder: Path) -> str:
+    """How the states become the vector of a text: the mean, unless a file of Sentence Transformers says otherwise."""
+    if not (folder / POOLING).is_file():
+        return "mean"
+    settings = read_config(folder, POOLING)
+    modes = [key for key, on in settings.items() if key.startswith("pooling_mode_") and on is True]
+    if len(modes) != 1 or modes[0] not in POOLINGS:
+        raise InputError(
+            f"{folder / POOLING}: asks for {' and '.join(modes) or 'no pooling_mode'}, and heedful has one of "
+            f"{', '.join(POOLINGS)}"
+        )
+    return POOLINGS[modes[0]]
+
+
 def check_activation(name: str, where: str) -> None:
     """Whether the head that predicts tokens is one of heedful's, which has GELU.
 
@@ -145,9 +158,11 @@ def _full_names(weights: Weights) -> Weights:
 def _expected(recipe: Recipe, rows: int) -> Weights:
     if recipe.task == MASKED_LM:
         return expected(lambda: MaskedLanguageModel(recipe.model, rows, pairs=recipe.masking.next_sentence))
-    return {f"trunk.{name}": value for name, value in expected(lambda: EncoderOnly(recipe.model, rows)).items()}
+    return expected(lambda: SentenceEncoder(recipe.model, rows))
 
 
+POOLING = "1_Pooling/config.json"
+POOLINGS = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_lasttoken": "last"}
 ARCHITECTURES = {
     "next_sentence.output.weight": "BertForPreTraining",
     "transform.dense.weight": "BertForMaskedLM",

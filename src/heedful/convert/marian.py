@@ -108,7 +108,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> None:
-    """A translator of heedful as `MarianMTModel`; what it never says, <pad> and <bos>, is forbidden to `generate` too.
+    """An encoder-decoder of heedful as `MarianMTModel`.
 
     Raises:
         InputError: It is no Marian, its languages have two vocabularies, or the folder is not free.

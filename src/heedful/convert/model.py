@@ -12,14 +12,18 @@ from torch import Tensor, nn
 
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
-from heedful.convert.names import Weights
+from heedful.convert.names import Weights, compare
 from heedful.convert.settings import CONFIG
 from heedful.convert.weights import SINGLE, read_safetensors
 from heedful.errors import InputError, RunError
 from heedful.models import weights
+from heedful.tasks import find_task
+from heedful.tasks.task import check
 from heedful.text.export import to_hugging_face
 from heedful.text.pair import TokenizerPair
 from heedful.text.pipeline import BOS, EOS, PAD
+
+GENERATION = "generation_config.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +58,26 @@ def read_only(_model: Model, folder: Path) -> None:
 class Format:
     """How models of a kind are read and written."""
 
-    read: Reader
+    reader: Reader
     write: Callable[[Model, Path], None] = read_only
+
+    def read(self, folder: Path, task: str | None = None) -> Model:
+        """A model as one of heedful, complete for its task.
+
+        Args:
+            folder: Where it is.
+            task: What for; None: what it was made for.
+
+        Raises:
+            InputError: The folder cannot be read, its model is none of heedful's, or it lacks what the task needs.
+        """
+        model = self.reader(folder, task)
+        recipe = model.recipe
+        wanted = find_task(recipe.task)
+        check(wanted, recipe)
+        weights = expected(lambda: wanted.build(recipe, model.tokenizers))
+        compare(model.weights, weights, f'{folder}, for task = "{recipe.task}"')
+        return model
 
 
 def recipe_of(
@@ -82,7 +104,7 @@ def recipe_of(
         "model": dict(fields),
         "train": {"batch_tokens": max(length, TrainConfig.batch_tokens)},
     }
-    return recipe_from_dict(values | tables, str(folder / CONFIG))
+    return recipe_from_dict(values | tables, str(folder))
 
 
 def read_weights(folder: Path) -> Weights:
@@ -103,6 +125,8 @@ def expected(build: Callable[[], nn.Module]) -> Weights:
 def write_hugging_face(model: Model, tensors: Mapping[str, Tensor], config: Mapping[str, Any], folder: Path) -> None:
     """Write a folder that `transformers` loads: weights, settings and tokenizer.
 
+    What heedful never says, <pad> and <bos>, is forbidden to `generate` there too.
+
     Source and target are cut into pieces of one vocabulary. Where they are cut in two ways, the tokenizer beside the
     weights is the source's, which reads any output of the model too, and the target's stands in a folder in it.
 
@@ -115,12 +139,17 @@ def write_hugging_face(model: Model, tensors: Mapping[str, Tensor], config: Mapp
     family = model.recipe.model.family
     ids = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         to_hugging_face(model.tokenizers.source, folder, family)
         if not model.tokenizers.joint:
             to_hugging_face(model.tokenizers.target, folder / "target", family)
         save_file(dict(tensors), folder / SINGLE, metadata={"format": "pt"})
         settings = {**config, **ids, "vocab_size": len(model.tokenizers.source)}
-        (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        _write(folder / CONFIG, settings)
+        if family != "encoder":
+            _write(folder / GENERATION, {**ids, "decoder_start_token_id": BOS, "bad_words_ids": [[PAD], [BOS]]})
     except OSError as error:
         raise RunError(f"{folder}: cannot be written ({error.strerror or error})") from error
+
+
+def _write(path: Path, contents: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")

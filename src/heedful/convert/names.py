@@ -36,11 +36,18 @@ class Names:
         return found
 
     def theirs(self, ours: Mapping[str, Tensor]) -> Weights:
-        """Weights under their names; each of `ours` has to be in the table."""
+        """Weights under their names.
+
+        Raises:
+            InputError: Some have none; all of these are listed.
+        """
+        places = {name: place for name in ours if (place := self._find_ours(name))}
+        if unnamed := sorted(ours.keys() - places.keys()):
+            listed = "\n  ".join(f"{name} {tuple(ours[name].shape)}" for name in unnamed)
+            raise InputError(f"models of the other format have no place for these weights:\n  {listed}")
         parts: dict[str, dict[int, Tensor]] = {}
-        for name, value in ours.items():
-            theirs, place = self._find_ours(name)
-            parts.setdefault(theirs, {})[place] = value
+        for name, (theirs, number) in places.items():
+            parts.setdefault(theirs, {})[number] = ours[name]
         stacked = {name: torch.cat([found[i] for i in sorted(found)]) for name, found in parts.items()}
         return {name: self._turned(name, value).contiguous() for name, value in stacked.items()}
 
@@ -54,13 +61,13 @@ class Names:
                 return [_numbered(member, found) for member in members], found["tail"]
         raise KeyError(name)
 
-    def _find_ours(self, name: str) -> tuple[str, int]:
+    def _find_ours(self, name: str) -> tuple[str, int] | None:
         """Their name for one of heedful's, and which part of it that is."""
         for members, theirs in self._rows:
             for place, member in enumerate(members):
                 if found := _match(member, name):
                     return _numbered(theirs, found) + found["tail"], place
-        raise KeyError(name)
+        return None
 
 
 def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
@@ -72,12 +79,12 @@ def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: st
     problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
     problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
     problems += [
-        f"{name} is {tuple(found[name].shape)}, and {tuple(wanted[name].shape)} by the settings"
+        f"{name} is {tuple(found[name].shape)}, and should be {tuple(wanted[name].shape)}"
         for name in sorted(found.keys() & wanted.keys())
         if found[name].shape != wanted[name].shape
     ]
     if problems:
-        raise InputError("\n  ".join([f"{where}: these weights are not those of the model it describes", *problems]))
+        raise InputError("\n  ".join([f"{where}: the weights are not those that there should be", *problems]))
 
 
 def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:

@@ -65,7 +65,7 @@ class Settings:
             for key, value in self.needed.items()
             if config.get(key, value) != value
         ]
-        if not problems and config[self.activation] not in ACTIVATIONS:
+        if not problems and str(config[self.activation]) not in ACTIVATIONS:
             problems = [f"{self.activation} is {config[self.activation]!r}, and heedful has {', '.join(ACTIVATIONS)}"]
         fields: dict[str, Any] = {}
         for key in self.keys.keys() & config.keys():
@@ -114,13 +114,13 @@ def plain(model: ModelConfig) -> ModelConfig:
     )
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The contents of a folder's config.json.
+def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
+    """The contents of a folder's config.json, or of another file.
 
     Raises:
         InputError: It is missing or damaged.
     """
-    path = folder / CONFIG
+    path = folder / name
     try:
         config = json.loads(path.read_bytes())
     except OSError as error:

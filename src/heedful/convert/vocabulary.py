@@ -58,8 +58,9 @@ def check_rows(old_id_of: NDArray[np.int64], rows: int, where: str) -> None:
         InputError: Not so.
     """
     known = np.unique(old_id_of[old_id_of != ABSENT])
-    if len(known) != rows or known[-1] != rows - 1:
+    last = known.max(initial=-1)
+    if len(known) != rows or last != rows - 1:
         raise InputError(
-            f"{where}: the tokenizer has {len(known)} tokens up to id {known[-1]}, the embeddings have {rows} rows; "
+            f"{where}: the tokenizer has {len(known)} tokens up to id {last}, the embeddings have {rows} rows; "
             "give the model its own tokenizer, or in transformers model.resize_token_embeddings(len(tokenizer))"
         )

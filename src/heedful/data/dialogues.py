@@ -73,14 +73,14 @@ def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[Row]:
 def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> tuple[list[str], int]:
     """The turns of an object, and the number of the first reply among them."""
     said = values.get(corpus.source_field)
-    turns = said if isinstance(said, list) else [said]
+    turns: list[Any] = said if isinstance(said, list) else [said]
     first = 1
     if corpus.target_field in values:
         turns, first = [*turns, values[corpus.target_field]], len(turns)
     if len(turns) < 2 or not first or not all(isinstance(turn, str) for turn in turns):
         raise InputError(
-            f"{place}: neither a dialogue nor a reply: {corpus.source_field!r} must be a list of two texts or more, "
-            f"or a text or a list with the reply as {corpus.target_field!r}; set source_field and target_field to them"
+            f"{place}: neither a dialogue nor a reply: {corpus.source_field!r} must be a list of two texts or more, or "
+            f"a text or a list with the reply in {corpus.target_field!r}; set source_field and target_field to its keys"
         )
     return turns, first
 

@@ -128,8 +128,8 @@ class PassagePlan:
             )
         if masking.next_sentence and len(store) < 2:
             raise InputError(
-                "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
-                'two: set data.documents to "paragraph", give more files, or set masking.next_sentence = false'
+                "the text of training, or of validation, is one document, and masking.next_sentence takes passages "
+                'from two: set data.documents to "paragraph", give more files, or set masking.next_sentence = false'
             )
 
     def epoch(self, epoch: int) -> list[np.ndarray]:

@@ -51,15 +51,20 @@ class Filler:
         tokens = self.encode(text)
         rows = torch.tensor([tokens], device=next(self.model.parameters()).device)
         keep = torch.ones_like(rows, dtype=torch.bool)
+        special = self.tokenizer.first_piece  # ids below it are no words
         with torch.inference_mode(), evaluating(self.model):
-            logits = self.model(rows, keep, torch.zeros_like(rows))[rows == MASK].float()
-            logits[:, : self.tokenizer.first_piece] = -torch.inf  # special tokens are no words
-        probabilities, found = logits.softmax(-1).topk(min(count, logits.size(1) - self.tokenizer.first_piece))
+            logits = self.model(rows, keep, torch.zeros_like(rows))[rows == MASK, special:].float()
+        probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
+        found = places + special
         pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
         return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text with <mask> for its gaps, between <bos> and <eos>."""
+        """The ids of a text with <mask> for its gaps, between <bos> and <eos>.
+
+        Raises:
+            InputError: as `fill`.
+        """
         first, *others = GAP.split(text)
         if not others:
             raise InputError(f"there is no gap in {text!r}; write [MASK] where a word is to be filled in")

@@ -3,7 +3,7 @@
 N texts, Q queries, D model.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ class Searcher:
             yield torch.stack(window).numpy()
 
     def search(
-        self, queries: Iterable[str], texts: Sequence[str], k: int = 10, vectors: np.ndarray | None = None
+        self, queries: Iterable[str], texts: list[str], k: int = 10, vectors: np.ndarray | None = None
     ) -> list[list[Hit]]:
         """The nearest texts of each query, best first; of equal ones the first.
 
@@ -57,8 +57,8 @@ class Searcher:
         vectors = self.encode(texts) if vectors is None else vectors
         scores, places = nearest(self.encode(queries), vectors, k)
         return [
-            [Hit(score, place, texts[place]) for score, place in zip(row, found, strict=True)]
-            for row, found in zip(scores.tolist(), places.tolist(), strict=True)
+            [Hit(float(score), int(place), texts[int(place)]) for score, place in zip(row, found, strict=True)]
+            for row, found in zip(scores, places, strict=True)
         ]
 
 

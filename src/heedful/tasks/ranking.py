@@ -134,8 +134,8 @@ class Ranking(ExampleTask[Batch]):
             return None
         queries, passages, answers = judgements(store)
         reader = Reader(model, self.tokenizers.source, self.recipe.data.max_length)
-        vectors = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
-        return retrieval(*vectors, answers) | self.summary(self.mean_losses(model, self.batches_of(store, model)))
+        asked, found = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
+        return retrieval(asked, found, answers) | self.summary(self.mean_losses(model, self.batches_of(store, model)))
 
 
 def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list[set[int]]]:
@@ -156,7 +156,7 @@ def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[i
         gains = np.zeros_like(cosines)
         for row, right in zip(gains, answers[start:], strict=False):
             row[list(right)] = 1
-        rankings = [ranked(*row) for row in zip(cosines, gains, strict=True)]
+        rankings = [ranked(scores, right) for scores, right in zip(cosines, gains, strict=True)]
         figures = (
             mean_reciprocal_rank(rankings),
             recall_at(rankings, 1),

@@ -19,4 +19,4 @@ def sequence(first: Sequence[int], second: Sequence[int] | None = None, *, longe
 def segments(ids: np.ndarray) -> np.ndarray:
     """Which text each token belongs to, 0 or 1, its <eos> included, of rows (B, S) that `sequence` made."""
     ended = np.cumsum(ids == EOS, axis=1) - (ids == EOS)
-    return np.where(ids == PAD, 0, np.minimum(ended, 1))
+    return np.where(ids == PAD, 0, ended)

@@ -1,7 +1,7 @@
 """Warm start: a run that begins with the weights of another model.
 
 What both models have goes over; the rest, such as the head of another task, is fresh. The trunk of a masked language
-model can become the encoder of a translator, that of a language model its decoder.
+model can become the encoder of a translator, that of a language model its decoder (Rothe et al. 2020).
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.models import weights
+from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel, weights
 from heedful.tasks import find_task
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
@@ -32,70 +32,121 @@ OWN = {  # keys of [model] that a recipe decides for itself
     "target_vectors",
     "freeze_vectors",
 }
-OTHER_LAYERS = {"encoder": {"decoder_layers"}, "decoder": {"encoder_layers"}, "encoder_decoder": set[str]()}
+HALF = {  # and further ones, where a model becomes half of another
+    "encoder": {"family", "tie", "segments", "decoder_layers"},
+    "decoder": {"family", "tie", "segments", "encoder_layers"},
+}
 ALIKE: Names = {"": ""}
 TRUNK: Names = {"trunk.": "trunk.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
 ENCODER: Names = {"trunk.embedding.": "source_embedding.", "trunk.stack.": "encoder."}
-DECODER: Names = {"trunk.embedding.": "target_embedding.", "trunk.stack.": "decoder."}
-SIDES = {"encoder": ENCODER, "decoder": DECODER}
+DECODER: Names = {"trunk.embedding.": "target_embedding.", "trunk.stack.": "decoder.", "output.": "output."}
+HALVES = {"encoder": ENCODER, "decoder": DECODER}
+SEGMENTS, POSITIONS = "trunk.segments.table.weight", "trunk.stack.positions.table.weight"
+
+# Weights with a row for each piece of a vocabulary, and which vocabulary that is.
+EMBEDDINGS = {
+    "trunk.embedding.weight": "source",
+    "source_embedding.weight": "source",
+    "target_embedding.weight": "target",
+}
+PROJECTIONS = {"output.weight": "target", "output.bias": "target"}
 
 
 def with_start(recipe: Recipe) -> Recipe:
     """The recipe with the shape and, unless it names another, the tokenizer of the models that it starts from.
 
     Raises:
-        InputError: there is no such model, or its vocabulary is not the recipe's.
+        InputError: there is no such model, its vocabulary is not the recipe's, or two models do not go together.
     """
-    if recipe.train.start is None and recipe.train.start_decoder is None:
+    found = list(starts(recipe))
+    if not found:
         return recipe
-    for start in starts(recipe):
+    for start in found:
         recipe = replace(recipe, model=shaped_like(start, recipe))
-        if recipe.tokenizer.path is None or recipe.train.vocabulary == "keep":
-            config = start.tokenizers.source.config
-            path = str((start.path / "tokenizer").absolute())
-            recipe = replace(recipe, tokenizer=replace(config, path=path, joint=start.tokenizers.joint))
-        else:
-            check_vocabulary(start, recipe)
+    for start in found:
+        check_shape(start, recipe)
+    if recipe.tokenizer.path is None or recipe.train.vocabulary == "keep":
+        config = found[0].tokenizers.source.config
+        path = str((found[0].path / "tokenizer").absolute())
+        recipe = replace(recipe, tokenizer=replace(config, path=path, joint=found[0].tokenizers.joint))
+    for start in found:
+        check_vocabulary(start, recipe)
     return recipe_from_dict(recipe_to_dict(recipe), f"the recipe, in the shape of {recipe.train.start}")
 
 
 def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    """The models that a recipe starts from."""
-    for name in (recipe.train.start, recipe.train.start_decoder):
-        if name is not None:
-            yield load_model(name)
+    """The models that a recipe starts from.
+
+    Raises:
+        InputError: one cannot be loaded, or begins a decoder that there is not, or cannot.
+    """
+    if recipe.train.start is not None:
+        yield load_model(recipe.train.start)
+    if recipe.train.start_decoder is not None:
+        start = load_model(recipe.train.start_decoder)
+        if start.recipe.model.family != "decoder" or "encoder_decoder" not in find_task(recipe.task).families:
+            raise InputError(
+                f"train.start_decoder = {start.path}: a language model begins the decoder of an encoder-decoder, and "
+                f'this is a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
+            )
+        yield start
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
     """The recipe's model in the shape of another one; the shape that the recipe itself has is for runs from scratch."""
-    there = start.recipe.model
-    keeps_family = there.family not in find_task(recipe.task).families
-    own = OWN | (OTHER_LAYERS[there.family] | {"family"} if keeps_family else set())
-    return replace(recipe.model, **{key: value for key, value in asdict(there).items() if key not in own})
+    there = asdict(start.recipe.model)
+    becomes_half = there["family"] not in find_task(recipe.task).families
+    own = OWN | (HALF[there["family"]] if becomes_half else set())
+    return replace(recipe.model, **{key: value for key, value in there.items() if key not in own})
+
+
+def check_shape(start: LoadedModel, recipe: Recipe) -> None:
+    """Whether a model still has the recipe's shape when another one has given its own.
+
+    Raises:
+        InputError: it has not; all that differs is listed.
+    """
+    here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
+    other = [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]
+    if other:
+        raise InputError(
+            f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(other)}; "
+            "take models of one shape"
+        )
+
+
+def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
+    """Which vocabularies of the recipe are those of a model."""
+    if recipe.model.family == "encoder_decoder":
+        return {"encoder": ("source",), "decoder": ("target",)}.get(start.recipe.model.family, ("source", "target"))
+    return ("source",)
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether the recipe's own vocabulary can take the place of the one that a model was trained with.
+    """Whether the recipe's vocabulary can take the place of the one that a model was trained with.
 
     Raises:
         InputError: they differ, and `train.vocabulary` does not say what to do; or to extend would lose pieces.
     """
     path = Path(recipe.tokenizer.path or "")
-    ours, theirs = TokenizerPair.load(path).source, start.tokenizers.source
-    new, old = set(pieces(ours)), set(pieces(theirs))
-    lost, added = sorted(old - new), sorted(new - old)
-    if recipe.train.vocabulary == "extend" and lost:
-        raise InputError(
-            f'train.vocabulary = "extend": {path} lacks {len(lost):,} pieces of {start.path}, such as '
-            f'{", ".join(lost[:5])}; add them, or set train.vocabulary = "remap" to do without their vectors'
-        )
-    if ours.digest != theirs.digest and recipe.train.vocabulary is None:
-        raise InputError(
-            f"the vocabulary of {path} is not that of {start.path}: {len(old & new):,} pieces are the same, "
-            f"{len(lost):,} are only there ({', '.join(lost[:5])}), {len(added):,} only here ({', '.join(added[:5])}). "
-            'Set train.vocabulary to "keep" to use that of the model; to "extend" to begin with its vectors and fresh '
-            'ones for what is only here, refusing to lose any; or to "remap", which may lose some'
-        )
+    here = TokenizerPair.load(path)
+    for side in sides(start, recipe):
+        ours, theirs = getattr(here, side), getattr(start.tokenizers, side)
+        new, old = set(pieces(ours)), set(pieces(theirs))
+        lost, added = sorted(old - new), sorted(new - old)
+        if recipe.train.vocabulary == "extend" and lost:
+            raise InputError(
+                f'train.vocabulary = "extend": {path} lacks {len(lost):,} pieces of {start.path}, such as '
+                f'{", ".join(lost[:5])}; add them, or set train.vocabulary = "remap" to do without their vectors'
+            )
+        if ours.digest != theirs.digest and recipe.train.vocabulary in (None, "keep"):
+            raise InputError(
+                f"the vocabulary of {path} is not that of {start.path}: {len(old & new):,} pieces are the same, "
+                f"{len(lost):,} are only there ({', '.join(lost[:5])}), {len(added):,} only here "
+                f'({", ".join(added[:5])}). Set train.vocabulary to "keep" to use that of the model; to "extend" to '
+                'begin with its vectors and fresh ones for what is only here, refusing to lose any; or to "remap", '
+                "which may lose some"
+            )
 
 
 def begin_with(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> list[str]:
@@ -105,58 +156,94 @@ def begin_with(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> l
         The names of the weights that stay fresh; empty if nothing was to be copied.
 
     Raises:
-        InputError: a model has nothing in common with this one.
+        InputError: a model has nothing in common with this one, or a weight would be copied twice.
     """
-    copied: set[str] = set()
+    copied: set[int] = set()
     for start in starts(recipe):
-        names = dict(pairs_of_names(start, model))
+        names = pairs_of_names(start, model)
         if not names:
             raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
-        for name, value in weights(start.model).items():
-            if name in names:
-                place(model.get_parameter(names[name]), value, start.tokenizers.source, tokenizers.source)
-                copied.add(names[name])
-    shared = {id(model.get_parameter(name)) for name in copied}
-    return [name for name, parameter in model.named_parameters() if shared and id(parameter) not in shared]
+        values = values_of(start, model)
+        for there, here in names.items():
+            parameter = model.get_parameter(here)
+            if id(parameter) in copied:
+                raise InputError(
+                    f"{start.path}: its {there} would replace what {here} has begun with; model.tie = "
+                    f'"{recipe.model.tie}" makes one matrix of several: set it to "output", or to "none"'
+                )
+            side = token_rows(model).get(here)
+            rows = rows_of_pieces(start.tokenizers, tokenizers, side) if side else None
+            place(parameter, values[there], rows)
+            copied.add(id(parameter))
+    return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
 
 
-def pairs_of_names(start: LoadedModel, model: nn.Module) -> Iterator[tuple[str, str]]:
+def pairs_of_names(start: LoadedModel, model: nn.Module) -> Names:
     """The weights that go over: their names there and here."""
-    here = dict(model.named_parameters(remove_duplicate=False))
-    sizes = {len(start.tokenizers.source), len(start.tokenizers.target)}
+    here, names = dict(model.named_parameters(remove_duplicate=False)), {}
     for name, value in weights(start.model).items():
         for there, prefix in prefixes(start, model).items():
             own = prefix + name.removeprefix(there)
-            if name.startswith(there) and own in here and fits(value, here[own], sizes):
-                yield name, own
+            if name.startswith(there) and own in here and fits(value, here[own], of_tokens=own in token_rows(model)):
+                names[name] = own
+    return names
 
 
 def prefixes(start: LoadedModel, model: nn.Module) -> Names:
     """How names there begin, and the same weights' names here."""
     if type(start.model) is type(model):
         return ALIKE
-    return TRUNK if hasattr(model, "trunk") else SIDES.get(start.recipe.model.family, ALIKE)
+    return TRUNK if hasattr(model, "trunk") else HALVES.get(start.recipe.model.family, ALIKE)
 
 
-def fits(there: Tensor, here: Tensor, vocabularies: set[int]) -> bool:
-    """Whether a weight has the right shape, but for the size of the vocabulary."""
-    return there.shape == here.shape or (there.shape[1:] == here.shape[1:] and there.size(0) in vocabularies)
+def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
+    """The weights of a model, as another one can use them.
+
+    An encoder-decoder has no segments: what all tokens of a first segment have added goes into the positions, which are
+    added to all tokens, too.
+
+    Raises:
+        InputError: there is no table of positions to take it.
+    """
+    values = weights(start.model)
+    if isinstance(model, EncoderDecoder) and SEGMENTS in values:
+        if start.recipe.model.positions != "learned":
+            raise InputError(
+                f"{start.path}: its vectors of segments have no place in a model without segments but in learned "
+                f'positions, and it has positions = "{start.recipe.model.positions}"; take one with segments = 0'
+            )
+        values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
+    return values
+
+
+def token_rows(model: nn.Module) -> Names:
+    """The weights of a model that have a row for each piece of a vocabulary, and which vocabulary that is."""
+    predicts_tokens = isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
+    return EMBEDDINGS | PROJECTIONS if predicts_tokens else EMBEDDINGS
+
+
+def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:
+    """Whether a weight has the right shape; the size of the vocabulary does not matter."""
+    return there.shape[1:] == here.shape[1:] and (of_tokens or there.shape == here.shape)
 
 
 @torch.no_grad()
-def place(parameter: Tensor, value: Tensor, there: Tokenizer, here: Tokenizer) -> None:
-    """Copy a weight, or of one with a row for each piece of another vocabulary those of the same pieces."""
-    if there.digest == here.digest or value.size(0) != len(there):
+def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) -> None:
+    """Copy a weight, or some of its rows."""
+    if rows is None:
         parameter.copy_(value)
     else:
-        old, new = (torch.tensor(side) for side in zip(*rows_of_pieces(there, here), strict=True))
-        parameter[new] = value[old].to(parameter)
+        there, here = (torch.tensor(side) for side in zip(*rows, strict=True))
+        parameter[here] = value[there].to(parameter)
 
 
-def rows_of_pieces(there: Tokenizer, here: Tokenizer) -> list[tuple[int, int]]:
-    """The rows of the pieces that both vocabularies have."""
-    places = {piece: row for row, piece in enumerate(pieces(there))}
-    return [(places[piece], row) for row, piece in enumerate(pieces(here)) if piece in places]
+def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
+    """The rows, there and here, of the pieces that both vocabularies of a side have."""
+    old, new = getattr(there, side), getattr(here, side)
+    if old.digest == new.digest:
+        return [(row, row) for row in range(len(new))]
+    places = {piece: row for row, piece in enumerate(pieces(old))}
+    return [(places[piece], row) for row, piece in enumerate(pieces(new)) if piece in places]
 
 
 def pieces(tokenizer: Tokenizer) -> list[str]:

@@ -1,0 +1,103 @@
+"""`heedful train`, then `generate`, `fill` or `predict`, as a user would; and each with the model of another task."""
+
+import json
+from pathlib import Path
+
+import pytest
+from invocation import invoke
+
+from heedful.checkpoint import load_model
+from heedful.config.load import recipe_to_dict
+from heedful.config.toml import to_toml
+from heedful.errors import InputError
+from heedful.predict.reader import Text
+from toy_tasks import TASKS, recipe, write_text
+
+COMMANDS = {"language_model": "generate", "masked_lm": "fill", "classification": "predict", "regression": "predict"}
+GAPS = "T3a [MASK] T3c"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of each task, and what was said of it."""
+    folder = tmp_path_factory.mktemp("runs")
+    text = write_text(folder / "text")
+    for task in TASKS:
+        settings = recipe(task, text, train={"max_updates": 2})
+        (folder / f"{task}.toml").write_text(to_toml(recipe_to_dict(settings)), encoding="utf-8")
+        result = invoke("train", folder / f"{task}.toml", "--out", folder / task)
+        assert (result.exit_code, result.stdout) == (0, "")
+        (folder / f"{task}.err").write_text(result.stderr)
+    return folder
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_training_tells_the_command_for_its_model(runs, task):
+    assert f"try: heedful {COMMANDS[task]} --model {runs / task}" in (runs / f"{task}.err").read_text()
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("command", ["generate", "fill", "predict", "translate"])
+def test_a_model_is_used_by_the_command_of_its_task_and_by_no_other(runs, task, command):
+    if COMMANDS[task] == command:
+        assert invoke(command, "--model", runs / task, GAPS).stdout
+    else:
+        with pytest.raises(InputError, match=f'for the task "{task}"; use it with `heedful {COMMANDS[task]}`'):
+            invoke(command, "--model", runs / task, GAPS)
+
+
+def test_gaps_are_filled_with_words_and_their_probabilities(runs):
+    filler = load_model(runs / "masked_lm").use()
+    (gap,) = filler.fill(GAPS, 3)
+    shown = invoke("fill", "--model", runs / "masked_lm", "--count", 3, GAPS).stdout
+    assert [line.split() for line in shown.splitlines()] == [[f"{c.probability:.2%}", c.text] for c in gap]
+    lines = invoke(
+        "fill", "--model", runs / "masked_lm", "--json", stdin=f"{GAPS}\n[MASK] [MASK]\n"
+    ).stdout.splitlines()
+    first, second = map(json.loads, lines)
+    assert [list(candidate) for candidate in first[0]] == [["text", "token", "probability"]] * 5
+    assert [c["token"] for c in first[0][:3]] == [c.token for c in gap]
+    assert (len(first), len(second)) == (1, 2)
+
+
+def test_each_line_is_classified_in_order(runs, tmp_path):
+    texts = ["good w1 red", "blue", "w1 w2 green w3"]
+    classifier = load_model(runs / "classification").use()
+    want = [*classifier.predict(map(Text, texts))]
+    (tmp_path / "texts").write_text("\n".join(texts))
+    shown = invoke("predict", "--model", runs / "classification", "--input", tmp_path / "texts")
+    assert shown.stdout.splitlines() == [answer.label for answer in want]
+    as_json = invoke("predict", "--model", runs / "classification", "--json", *texts).stdout.splitlines()
+    for line, answer in zip(as_json, want, strict=True):
+        found = json.loads(line)
+        assert found["label"] == answer.label
+        assert found["probabilities"] == pytest.approx(answer.probabilities, abs=1e-5)
+
+
+def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):
+    scorer = load_model(runs / "regression").use()
+    want = [str(answer) for answer in scorer.predict([Text("good w1", "bad"), Text("good w1")])]
+    out = tmp_path / "scores"
+    invoke("predict", "--model", runs / "regression", "--output", out, stdin="good w1\tbad\ngood w1\n")
+    assert out.read_text().splitlines() == want
+    assert want[0] != want[1]
+
+
+MISTAKES = {
+    "no model to fill with": (("fill", GAPS), "--model is missing"),
+    "no model to predict with": (("predict", GAPS), "--model is missing"),
+    "no gap": (("fill", "--model", "masked_lm", "T1a T1b"), r"no gap in 'T1a T1b'; write \[MASK\]"),
+    "too long": (("fill", "--model", "masked_lm", "[MASK]" + " T1a" * 19), "20 tokens|22 tokens"),
+    "two tabs": (("predict", "--model", "regression", "a\tb\tc"), "line 1: 3 texts with tabs between them"),
+    "text and a file": (("predict", "--model", "regression", "a", "--input", "regression.toml"), "one of them"),
+    "gaps and a file": (("fill", "--model", "masked_lm", GAPS, "--input", "regression.toml"), "one of them"),
+    "no such file": (("predict", "--model", "regression", "--input", "nowhere"), "nowhere: there is no such file"),
+    "no such model": (("predict", "--model", "nowhere", "a"), 'no model "nowhere"'),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_message(runs, monkeypatch, arguments, message):
+    monkeypatch.chdir(runs)
+    with pytest.raises(InputError, match=message):
+        invoke(*arguments)

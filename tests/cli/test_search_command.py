@@ -1,0 +1,122 @@
+"""`heedful search` and `heedful encode`: what the library finds, and one message for each mistake."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from invocation import invoke
+
+import heedful
+from heedful.checkpoint import write_model
+from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
+from heedful.errors import InputError
+from heedful.models import SentenceEncoder, weights
+from heedful.predict.searcher import Searcher
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
+
+WORDS = [f"w{number}" for number in range(23)]
+LINES = [f"w{i} w{(5 * i) % 23}" for i in range(17)]
+
+run = partial(invoke, "search")
+encode = partial(invoke, "encode")
+
+
+def make_model(folder: Path, seed: int = 1) -> Path:
+    torch.manual_seed(seed)
+    config = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=1)
+    tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
+    recipe = Recipe(task="ranking", model=config, data=DataConfig(max_length=13))
+    write_model(folder, recipe, TokenizerPair(tokenizer, tokenizer), weights(SentenceEncoder(config, len(tokenizer))))
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model and a corpus, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    make_model(tmp_path / "model")
+    (tmp_path / "corpus").write_text("".join(f"{line}\n" for line in LINES))
+    return tmp_path
+
+
+OPTIONS = ("--model", "model", "--corpus", "corpus")
+
+
+def shown(ranked):
+    rank, hit = ranked
+    return f"{rank:>3}  {hit.score:7.4f}  {hit.text}\n"
+
+
+def test_a_line_is_a_rank_a_score_and_a_text(place):
+    queries = ["w3 w5", "w7"]
+    found = heedful.load("model", "cpu").search(queries, LINES, k=3)
+    expected = "\n".join("".join(map(shown, enumerate(hits, start=1))) for hits in found)
+    assert run(*OPTIONS, "--count", 3, *queries).stdout == expected
+    assert run(*OPTIONS, "--count", 3, stdin="w3 w5\nw7\n").stdout == expected
+
+
+def test_json_tells_the_line(place):
+    [line] = run(*OPTIONS, "--json", "--count", 2, LINES[11]).stdout.splitlines()
+    first, second = json.loads(line)
+    assert first == {"rank": 1, "score": pytest.approx(1), "line": 12, "text": LINES[11]}
+    assert (second["rank"], second["text"]) == (2, LINES[second["line"] - 1])
+
+
+def test_an_index_is_made_once_and_used(place, monkeypatch):
+    first = run(*OPTIONS, "--index", "index", "w3").stdout
+    asked = []
+    honest = Searcher.encode
+
+    def count(self, texts):
+        asked.append(texts := list(texts))
+        return honest(self, texts)
+
+    monkeypatch.setattr(Searcher, "encode", count)
+    assert run(*OPTIONS, "--index", "index", "w3").stdout == first == run(*OPTIONS, "w3").stdout
+    assert asked == [["w3"], LINES, ["w3"]]
+
+
+def test_without_an_option_nothing_is_kept(place):
+    run(*OPTIONS, "w3")
+    assert sorted(path.name for path in place.iterdir()) == ["corpus", "model"]
+
+
+def test_an_index_of_another_corpus_or_model_is_refused(place):
+    run(*OPTIONS, "--index", "index", "w3")
+    (place / "corpus").write_text("w3\n")
+    with pytest.raises(InputError, match="index: was made of another corpus; delete it"):
+        run(*OPTIONS, "--index", "index", "w3")
+    make_model(place / "model", seed=2)
+    with pytest.raises(InputError, match="was made of another model and another corpus"):
+        run(*OPTIONS, "--index", "index", "w3")
+
+
+def test_vectors_are_written_as_json_or_as_an_array(place):
+    vectors = heedful.load("model", "cpu").encode(LINES)
+    lines = encode("--model", "model", "--input", "corpus").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == vectors.tolist()
+    assert encode("--model", "model", "--input", "corpus", "--output", "v.npy").stdout == ""
+    np.testing.assert_array_equal(np.load("v.npy", allow_pickle=False), vectors)
+
+
+MISTAKES = {
+    "--model is missing": ("--corpus", "corpus", "w3"),
+    "--corpus is missing": ("--model", "model", "w3"),
+    "nothing: there is no such file": ("--model", "model", "--corpus", "nothing", "w3"),
+    'a model for the task "translation"; use it with `heedful translate`': ("--model", "en-de", *OPTIONS[2:], "w3"),
+}
+
+
+@pytest.mark.parametrize("message", MISTAKES)
+def test_a_mistake_is_one_message(place, message):
+    with pytest.raises(InputError, match=message):
+        run(*MISTAKES[message])
+
+
+def test_another_model_is_sent_to_its_command(place):
+    with pytest.raises(InputError, match='the task "ranking"; use it with `heedful search`'):
+        invoke("write", "--model", "model", "w3")

@@ -1,0 +1,183 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from heedful.errors import InputError
+from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.task import check, merit
+from heedful.text.sequence import segments
+from heedful.text.tokenizer import EOS, MASK, PAD
+from heedful.train.learner import Learner
+from toy_tasks import recipe, write_text
+
+CPU = torch.device("cpu")
+
+
+def prepared(folder, **tables) -> MaskedLanguageModelling:
+    settings = recipe("masked_lm", write_text(folder / "text"), **tables)
+    return MaskedLanguageModelling.prepare(settings, folder / "data", lambda _: None)
+
+
+@pytest.fixture
+def task(tmp_path):
+    return prepared(tmp_path)
+
+
+def built(task):
+    torch.manual_seed(0)
+    return task.build(task.recipe, task.tokenizers).eval()
+
+
+@torch.no_grad()
+def test_the_loss_is_that_of_chosen_tokens_and_of_neighbours(task):
+    model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
+    tokens, neighbours = task.loss(model, batch)
+    logits = model(batch.inputs, batch.keep, batch.segments).double()
+    want = sum(
+        F.cross_entropy(logits[row, place], batch.targets[row, place]).item()
+        for row, place in batch.chosen.nonzero().tolist()
+    )
+    assert tokens.sum.item() == tokens.nll.item() == pytest.approx(want, rel=1e-5)
+    states = model.trunk(batch.inputs, batch.keep, batch.segments)
+    told = model.next_sentence(states, batch.keep).double().log_softmax(-1)
+    assert neighbours.sum.item() == pytest.approx(-told.gather(1, batch.strange[:, None]).sum().item(), rel=1e-5)
+    assert (tokens.count, neighbours.count) == batch.counts == (int(batch.chosen.sum()), len(batch.inputs))
+
+
+@torch.no_grad()
+def test_what_was_not_chosen_does_not_count(task):
+    model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
+    other = replace(batch, targets=torch.where(batch.chosen, batch.targets, 7))
+    assert task.loss(model, other)[0].sum == task.loss(model, batch)[0].sum
+    assert not torch.equal(other.targets, batch.targets)
+
+
+def test_hidden_tokens_are_those_that_differ_and_nothing_else_changes(task):
+    for ids in task.epoch(1):
+        batch = task.batch(ids, 1, CPU)
+        assert torch.equal(batch.inputs[~batch.chosen], batch.targets[~batch.chosen])
+        assert bool((batch.targets[batch.chosen] > MASK).all())
+        assert torch.equal(batch.keep, batch.targets != PAD)
+        assert batch.tokens == int(batch.keep.sum())
+
+
+def test_segments_are_those_that_a_reader_of_pairs_would_give(task):
+    for ids in task.epoch(0):
+        batch = task.batch(ids, 0, CPU)
+        assert (segments(batch.targets.numpy()) == batch.segments.numpy()).all()
+        assert ((batch.targets == EOS).sum(1) == 2).all()
+
+
+def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
+    rows = np.concatenate(task.epoch(0))
+    together = task.hide(task.passages.train, rows, (1, 0), CPU)
+    order = np.random.default_rng(3).permutation(len(rows))
+    shuffled = task.hide(task.passages.train, rows[order], (1, 0), CPU)
+    assert torch.equal(shuffled.inputs, together.inputs[order])
+    assert torch.equal(shuffled.chosen, together.chosen[order])
+    for row in range(0, len(rows), 29):
+        alone = task.hide(task.passages.train, rows[row : row + 1], (1, 0), CPU)
+        assert torch.equal(alone.inputs[0], together.inputs[row, : alone.inputs.size(1)])
+    ids = task.epoch(0)[0]
+    for epoch in (0, 3):
+        assert torch.equal(
+            task.batch(ids, epoch, CPU).inputs, task.hide(task.passages.train, ids, (1, epoch), CPU).inputs
+        )
+    for key in ((1, 1), (2, 0)):
+        assert not torch.equal(task.hide(task.passages.train, rows, key, CPU).chosen, together.chosen)
+
+
+def test_strangers_come_from_another_document_and_neighbours_from_the_same(task):
+    """In this text all words of a document name its topic, and neighbours share it."""
+    tokenizer = task.tokenizers.source
+    pairs = [batch for ids in task.epoch(0) for batch in [task.batch(ids, 0, CPU)]]
+    strange = 0
+    for batch in pairs:
+        for row, segment, stranger in zip(batch.targets.tolist(), batch.segments, batch.strange.tolist(), strict=True):
+            topics = [
+                {piece[1:3] for piece in tokenizer.pieces([i for i, s in zip(row, segment, strict=True) if s == side])}
+                for side in (0, 1)
+            ]
+            topics = [{topic for topic in side if topic[:1] == "T"} for side in topics]
+            assert stranger or topics[0] == topics[1] or not all(topics)
+            strange += stranger
+    assert 0.3 < strange / sum(len(batch.inputs) for batch in pairs) < 0.7
+
+
+def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
+    """Each term has a divisor of its own, so that a mean of means could not give this."""
+    settings = replace(task.recipe, model=replace(task.recipe.model, dropout=0.0))
+    rows = np.concatenate(task.epoch(0))[:11]
+    gradients, updates = [], []
+    for parts in ([rows], [rows[:1], rows[1:8], rows[8:]]):
+        torch.manual_seed(0)
+        learner = Learner(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
+        learner.step = float  # leave the gradient where it is
+        batches = [task.hide(task.passages.train, part, (1, 0), CPU) for part in parts]
+        updates.append(learner.update(batches, 1))
+        gradients.append([parameter.grad for parameter in learner.model.parameters()])
+    for whole, cut in zip(*gradients, strict=True):
+        torch.testing.assert_close(whole, cut, atol=1e-6, rtol=1e-4)
+    assert updates[0].counts == updates[1].counts
+    assert updates[0].losses == pytest.approx(updates[1].losses, rel=1e-5)
+
+
+def test_single_passages_have_one_loss(tmp_path):
+    task = prepared(tmp_path, masking={"next_sentence": False})
+    with torch.no_grad():
+        model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
+        assert len(task.loss(model, batch)) == len(batch.counts) == 1
+        assert set(task.validate(model)) == {"loss", "perplexity", "accuracy"}
+
+
+@torch.no_grad()
+def test_scores_are_always_of_the_same_masks_and_count_what_is_right(task):
+    model = built(task)
+    scores = task.validate(model) or {}
+    assert task.validate(model) == scores
+    right = chosen = told = pairs = 0
+    for batch in task.batches_of(task.valid_plan, model):
+        logits = model(batch.inputs, batch.keep, batch.segments).argmax(-1)
+        right += int((logits == batch.targets)[batch.chosen].sum())
+        chosen += int(batch.chosen.sum())
+        states = model.trunk(batch.inputs, batch.keep, batch.segments)
+        told += int((model.next_sentence(states, batch.keep).argmax(-1) == batch.strange).sum())
+        pairs += len(batch.inputs)
+    assert (scores["accuracy"], scores["next_sentence_accuracy"]) == (right / chosen, told / pairs)
+    assert scores["loss"] > scores["next_sentence_loss"] > 0
+
+
+def test_whole_words_are_hidden_together(tmp_path):
+    tables = {"tokenizer": {"kind": "character", "mask": True, "pretokenized": False}, "data": {"max_length": 61}}
+    tables["train"] = {"batch_tokens": 1009}
+    task = prepared(tmp_path, **tables, masking={"whole_words": True})
+    batch = task.batch(task.epoch(0)[0], 0, CPU)
+    words = torch.from_numpy(task.words(batch.targets.numpy()))
+    for row in range(len(words)):
+        for word in words[row, batch.chosen[row]].unique():
+            assert batch.chosen[row][words[row] == word].all()
+
+
+def test_a_tokenizer_without_a_mask_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"set tokenizer\.mask = true"):
+        prepared(tmp_path, tokenizer={"mask": False})
+
+
+def test_validation_text_of_one_document_is_refused_before_training(tmp_path):
+    folder = write_text(tmp_path / "text")
+    (folder / "one.txt").write_text("T1a T1b! T1c!\n")
+    with pytest.raises(InputError, match=r"or of validation, is one document"):
+        prepared(tmp_path, data={"documents": "line", "valid": {"source": "one.txt"}})
+
+
+def test_a_lower_loss_of_neighbours_is_better_and_a_score_that_is_not_there_is_told(task):
+    settings = replace(task.recipe, train=replace(task.recipe.train, best="next_sentence_loss"))
+    check(MaskedLanguageModelling, settings)
+    assert merit({"next_sentence_loss": 0.3}, "next_sentence_loss") > merit(
+        {"next_sentence_loss": 0.5}, "next_sentence_loss"
+    )
+    with pytest.raises(InputError, match=r'train\.best = "next_sentence_loss": this run has the scores loss, accuracy'):
+        merit({"loss": 1.0, "accuracy": 0.5}, "next_sentence_loss")

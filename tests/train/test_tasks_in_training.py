@@ -1,0 +1,138 @@
+"""Every task in the loop: interrupted or not the same, and what is there to be learned is learned."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import heedful
+from heedful.config.load import recipe_to_dict
+from heedful.config.schema import GenerateConfig, Recipe
+from heedful.decode.generator import Request
+from heedful.errors import InputError
+from heedful.predict.reader import Text
+from heedful.train import loop
+from heedful.train.journal import LOG, RESULT
+from heedful.train.run import Run
+from toy_tasks import TASKS, recipe, write_text
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text(tmp_path_factory.mktemp("text"))
+
+
+def train(settings: Recipe, folder: Path) -> loop.Outcome:
+    return loop.train(settings, folder, Console(stderr=True, quiet=True))
+
+
+def stop_after(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next training be interrupted by SIGTERM during its update `update`."""
+    take = Run.update
+
+    def take_and_stop(self, journal):
+        if self.progress.update + 1 == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+        take(self, journal)
+
+    monkeypatch.setattr(Run, "update", take_and_stop)
+
+
+def fingerprint(folder: Path) -> tuple[str, bytes, bytes]:
+    weights = (folder / "model" / "model.safetensors").read_bytes()
+    return hashlib.sha256(weights).hexdigest(), (folder / LOG).read_bytes(), (folder / RESULT).read_bytes()
+
+
+def result(folder: Path) -> dict[str, float]:
+    return json.loads((folder / RESULT).read_text())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(task, text, tmp_path, monkeypatch):
+    settings = recipe(task, text, train={"accumulate": 2})
+    assert train(settings, tmp_path / "whole") == loop.Outcome(11, 0)
+    with monkeypatch.context() as patch:
+        stop_after(5, patch)
+        assert train(settings, tmp_path / "parts") == loop.Outcome(5, 143)
+    assert train(settings, tmp_path / "parts") == loop.Outcome(11, 0)
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+def test_other_classes_cannot_go_on_with_a_run(text, tmp_path):
+    settings = recipe("classification", text)
+    train(settings, tmp_path / "run")
+    other = recipe("classification", text, data={"labels": ["red", "green", "blue"]}, train={"max_updates": 13})
+    with pytest.raises(InputError, match=r"data\.labels is \['red', 'green', 'blue'\], the run was begun with"):
+        train(other, tmp_path / "run")
+
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from rich.console import Console
+from heedful.config.load import recipe_from_dict
+from heedful.train.loop import train
+train(recipe_from_dict(json.loads(Path(sys.argv[1]).read_text()), "test"), Path(sys.argv[2]), Console(quiet=True))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_equals_a_whole_run_bit_for_bit(text, tmp_path):
+    settings = recipe("masked_lm", text, train={"max_updates": 41, "save_every": 7})
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(recipe_to_dict(settings)))
+    train(settings, tmp_path / "whole")
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(values), str(tmp_path / "parts")])
+    while not list((tmp_path / "parts").glob("checkpoints/step-*")) and child.poll() is None:
+        time.sleep(0.01)
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+    train(settings, tmp_path / "parts")
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+LONGER = {"train": {"max_updates": 80, "batch_tokens": 509, "validate_every": 80, "save_every": 80}}
+STEADY = {"model": {"dropout": 0.0}}
+
+
+def test_a_language_model_learns_what_always_follows(text, tmp_path):
+    train(recipe("language_model", text, **LONGER, **STEADY), tmp_path / "run")
+    generator = heedful.load(tmp_path / "run", "cpu")
+    (found,) = generator.generate([Request("T3a T3b", GenerateConfig(max_tokens=7, temperature=0.0))])
+    assert found.text.startswith(" T3c T3d T3e! T3a T3b")
+
+
+def test_a_masked_language_model_learns_to_fill_and_to_tell_neighbours(text, tmp_path):
+    model = {"dropout": 0.0, "d_model": 32, "heads": 4, "norm": "pre", "positions": "learned"}
+    masking = {"rate": 0.25, "mask": 1.0, "random": 0.0, "short": 0.0}
+    updates = LONGER["train"] | {"max_updates": 200, "validate_every": 200}
+    train(recipe("masked_lm", text, model=model, masking=masking, train=updates), tmp_path / "run")
+    scores = result(tmp_path / "run")
+    assert scores["accuracy"] > 0.85
+    assert scores["next_sentence_accuracy"] > 0.7
+    filler = heedful.load(tmp_path / "run", "cpu")
+    (gap,) = filler.fill("T3a T3b [MASK] T3d T3e!")
+    assert gap[0].text == "T3c"
+
+
+@pytest.mark.parametrize("family", ["encoder", "decoder"])
+def test_a_classifier_learns_from_scratch(family, text, tmp_path):
+    tables = {**LONGER, "model": {"dropout": 0.0, "family": family}}
+    train(recipe("classification", text, **tables), tmp_path / "run")
+    assert result(tmp_path / "run")["accuracy"] > 0.95
+    classifier = heedful.load(tmp_path / "run", "cpu")
+    said = [str(answer) for answer in classifier.predict([Text("w1 red w2"), Text("w3 w5 blue"), Text("good green")])]
+    assert said == ["red", "blue", "green"]
+
+
+def test_numbers_are_learned_from_pairs(text, tmp_path):
+    updates = LONGER["train"] | {"max_updates": 120}
+    train(recipe("regression", text, train=updates, **STEADY), tmp_path / "run")
+    assert result(tmp_path / "run")["spearman"] > 0.9
