@@ -5,7 +5,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foreign_folders import TEXTS, write_bert, write_gpt2, write_marian, write_unigram
@@ -58,11 +58,13 @@ def assert_lossless_places(tokenizer: Tokenizer, text: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("pretokenized", [False, True])
+@settings(max_examples=20)
 @given(text=texts)
 def test_a_piece_stands_for_the_characters_whose_bytes_it_spells(kind, pretokenized, text):
     assert_lossless_places(trained(kind, pretokenized=pretokenized), text)
 
 
+@settings(max_examples=20)
 @given(text=texts)
 def test_so_does_a_piece_of_byte_level_bpe(foreign, text):
     assert_lossless_places(foreign["gpt2"], text)
@@ -86,6 +88,7 @@ def test_what_a_normal_form_changes_is_found_in_the_text_itself(kind):
 
 
 @pytest.mark.parametrize("name", FOREIGN)
+@settings(max_examples=20)
 @given(text=texts | st.sampled_from(TEXTS))
 def test_places_of_foreign_pieces_go_from_left_to_right_and_miss_no_letter(foreign, name, text):
     tokenizer = foreign[name]

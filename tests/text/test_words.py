@@ -3,7 +3,7 @@
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foreign_folders import write_bert, write_gpt2, write_marian, write_unigram
@@ -53,6 +53,7 @@ def test_a_typed_text_is_cut_at_spaces_punctuation_and_chinese_characters(text, 
 
 
 @every_tokenizer
+@settings(max_examples=20)
 @given(words=sentences)
 def test_words_are_spelled_as_in_their_text(tokenizers, name, words):
     tokenizer = tokenizers[name]

@@ -47,7 +47,7 @@ class DataConfig:
     max_length: int = 512  # tokens that a model of one text reads at once: the context of a language model
     documents: Literal["file", "section", "paragraph", "line"] = "file"  # section: up to two blank lines or more
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
-    labels: tuple[str, ...] = ()  # the classes, in order; none: those of the training data
+    labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
 
 
