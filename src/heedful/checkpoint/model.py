@@ -20,6 +20,7 @@ from heedful.checkpoint.folder import Content, make_folders, publish
 from heedful.checkpoint.manifest import MANIFEST, Manifest, check, json_text, parse
 from heedful.checkpoint.storage import DISK, Storage
 from heedful.checkpoint.tensors import read_tensors, tensor_file
+from heedful.config.history import modern
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
@@ -108,7 +109,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     """
     path = manifest.path(RECIPE)
     description = parse(path, lambda data: Description(**json.loads(data)))
-    recipe = recipe_from_dict(description.recipe, str(path))
+    recipe = recipe_from_dict(modern(description.recipe), str(path))
     tokenizers = TokenizerPair.load(manifest.folder / TOKENIZER)
     made_for = (description.source_vocab, description.target_vocab)
     sizes = (len(tokenizers.source), len(tokenizers.target))
