@@ -13,7 +13,7 @@ import pytest
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.documents import read_documents
 from heedful.data.scenes.lexicon import NOUNS
-from heedful.data.scenes.story import LANGUAGES, split_stories, stories, story_files
+from heedful.data.scenes.story import LANGUAGES, SENTENCES, split_stories, stories, story_files
 from heedful.data.sentences import split_sentences
 from heedful.errors import InputError
 
@@ -213,3 +213,8 @@ def test_no_single_word_tells_them_apart(told):
         in_both = sum((word in first & second) == is_next for first, second, is_next in pairs) / len(pairs)
         assert max(in_second, 1 - in_second) < 0.55
         assert max(in_both, 1 - in_both) < 0.65
+
+
+def test_a_story_that_comes_to_a_dead_end_is_begun_anew(monkeypatch):
+    monkeypatch.setattr("heedful.data.scenes.narrator.PATIENCE", 12)  # so that many of them do
+    assert all(len(story) in SENTENCES for story in stories("en", 23, seed=1))

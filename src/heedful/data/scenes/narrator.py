@@ -9,6 +9,7 @@ from heedful.data.scenes.author import ANY, LANDMARKS, LIVING, PEOPLE, PLACES, Q
 from heedful.data.scenes.lexicon import Adjective, Noun, Verb, nouns_of
 from heedful.data.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
 
+PATIENCE = 1000  # scenes drawn before a story is given up; one in some thousand has come to a dead end
 WORDS = range(5, 21)  # of an English sentence, punctuation included
 PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing that somebody could eat up
 CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more comes from these or from LANDMARKS
@@ -48,8 +49,12 @@ class Narrator(Author):
         return self.one(lasting) if lasting and "name" not in noun.kinds else None
 
     def scene(self) -> Scene:
-        """The next scene of the story."""
-        while True:
+        """The next scene of the story.
+
+        Raises:
+            NobodyLeft: The cast can do nothing more that takes up the scene before.
+        """
+        for _ in range(PATIENCE):
             self._used = set(self._verbs)
             try:
                 scene = self.one(KINDS)(self)
@@ -59,6 +64,7 @@ class Narrator(Author):
                 self._put_in_past(clause)
             if self._goes_on(scene):
                 return scene
+        raise NobodyLeft
 
     def fresh(self, words: Sequence[W]) -> W:
         """A noun of the cast that the scene does not have yet, or a verb that such nouns suit.

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from heedful.data.scenes import chinese, english, german
-from heedful.data.scenes.narrator import Narrator
+from heedful.data.scenes.narrator import Narrator, NobodyLeft
 from heedful.data.scenes.parts import divide
 from heedful.data.scenes.sentence import sentence
 from heedful.data.scenes.tree import Scene
@@ -55,8 +55,13 @@ def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> 
 
 def story(seed: int, index: int) -> list[Scene]:
     """Draw story `index` of the corpus `seed`, a function of these arguments alone."""
-    narrator = Narrator(random.Random(f"stories {seed} {index}"))
-    return [narrator.scene() for _ in range(narrator.one(SENTENCES))]
+    chance = random.Random(f"stories {seed} {index}")
+    while True:
+        narrator = Narrator(chance)
+        try:
+            return [narrator.scene() for _ in range(narrator.one(SENTENCES))]
+        except NobodyLeft:  # another cast will find more to do
+            continue
 
 
 def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
