@@ -50,7 +50,9 @@ def test_gaps_are_filled_with_words_and_their_probabilities(runs):
     filler = load_model(runs / "masked_lm").use()
     (gap,) = filler.fill(GAPS, 3)
     shown = invoke("fill", "--model", runs / "masked_lm", "--count", 3, GAPS).stdout
-    assert [line.split() for line in shown.splitlines()] == [[f"{c.probability:.2%}", c.text] for c in gap]
+    first, *lines, last = shown.splitlines()
+    assert (first, last) == (GAPS, "")
+    assert [line.split() for line in lines] == [[f"{c.probability:.2%}", c.text] for c in gap]
     lines = invoke(
         "fill", "--model", runs / "masked_lm", "--json", stdin=f"{GAPS}\n[MASK] [MASK]\n"
     ).stdout.splitlines()

@@ -3,11 +3,14 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.errors import InputError
+
+if TYPE_CHECKING:
+    from heedful.decode.filler import Candidate
 
 
 def fill(
@@ -40,6 +43,11 @@ def fill(
             if as_json:
                 shown = json.dumps([[asdict(candidate) for candidate in gap] for gap in gaps], ensure_ascii=False)
             else:
-                shown = "\n\n".join("\n".join(f"{c.probability:7.2%}  {c.text}" for c in gap) for gap in gaps)
+                shown = f"{line}\n" + "\n".join(table(gap) for gap in gaps)
             stream.write(f"{shown}\n".encode())
             stream.flush()
+
+
+def table(gap: list["Candidate"]) -> str:
+    """The candidates of a gap, a line for each, and a blank line."""
+    return "".join(f"{candidate.probability:7.2%}  {candidate.text}\n" for candidate in gap)
