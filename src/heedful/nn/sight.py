@@ -29,7 +29,7 @@ class Sight:
         self.length = keep.size(1)
         self.keys: Int[Tensor, "B S"] = (keep.cumsum(-1) - 1).clamp(min=0)  # padding does not count
         self.position: Int[Tensor, "B T"] = self.keys[:, -queries:]
-        self.mask: Bool[Tensor, "B #T S"] = keep[:, None, :]
+        self.mask: Bool[Tensor, " B #T S"] = keep[:, None, :]
         if causal:
             past = torch.ones(queries, self.length, dtype=torch.bool, device=keep.device)
             self.mask = self.mask & past.tril(self.length - queries)
@@ -55,6 +55,6 @@ class Sight:
         return View(bias, positions.rotation(self.position))
 
 
-def additive(mask: Bool[Tensor, "B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
+def additive(mask: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
     """A mask as a term of the attention scores."""
     return torch.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(~mask, HIDDEN)[:, None]
