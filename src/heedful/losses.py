@@ -45,6 +45,13 @@ def cross_entropy(
     return Loss(total, nll, target.numel())
 
 
+def label_cross_entropy(logits: Float[Tensor, "N V"], target: Int[Tensor, " N"], smoothing: float = 0.0) -> Loss:
+    """Cross-entropy of few classes, whose logits are at hand; computed in float32."""
+    logits = logits.float()
+    total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
+    return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
+
+
 def reference_cross_entropy(
     hidden: Float[Tensor, "N D"],
     weight: Float[Tensor, "V D"],
@@ -53,9 +60,7 @@ def reference_cross_entropy(
     bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
     """The same by torch's own functions, with all logits in memory."""
-    logits = F.linear(hidden, weight, bias).float()
-    total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
-    return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
+    return label_cross_entropy(F.linear(hidden, weight, bias), target, smoothing)
 
 
 class FusedCrossEntropy(torch.autograd.Function):

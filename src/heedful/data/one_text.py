@@ -1,13 +1,87 @@
-"""What language models of both kinds share: documents, and one tokenizer for all of them."""
+"""What language models of both kinds are trained on: documents and one tokenizer, kept as long as nothing changed.
 
-from collections.abc import Callable, Iterator
+folder/train       the training documents, as the kind of model needs them
+folder/valid       the validation documents
+folder/tokenizer   the vocabulary
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.digest import data_digest
 from heedful.data.documents import read_documents
 from heedful.data.examples import one_tokenizer
 from heedful.data.filters import DropReport
+from heedful.data.reuse import made_once
 from heedful.errors import InputError
+from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Form(Generic[S]):
+    """How documents are stored for a kind of model."""
+
+    write: Callable[[Path, Iterator[str], Tokenizer], S]
+    open: Callable[[Path], S]
+    size: Callable[[S], str]  # for people
+
+
+@dataclass(frozen=True)
+class PreparedText(Generic[S]):
+    """Everything that training and validation read."""
+
+    tokenizer: Tokenizer
+    train: S
+    valid: S | None
+    digest: str
+    report: DropReport
+
+
+def prepare_text(recipe: Recipe, folder: Path, form: Form[S], report: Callable[[str], None]) -> PreparedText[S]:
+    """Return the prepared text of a recipe: from `folder` if it holds just that, otherwise made there.
+
+    Args:
+        recipe: Its data and tokenizer tables count.
+        folder: A folder of its own. Text prepared from something else is replaced.
+        form: How documents are stored.
+        report: Told in sentences what is done.
+
+    Raises:
+        InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
+        RunError: The folder cannot be written.
+    """
+    check_corpora(recipe)
+    digest = data_digest(recipe)
+
+    def make(temporary: Path) -> DropReport:
+        total = DropReport()
+        tokenizer = text_tokenizer(recipe, report)
+        TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
+        parts = {"train": recipe.data.train, "valid": (recipe.data.valid,) if recipe.data.valid else ()}
+        for name, corpora in parts.items():
+            if corpora:
+                drops = DropReport()
+                stored = form.write(temporary / name, all_texts(corpora, recipe, drops), tokenizer)
+                report(f"{name}: {form.size(stored)}, {drops}")
+                total.merge(drops)
+        return total
+
+    def opened(drops: DropReport) -> PreparedText[S]:
+        return PreparedText(
+            tokenizer=TokenizerPair.load(folder / "tokenizer").source,
+            train=form.open(folder / "train"),
+            valid=form.open(folder / "valid") if recipe.data.valid else None,
+            digest=digest,
+            report=drops,
+        )
+
+    return made_once(folder, digest, make, opened, report)
 
 
 def check_corpora(recipe: Recipe) -> None:
@@ -31,10 +105,20 @@ def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
     Raises:
         InputError: It names a pair of different ones, or there is no text to train on.
     """
-    documents = (text for corpus in recipe.data.train for text in texts(corpus, recipe, DropReport()))
+    documents = all_texts(recipe.data.train, recipe, DropReport())
     return one_tokenizer(recipe, documents, report)
 
 
-def texts(corpus: CorpusConfig, recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    """The documents of a corpus; `drops` counts what is left out."""
-    return (document.text for document in read_documents(corpus, recipe.data, drops))
+def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
+    """The documents of some corpora; `drops` counts what is left out.
+
+    Raises:
+        InputError: There is none.
+    """
+    empty = True
+    for corpus in corpora:
+        for document in read_documents(corpus, recipe.data, drops):
+            empty = False
+            yield document.text
+    if empty:
+        raise InputError(f"{corpora[0].source}: no text is left ({drops}); check the files")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import torch.nn.functional as F
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
@@ -15,7 +14,7 @@ from heedful.data.labelled import labels_of, read_labelled
 from heedful.data.store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
-from heedful.losses import Loss
+from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
 from heedful.tasks.task import Scores
@@ -76,10 +75,8 @@ class Classification(TextTask):
 
     def loss(self, model: TextClassifier, batch: Batch) -> tuple[Loss, ...]:
         """The cross-entropy of the classes."""
-        logits = model(batch.ids, batch.keep, batch.segments).float()
-        wanted, smoothing = batch.targets[:, 0], self.recipe.train.label_smoothing
-        total = F.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum")
-        return (Loss(total, F.cross_entropy(logits, wanted, reduction="sum").detach(), len(wanted)),)
+        logits = model(batch.ids, batch.keep, batch.segments)
+        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
 
     def validate(self, model: TextClassifier) -> Scores | None:
         """Accuracy, F1 (of two classes that of the second), correlation (Matthews) and loss."""

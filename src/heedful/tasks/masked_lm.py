@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from heedful.data.masking import mask_tokens
 from heedful.data.passages import PassagePlan, SentenceStore, assemble
 from heedful.data.pretraining import Passages, prepare_passages
 from heedful.decode.filler import Filler
-from heedful.losses import Loss, cross_entropy, perplexity
+from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
 from heedful.models import MaskedLanguageModel
 from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.pair import TokenizerPair
@@ -135,9 +134,7 @@ class MaskedLanguageModelling(Task[Batch]):
         tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.chosen], smoothing, model.output.bias)
         if model.next_sentence is None:
             return (tokens,)
-        logits = model.next_sentence(states, batch.keep).float()
-        total = F.cross_entropy(logits, batch.strange, reduction="sum")
-        return tokens, Loss(total, total.detach(), len(batch.strange))
+        return tokens, label_cross_entropy(model.next_sentence(states, batch.keep), batch.strange)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """The sum of both losses, the perplexity of a hidden token, and the loss of telling neighbours."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
@@ -16,7 +15,7 @@ from heedful.data.store import Rows
 from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.errors import InputError
 from heedful.evaluate.spans import span_tally
-from heedful.losses import Loss
+from heedful.losses import Loss, label_cross_entropy
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.tagger import Tagger
 from heedful.tasks.task import Scores
@@ -84,10 +83,8 @@ class Tagging(TextTask):
     def loss(self, model: TokenClassifier, batch: Batch) -> tuple[Loss, ...]:
         """The cross-entropy of the tags."""
         stands = batch.targets != IGNORE
-        logits = model(batch.ids, batch.keep, batch.segments)[stands].float()
-        wanted, smoothing = batch.targets[stands] - 1, self.recipe.train.label_smoothing
-        total = F.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum")
-        return (Loss(total, F.cross_entropy(logits, wanted, reduction="sum").detach(), len(wanted)),)
+        logits = model(batch.ids, batch.keep, batch.segments)[stands]
+        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing),)
 
     def validate(self, model: TokenClassifier) -> Scores | None:
         """F1, precision and recall of spans, the share of right tags, and the loss."""
