@@ -1,40 +1,16 @@
 """Questions beside windows of a text, and where answers are in both."""
 
-from functools import cache
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreign_folders import write_bert, write_gpt2, write_marian, write_unigram
-from heedful.config.schema import TokenizerConfig
+from every_tokenizer import every_tokenizer, trained
 from heedful.errors import InputError
-from heedful.text.foreign import from_hugging_face
 from heedful.text.readings import Context, encode_context, readings
-from heedful.text.tokenizer import BOS, EOS, Tokenizer
-from heedful.text.training import train_tokenizer
-
-KINDS = ("word", "character", "byte", "bpe", "unigram", "wordpiece")
-FOREIGN = {"bert": write_bert, "gpt2": write_gpt2, "unigram": write_unigram, "marian": write_marian}
-LINES = ["The cat sits on the mat, and the other cat sat there.", "Äpfel schmecken süß.", "我吃苹果。"] * 5
+from heedful.text.tokenizer import BOS, EOS
 
 words = st.builds(str.__add__, st.sampled_from("atTÄS苹果é☃("), st.text("ate\u0301\u200d苹☃.,)", max_size=5))
 texts = st.text(alphabet="at ÄS苹果\u0301é\u200d<>☃\t\n", max_size=31) | st.text()
-
-
-@cache
-def trained(kind: str) -> Tokenizer:
-    return train_tokenizer(LINES, TokenizerConfig(kind=kind, vocab_size=383))
-
-
-@pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("foreign")
-    found = {name: from_hugging_face(write(folder / name))[0] for name, write in FOREIGN.items()}
-    return found | {kind: trained(kind) for kind in KINDS}
-
-
-every_tokenizer = pytest.mark.parametrize("name", [*KINDS, *FOREIGN])
 
 
 @every_tokenizer

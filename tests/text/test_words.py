@@ -1,41 +1,18 @@
 """Words, the pieces that spell them, and the rows that show them."""
 
-from functools import cache
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreign_folders import write_bert, write_gpt2, write_marian, write_unigram
-from heedful.config.schema import TokenizerConfig
-from heedful.text.foreign import from_hugging_face
-from heedful.text.tokenizer import BOS, EOS, UNK, Tokenizer
-from heedful.text.training import train_tokenizer
+from every_tokenizer import every_tokenizer
+from heedful.text.tokenizer import BOS, EOS, UNK
 from heedful.text.words import Spelled, rows_of_words, spell_words, split_words
 
-KINDS = ("word", "character", "byte", "bpe", "unigram", "wordpiece")
-FOREIGN = {"bert": write_bert, "gpt2": write_gpt2, "unigram": write_unigram, "marian": write_marian}
-LINES = ["The cat sits on the mat, and the other cat sat there.", "Äpfel schmecken süß.", "我吃苹果。"] * 5
 WORDS = ["The", "cat", "(", "don't", ")", "unaffable", "Äpfel", "苹果", "☃☃", "...", "New York", "e\u0301", "\u00a0"]
 
 sentences = st.lists(
     st.sampled_from(WORDS[:-1]) | st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1)
 )
-
-
-@cache
-def trained(kind: str) -> Tokenizer:
-    return train_tokenizer(LINES, TokenizerConfig(kind=kind, vocab_size=383))
-
-
-@pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("foreign")
-    found = {name: from_hugging_face(write(folder / name))[0] for name, write in FOREIGN.items()}
-    return found | {kind: trained(kind) for kind in KINDS}
-
-
-every_tokenizer = pytest.mark.parametrize("name", [*KINDS, *FOREIGN])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
 
 from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
@@ -20,6 +19,7 @@ from heedful.errors import InputError, RunError
 from heedful.train import loop
 from heedful.train.journal import LOG, RESULT
 from heedful.train.run import Run
+from interrupted import stop_after, train
 from reversal import SETTINGS, write_pairs
 from toy_model import TOY_MODEL
 
@@ -30,22 +30,6 @@ def recipe(text: Path, **tables: dict) -> Recipe:
         values[table].update(changes)
     values["data"]["root"] = str(text)
     return recipe_from_dict(values, "test")
-
-
-def train(settings: Recipe, folder: Path) -> loop.Outcome:
-    return loop.train(settings, folder, Console(stderr=True, quiet=True))
-
-
-def stop_after(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next training be interrupted by SIGTERM during its update `update`."""
-    take = Run.update
-
-    def take_and_stop(self, journal):
-        if self.progress.update + 1 == update:
-            os.kill(os.getpid(), signal.SIGTERM)
-        take(self, journal)
-
-    monkeypatch.setattr(Run, "update", take_and_stop)
 
 
 def fingerprint(folder: Path) -> tuple[str, bytes]:

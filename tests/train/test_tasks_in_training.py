@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,39 +9,22 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import heedful
 from heedful.config.load import recipe_to_dict
-from heedful.config.schema import GenerateConfig, Recipe
+from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import Request
 from heedful.errors import InputError
 from heedful.predict.reader import Text
 from heedful.train import loop
 from heedful.train.journal import LOG, RESULT
-from heedful.train.run import Run
+from interrupted import stop_after, train
 from toy_tasks import TASKS, recipe, write_text
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_text(tmp_path_factory.mktemp("text"))
-
-
-def train(settings: Recipe, folder: Path) -> loop.Outcome:
-    return loop.train(settings, folder, Console(stderr=True, quiet=True))
-
-
-def stop_after(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next training be interrupted by SIGTERM during its update `update`."""
-    take = Run.update
-
-    def take_and_stop(self, journal):
-        if self.progress.update + 1 == update:
-            os.kill(os.getpid(), signal.SIGTERM)
-        take(self, journal)
-
-    monkeypatch.setattr(Run, "update", take_and_stop)
 
 
 def fingerprint(folder: Path) -> tuple[str, bytes, bytes]:

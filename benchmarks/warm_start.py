@@ -1,0 +1,70 @@
+"""A recipe from scratch beside the same after pre-training: python benchmarks/warm_start.py [--help]
+
+Both have one shape and one tokenizer, those of the model to start from, and the recipe's other settings; they see the
+first part of the labels, for several seeds. Shown is the validation score of the best checkpoint of each run: the mean
+over the seeds and their standard deviation. What is finished in the folder --out is not done again.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+
+from rich.console import Console
+from rich.table import Table
+
+from heedful.config.load import load_recipe
+from heedful.config.schema import Recipe
+from heedful.tasks import find_task
+from heedful.train.loop import train
+from heedful.train.start import with_start
+
+
+def from_scratch(recipe: Recipe) -> Recipe:
+    """The recipe in the shape of the model that it would start from, without its weights."""
+    shaped = with_start(recipe)
+    return replace(shaped, train=replace(shaped.train, start=None))
+
+
+def with_labels(recipe: Recipe, share: float, seed: int) -> Recipe:
+    """The recipe with the first part of each of its corpora."""
+    corpora = tuple(replace(corpus, part=(0.0, share)) for corpus in recipe.data.train)
+    return replace(recipe, data=replace(recipe.data, train=corpora), train=replace(recipe.train, seed=seed))
+
+
+def score(recipe: Recipe, folder: Path, console: Console) -> float:
+    """The score of a run, which is made unless it is there."""
+    console.rule(str(folder))
+    result = folder / "result.json"
+    if not result.exists() and (code := train(recipe, folder, console).exit_code):
+        raise SystemExit(code)
+    task = find_task(recipe.task)
+    return json.loads(result.read_text())[recipe.train.best or task.scores[0]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe", type=Path, help="a recipe that reads labels")
+    parser.add_argument("--data", type=Path, required=True, help="where its paths start")
+    parser.add_argument("--start", type=Path, required=True, help="the run, or the model, to start from")
+    parser.add_argument("--out", type=Path, required=True, help="a folder for the runs")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0], help="parts of the labels")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="of both")
+    options = parser.parse_args()
+    console = Console(stderr=True)
+    warm = load_recipe(options.recipe, [*options.overrides, f"train.start={options.start}"], options.data)
+    table = Table("start", *(f"{share:.0%} of the labels" for share in options.shares))
+    for name, recipe in {"scratch": from_scratch(warm), options.start.name: warm}.items():
+        cells = []
+        for share in options.shares:
+            runs = {seed: options.out / f"{name}-{share}-{seed}" for seed in options.seeds}
+            scores = [100 * score(with_labels(recipe, share, seed), run, console) for seed, run in runs.items()]
+            cells.append(f"{mean(scores):.1f} ± {stdev(scores):.1f}")
+        table.add_row(name, *cells)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Training in a test, and stopping it."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from heedful.config.schema import Recipe
+from heedful.train import loop
+from heedful.train.run import Run
+
+
+def train(settings: Recipe, folder: Path) -> loop.Outcome:
+    return loop.train(settings, folder, Console(stderr=True, quiet=True))
+
+
+def stop_after(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next training be interrupted by SIGTERM during its update `update`."""
+    take = Run.update
+
+    def take_and_stop(self, journal):
+        if self.progress.update + 1 == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+        take(self, journal)
+
+    monkeypatch.setattr(Run, "update", take_and_stop)
