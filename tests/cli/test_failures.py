@@ -150,6 +150,7 @@ CASES = {
     "heedful scenes en-fr --out scenes": (2, "en-fr"),
     "heedful scenes en-de --out full": (2, "full"),
     "heedful stories fr --out stories": (2, "'fr'"),
+    "heedful stories --sentences 9 4 --out stories": (2, "--sentences 9 4"),
     "heedful stories --out full --train 1 --valid 1 --test 1": (2, "full"),
     "heedful tokenizer train lost.en --out t": (2, "lost.en"),
     "heedful tokenizer train train.en --out full": (2, "full"),

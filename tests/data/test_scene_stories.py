@@ -55,6 +55,10 @@ def test_a_story_has_four_to_nine_sentences_that_end(told):
     assert all(re.fullmatch(r"[A-Z][A-Za-z ,]+\.", sentence) for story in told for sentence in story)
 
 
+def test_longer_stories_have_as_many_sentences_as_asked_for():
+    assert {len(story) for story in stories("de", 29, seed=5, sentences=range(11, 14))} == {11, 12, 13}
+
+
 def test_whoever_is_new_is_told_as_new_and_keeps_what_tells_who_it_is(told):
     """The first "an old king", then "the old king", never "the young king"; nobody else comes into it."""
     for story in told:

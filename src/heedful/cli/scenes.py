@@ -41,16 +41,20 @@ def stories(
     train: Annotated[int, typer.Option(min=1, help="Stories to train on.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, help="Other stories, to watch training.")] = 500,
     test: Annotated[int, typer.Option(min=1, help="Still other stories, to score the model.")] = 500,
+    sentences: Annotated[tuple[int, int], typer.Option(min=2, help="The fewest and the most of a story.")] = (4, 9),
     seed: Annotated[int, typer.Option(help="Another seed writes other stories.")] = 1,
 ) -> None:
-    """Write little stories of the grammar behind `scenes`: 4 to 9 sentences about the same few people and things.
+    """Write little stories of the grammar behind `scenes`: some sentences about the same few people and things.
 
     They are documents for language models and for BERT, one a paragraph. The same command writes the
     same files, and what it trains on is in no validation or test set of any seed.
     """
     from heedful.data.scenes.story import split_stories, story_files
 
-    parts = split_stories(language, train, valid, test, seed)
+    fewest, most = sentences
+    if fewest > most:
+        raise InputError(f"--sentences {fewest} {most}: the fewest come first")
+    parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1))
     write(out, {name: text.encode() for name, text in story_files(language, parts).items()}, "stories")
     typer.echo(f"{out}: {train:,} stories to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)

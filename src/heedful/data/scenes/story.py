@@ -19,21 +19,25 @@ LANGUAGES = {"en": english, "de": german, "zh": chinese}
 SENTENCES = range(4, 10)
 
 
-def stories(language: str, count: int, seed: int, start: int = 0) -> Iterator[list[str]]:
-    """Yield `count` stories of the corpus `seed` from story `start` on, each as its 4 to 9 sentences.
+def stories(
+    language: str, count: int, seed: int, start: int = 0, sentences: Sequence[int] = SENTENCES
+) -> Iterator[list[str]]:
+    """Yield `count` stories of the corpus `seed` from story `start` on, each as a list of sentences.
 
-    A story is a function of the seed and its number; the same ones are told in all languages.
+    A story is a function of the seed, its number and the choice of lengths; the same ones are told in all languages.
 
     Raises:
         InputError: The language is not among LANGUAGES.
     """
     check(language)
     for index in range(start, start + count):
-        yield tell(language, story(seed, index))
+        yield tell(language, story(seed, index, sentences))
 
 
-def split_stories(language: str, train: int, valid: int, test: int, seed: int) -> dict[str, list[list[str]]]:
-    """Draw so many distinct stories for each of "train", "valid" and "test".
+def split_stories(
+    language: str, train: int, valid: int, test: int, seed: int, sentences: Sequence[int] = SENTENCES
+) -> dict[str, list[list[str]]]:
+    """Draw so many distinct stories for each of "train", "valid" and "test"; `sentences` are the lengths they may have.
 
     The purpose of a story follows from its English text, whatever the seed and the sizes: what is in one corpus for
     training is in no corpus for validation or testing.
@@ -42,7 +46,7 @@ def split_stories(language: str, train: int, valid: int, test: int, seed: int) -
         InputError: The language is not among LANGUAGES.
     """
     check(language)
-    drawn = (story(seed, index) for index in itertools.count())
+    drawn = (story(seed, index, sentences) for index in itertools.count())
     parts = divide(drawn, lambda scenes: " ".join(tell("en", scenes)), {"train": train, "valid": valid, "test": test})
     return {part: [tell(language, scenes) for scenes in kept] for part, kept in parts.items()}
 
@@ -53,13 +57,13 @@ def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> 
     return {f"{part}.txt": "\n".join(space.join(story) + "\n" for story in told) for part, told in parts.items()}
 
 
-def story(seed: int, index: int) -> list[Scene]:
+def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[Scene]:
     """Draw story `index` of the corpus `seed`, a function of these arguments alone."""
     chance = random.Random(f"stories {seed} {index}")
     while True:
         narrator = Narrator(chance)
         try:
-            return [narrator.scene() for _ in range(narrator.one(SENTENCES))]
+            return [narrator.scene() for _ in range(narrator.one(sentences))]
         except NobodyLeft:  # another cast will find more to do
             continue
 
