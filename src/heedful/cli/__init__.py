@@ -8,6 +8,7 @@ from heedful.cli import (
     attention,
     config,
     convert,
+    doctor,
     evaluate,
     export,
     fill,
@@ -44,6 +45,7 @@ for command in (
     export.export,
     convert.convert,
     info.info,
+    doctor.doctor,
     scenes.scenes,
     scenes.stories,
 ):

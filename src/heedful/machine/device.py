@@ -1,6 +1,5 @@
-"""The machine that a run is on: its device, its threads, its memory allocator."""
+"""The device of a run, and what else its exact numbers depend on."""
 
-import ctypes
 import os
 import platform
 import sys
@@ -8,8 +7,6 @@ import sys
 import torch
 
 from heedful.errors import InputError
-
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's mallopt(3)
 
 
 def choose_device(name: str) -> torch.device:
@@ -25,19 +22,6 @@ def choose_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f'device "{name}" cannot be used ({reason}); use "auto", "cpu" or "cuda"') from error
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep freed blocks instead of giving them back to the kernel and fetching them again at every step.
-
-    Training steps on a CPU take a quarter less time; the process holds its peak memory. Elsewhere nothing is done.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return
-    libc = ctypes.CDLL(None)
-    libc.mallopt(M_MMAP_MAX, 0)
-    libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-    libc.mallopt(M_TOP_PAD, 64 * 2**20)
 
 
 def environment(device: torch.device) -> dict[str, str | int]:

@@ -1,0 +1,149 @@
+"""What slows this machine down, and what to change: each check is a function that returns one finding."""
+
+import os
+import platform
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
+
+CPU = torch.device("cpu")
+LAYER = (4096, 512, 2048)  # rows, inputs and outputs of the first feed-forward layer of `vaswani-base`
+LARGE_LAYER = (8192, 4096, 16384)  # fills a GPU
+WORTH = 1.3  # times faster, below which a change is not advised
+LITTLE_DISK, LITTLE_MEMORY = 2, 2  # GB
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, what is there, and what to do about it; nothing where all is well."""
+
+    subject: str
+    found: str
+    advice: str = ""
+
+
+def versions() -> Finding:
+    """Python and torch."""
+    return Finding("software", f"Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}")
+
+
+def threads() -> Finding:
+    """Whether torch uses the cores that this process may use."""
+    cores = usable_cores()
+    found = f"{torch.get_num_threads()} threads on {cores} cores"
+    if torch.get_num_threads() > cores:
+        return Finding("threads", found, f"more threads than cores wait for each other: OMP_NUM_THREADS={cores}")
+    if torch.get_num_threads() < cores:
+        return Finding("threads", found, f"cores are idle: set train.threads or OMP_NUM_THREADS to {cores}")
+    return Finding("threads", found)
+
+
+def other_work() -> Finding:
+    """Whether something else wants the cores."""
+    if not hasattr(os, "getloadavg"):
+        return Finding("other work", "not known on this system")
+    load, cores = os.getloadavg()[0], usable_cores()
+    found = f"load {load:.1f} on {cores} cores"
+    if load > cores / 2:
+        return Finding("other work", found, "waiting threads take the others' time: OMP_WAIT_POLICY=PASSIVE")
+    return Finding("other work", found)
+
+
+def allocator() -> Finding:
+    """Whether freed memory stays with the process."""
+    if platform.libc_ver()[0] == "glibc":
+        return Finding("memory allocator", "glibc, which heedful tells to keep freed memory while it trains or decodes")
+    return Finding("memory allocator", "not glibc: nothing is changed")
+
+
+def matrix_products() -> Finding:
+    """Matrix products of the size of a layer, in both types."""
+    single, half = (matmul_speed(*LAYER, dtype, CPU) for dtype in (torch.float32, torch.bfloat16))
+    found = (
+        f"float32 {single / 1e9:,.0f}, bfloat16 {half / 1e9:,.0f} GFLOP/s; {torch.backends.cpu.get_cpu_capability()}"
+    )
+    if half > WORTH * single:
+        return Finding("matrix products", found, 'bfloat16 is faster here: train.precision = "bfloat16"')
+    return Finding("matrix products", found, 'bfloat16 is not faster here: leave train.precision = "float32"')
+
+
+def memory() -> Finding:
+    """How fast memory is, and how much of it is free."""
+    found = f"{copy_speed(CPU) / 1e9:,.0f} GB/s"
+    available = free_memory()
+    if available is None:
+        return Finding("memory", found)
+    found += f", {available:,.1f} GB free"
+    return Finding("memory", found, "close other programs" if available < LITTLE_MEMORY else "")
+
+
+def overhead() -> Finding:
+    """What an operation costs that does nothing."""
+    return Finding("smallest operation", f"{smallest_time(CPU) * 1e6:,.1f} microseconds")
+
+
+def disk() -> Finding:
+    """Room for runs in the current folder."""
+    free = shutil.disk_usage(".").free / 1e9
+    advice = "checkpoints need room: free some, or name another disk with --out" if free < LITTLE_DISK else ""
+    return Finding("disk", f"{free:,.0f} GB free here", advice)
+
+
+def gpu() -> Finding:
+    """The GPU that `device = "auto"` would take."""
+    if not torch.cuda.is_available():
+        return Finding("GPU", "none that torch can use", no_gpu_advice())
+    device = torch.device("cuda")
+    name, size = torch.cuda.get_device_name(device), torch.cuda.get_device_properties(device).total_memory
+    half = "bfloat16" if torch.cuda.is_bf16_supported() else "no bfloat16"
+    speed = matmul_speed(8192, 4096, 4096, torch.bfloat16, device)
+    found = (
+        f"{name}, {size / 2**30:,.0f} GiB, {half}: {speed / 1e12:,.0f} TFLOP/s, {copy_speed(device) / 1e9:,.0f} GB/s"
+    )
+    return Finding("GPU", found)
+
+
+def no_gpu_advice() -> str:
+    """What to do if there is one that torch does not see."""
+    if not Path("/dev/nvidia0").exists():
+        return ""
+    if torch.version.cuda is None:
+        return "there is one, but this torch is built for CPUs: install a build for CUDA"
+    return f"there is one, but its driver does not go with CUDA {torch.version.cuda}: update the driver"
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    versions,
+    threads,
+    other_work,
+    allocator,
+    matrix_products,
+    memory,
+    overhead,
+    disk,
+    gpu,
+)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, by its affinity and, on Linux, by the quota of its control group."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = Path("/sys/fs/cgroup/cpu.max")
+    if not quota.is_file():
+        return cores
+    most, period = quota.read_text().split()
+    return cores if most == "max" else max(1, min(cores, round(int(most) / int(period))))
+
+
+def free_memory() -> float | None:
+    """GB that programs can still take; None where the system does not say."""
+    info = Path("/proc/meminfo")
+    if not info.is_file():
+        return None
+    sizes = dict(line.split(":") for line in info.read_text().splitlines())
+    return int(sizes["MemAvailable"].split()[0]) * 1024 / 1e9
