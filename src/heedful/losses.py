@@ -64,36 +64,44 @@ def reference_cross_entropy(
 
 
 class FusedCrossEntropy(torch.autograd.Function):
-    """The sum of smoothed losses and the sum of negative log-likelihoods, both float32."""
+    """The sum of smoothed losses and the sum of negative log-likelihoods, both float32.
+
+    With p the softmax of the logits, the gradient of each is p - smoothing / V, less 1 - smoothing for the target.
+    Only p needs a matrix: what the two other terms give to hidden states and weights is added once, without the logits.
+    """
 
     @staticmethod
     def forward(
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, as large as these, for later."""
-        vocab = weight.size(0)
-        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**21) // vocab)
-        total, nll = hidden.new_zeros((), dtype=torch.float32), hidden.new_zeros((), dtype=torch.float32)
+        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**21) // len(weight))
+        normalizer, chosen = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         for start in range(0, hidden.size(0), rows):
-            h, t = hidden[start : start + rows], target[start : start + rows, None]
-            logits = F.linear(h, weight, bias)
-            grad = torch.softmax(logits, dim=-1)
-            top, place = logits.max(dim=-1, keepdim=True)
-            normalizer = top.float() - grad.gather(1, place).float().log()  # log of the sum of all exponentials
-            chosen = normalizer - logits.gather(1, t).float()
-            mean = normalizer - logits.sum(-1, keepdim=True, dtype=torch.float32) / vocab
-            nll += chosen.sum()
-            total += ((1 - smoothing) * chosen + smoothing * mean).sum()
-            grad.sub_(smoothing / vocab).scatter_add_(1, t, grad.new_full(t.shape, smoothing - 1))
-            hidden_grad[start : start + rows] = grad @ weight
-            weight_grad += grad.T @ h
+            part = slice(start, start + rows)
+            logits = F.linear(hidden[part], weight, bias)
+            p = torch.softmax(logits, dim=-1)
+            normalizer[part] = logits.amax(-1).float() - p.amax(-1).float().log()  # log of the sum of all exponentials
+            chosen[part] = logits.gather(1, target[part, None])[:, 0].float()
+            hidden_grad[part] = p @ weight
+            weight_grad += p.T @ hidden[part]
             if bias_grad is not None:
-                bias_grad += grad.sum(0, dtype=torch.float32)
+                bias_grad += p.sum(0, dtype=torch.float32)
+        right, even = 1 - smoothing, weight.mean(0, dtype=torch.float32)
+        mean = hidden.float() @ even
+        hidden_grad -= right * weight[target] + (smoothing * even).to(hidden.dtype)
+        # Not index_add_: this adds the states of each target in the same order on every device.
+        weight_grad -= right * torch.ops.aten.embedding_dense_backward(hidden.float(), target, len(weight), -1, False)
+        weight_grad -= smoothing / len(weight) * hidden.sum(0, dtype=torch.float32)
+        if bias is not None and bias_grad is not None:
+            mean += bias.mean(dtype=torch.float32)
+            bias_grad -= right * target.bincount(minlength=len(bias)) + smoothing * len(target) / len(bias)
         ctx.save_for_backward(hidden_grad, weight_grad.to(weight.dtype), bias_grad)
+        nll = (normalizer - chosen).sum()
         ctx.mark_non_differentiable(nll)
-        return total, nll
+        return (normalizer - right * chosen - smoothing * mean).sum(), nll
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
