@@ -119,7 +119,7 @@ def test_half_of_the_pairs_are_neighbours(make, sizes, short):
 
 
 def test_replaced_sentences_are_gathered_again(big_store):
-    """Where nothing is too long, only the second half of a sentence that stands alone is left out."""
+    """Where nothing is too long, only a sentence that is left alone, or half of one, is left out."""
     planned = sequences(PassagePlan(big_store, PAIRS, 2003, TOKENS, 3))
     own = np.zeros(len(big_store.ids), int)
     for sequence in planned:
@@ -128,8 +128,18 @@ def test_replaced_sentences_are_gathered_again(big_store):
     assert own.max() == 1
     unseen = np.unique(np.searchsorted(big_store.sentences, np.flatnonzero(own == 0), side="right") - 1)
     begins, sizes = big_store.sentences[unseen], np.diff(big_store.sentences)[unseen]
-    assert ((own[begins] == 1) | (sizes == 1)).all()  # sentences that were gathered alone and cut in two
+    halved = own[begins] == 1  # sentences that were gathered alone and cut in two
+    left_alone = np.isin(unseen + 1, big_store.documents)
+    assert (halved | (sizes == 1) | left_alone).all()
     assert len(unseen) < 0.5 * len(big_store)
+
+
+def test_a_short_sentence_at_the_end_of_a_longer_document_is_never_cut_in_two(make):
+    store = make([[7, 5, 3, 11]] * 13)
+    plan = PassagePlan(store, replace(PAIRS, short=0.0), 61, TOKENS, 1)
+    seen = np.concatenate([sequences(plan, epoch)["first"] for epoch in range(23)])
+    assert np.isin(seen, store.sentences).all()
+    assert {int(end - begin) for begin, end in seen} == {7, 5, 3, 7 + 5, 5 + 3, 7 + 5 + 3}  # 11 is only ever second
 
 
 def test_the_share_of_short_sequences_is_the_one_asked_for(make):

@@ -93,8 +93,10 @@ class PassagePlan:
     between two random ones. By a fair coin the second passage follows the first, or it begins at a random sentence of
     the other documents, and the sentences that it replaces are gathered again. A pair that is too long loses tokens of
     its longer side, each from a random end. The original gives a sentence that was gathered alone always a stranger, so
-    that less than half of the pairs are neighbours. Here it is cut in two at a random token, and the stranger is the
-    end of a sentence, of as many tokens as it replaces; these are left out of the epoch, as is a lone token.
+    that less than half of the pairs are neighbours. Here, if it is long or all of its document, it is cut in two at a
+    random token, and the stranger is the end of a sentence, of as many tokens as it replaces. These are left out of the
+    epoch, as are a lone token and a short sentence that is left at the end of a longer document: of half a short
+    sentence nobody can tell what it follows, and in another epoch the cuts fall elsewhere.
 
     Single passages, without: each document is cut after every so many tokens, wherever that is; none is lost.
 
@@ -151,12 +153,13 @@ class PassagePlan:
         return [planned[batch] for batch in plan.epoch(epoch)]
 
     def _pairs(self, document: int, chance: Chance) -> Iterator[Passages]:
-        begin, end = self._sentences(document)
+        whole = begin, end = self._sentences(document)
         while begin < end:
             wanted = self._wanted(chance)
             stop = self._gathered(begin, end, wanted)
             if stop == begin + 1:
-                yield from self._halves(document, begin, chance)
+                if whole == (begin, stop) or self.bounds[stop] - self.bounds[begin] >= wanted:
+                    yield from self._halves(document, begin, chance)
                 begin = stop
                 continue
             cut = begin + 1 + chance.below(stop - begin - 1)
