@@ -148,6 +148,12 @@ def test_a_prompt_that_is_not_read_as_a_whole_is_told(model):
     assert result.stderr == "heedful: prompt 3: longer than the 13 tokens that the model reads; only its end is read\n"
 
 
+def test_what_is_unknown_in_a_prompt_is_told(model):
+    result = run("--model", model, "w3 wolf w5 cub wolf", "w7")
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr == "heedful: prompt 1: not in the model's vocabulary, and read as <unk>: wolf cub\n"
+
+
 def test_an_output_file_holds_what_standard_output_would(tmp_path, model):
     printed = run("--model", model, "w3 w5", "w7")
     written = run("--model", model, "w3 w5", "w7", "--output", tmp_path / "out")

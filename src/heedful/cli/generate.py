@@ -109,12 +109,15 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Generator":
 
 
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["Request"]:
-    """Ask for each prompt as many times as there are samples, and tell where one is not read as a whole."""
+    """Ask for each prompt as many times as there are samples, and tell what of it is not read."""
     from heedful.decode.generator import Request
 
     for number, prompt in enumerate(prompts, start=1):
         if not generator.reads_whole(prompt):
             message = f"longer than the {generator.context} tokens that the model reads; only its end is read"
+            typer.echo(f"heedful: prompt {number}: {message}", err=True)
+        if unknown := list(dict.fromkeys(generator.unknown(prompt))):
+            message = f"not in the model's vocabulary, and read as <unk>: {' '.join(unknown)}"
             typer.echo(f"heedful: prompt {number}: {message}", err=True)
         for sample in range(samples):
             yield Request(prompt, replace(generator.config, seed=generator.config.seed + sample))
