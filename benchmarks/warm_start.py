@@ -2,7 +2,7 @@
 
 Both have one shape and one tokenizer, those of the model to start from, and the recipe's other settings; they see the
 first part of the labels, for several seeds. Shown is the validation score of the best checkpoint of each run: the mean
-over the seeds and their standard deviation. What is finished in the folder --out is not done again.
+and, of several seeds, the standard deviation. The runs stay in the folder --out, where the same command goes on.
 """
 
 import argparse
@@ -34,13 +34,17 @@ def with_labels(recipe: Recipe, share: float, seed: int) -> Recipe:
 
 
 def score(recipe: Recipe, folder: Path, console: Console) -> float:
-    """The score of a run, which is made unless it is there."""
+    """The score of a run, which goes on where it was interrupted."""
     console.rule(str(folder))
-    result = folder / "result.json"
-    if not result.exists() and (code := train(recipe, folder, console).exit_code):
+    if code := train(recipe, folder, console).exit_code:
         raise SystemExit(code)
-    task = find_task(recipe.task)
-    return json.loads(result.read_text())[recipe.train.best or task.scores[0]]
+    name = recipe.train.best or find_task(recipe.task).scores[0]
+    return json.loads((folder / "result.json").read_text())[name]
+
+
+def spread(scores: list[float]) -> str:
+    """The mean and, of several, the standard deviation."""
+    return f"{mean(scores):.1f}" + (f" ± {stdev(scores):.1f}" if len(scores) > 1 else "")
 
 
 def main() -> None:
@@ -61,7 +65,7 @@ def main() -> None:
         for share in options.shares:
             runs = {seed: options.out / f"{name}-{share}-{seed}" for seed in options.seeds}
             scores = [100 * score(with_labels(recipe, share, seed), run, console) for seed, run in runs.items()]
-            cells.append(f"{mean(scores):.1f} ± {stdev(scores):.1f}")
+            cells.append(spread(scores))
         table.add_row(name, *cells)
     Console().print(table)
 

@@ -34,11 +34,11 @@ def versions() -> Finding:
 
 def threads() -> Finding:
     """Whether torch uses the cores that this process may use."""
-    cores = usable_cores()
-    found = f"{torch.get_num_threads()} threads on {cores} cores"
-    if torch.get_num_threads() > cores:
+    used, cores = torch.get_num_threads(), usable_cores()
+    found = f"{used} threads on {cores} cores"
+    if used > cores:
         return Finding("threads", found, f"more threads than cores wait for each other: OMP_NUM_THREADS={cores}")
-    if torch.get_num_threads() < cores:
+    if used < cores:
         return Finding("threads", found, f"cores are idle: set train.threads or OMP_NUM_THREADS to {cores}")
     return Finding("threads", found)
 
@@ -99,13 +99,9 @@ def gpu() -> Finding:
     if not torch.cuda.is_available():
         return Finding("GPU", "none that torch can use", no_gpu_advice())
     device = torch.device("cuda")
-    name, size = torch.cuda.get_device_name(device), torch.cuda.get_device_properties(device).total_memory
-    half = "bfloat16" if torch.cuda.is_bf16_supported() else "no bfloat16"
-    speed = matmul_speed(8192, 4096, 4096, torch.bfloat16, device)
-    found = (
-        f"{name}, {size / 2**30:,.0f} GiB, {half}: {speed / 1e12:,.0f} TFLOP/s, {copy_speed(device) / 1e9:,.0f} GB/s"
-    )
-    return Finding("GPU", found)
+    name, size = torch.cuda.get_device_name(device), torch.cuda.get_device_properties(device).total_memory / 2**30
+    speed, copied = matmul_speed(*LARGE_LAYER, torch.bfloat16, device) / 1e12, copy_speed(device, 2**30) / 1e9
+    return Finding("GPU", f"{name}, {size:,.0f} GiB: bfloat16 {speed:,.0f} TFLOP/s, {copied:,.0f} GB/s")
 
 
 def no_gpu_advice() -> str:

@@ -36,7 +36,7 @@ def smallest_time(device: torch.device) -> float:
 
 def best_time(call: Callable[[], object], device: torch.device) -> float:
     """Seconds of a call: the best of some trials, each of as many calls as take a while."""
-    call()
+    timed(call, 1, device)  # what only the first call costs
     once = max(timed(call, 1, device), 1e-9)
     repeats = max(1, int(ENOUGH / once))
     return min(timed(call, repeats, device) / repeats for _ in range(TRIALS))
