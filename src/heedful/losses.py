@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 LARGEST_EXPONENT = 709.0  # of e in a float64
-LOGITS_AT_ONCE = {"cpu": 2**21, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
+LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class FusedCrossEntropy(torch.autograd.Function):
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, as large as these, for later."""
-        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**21) // len(weight))
+        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight))
         normalizer, chosen = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)

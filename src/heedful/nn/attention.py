@@ -16,6 +16,7 @@ from heedful.nn.dropout import dropout
 from heedful.nn.positions import Rotation, unrotated
 
 HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a row that sees nothing stays finite
+REGISTER = 16  # float32 numbers in the widest register of a CPU
 
 KeysValues = tuple[Tensor, Tensor]  # (B G S K) and (B G S U)
 Projection = Callable[[Tensor], KeysValues]
@@ -32,8 +33,20 @@ def scaled_dot_product(
     """softmax(q k^T / sqrt(K) + bias) v, formula 1 of the paper, and the attention weights before dropout."""
     groups = q.size(1) // k.size(1)
     k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-    weights = torch.softmax((q * q.size(-1) ** -0.5) @ k.transpose(-1, -2) + bias, dim=-1)
+    weights = softmax((q * q.size(-1) ** -0.5) @ k.transpose(-1, -2) + bias)
     return dropout(weights, rate) @ v, weights
+
+
+def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
+    """Softmax over keys, computed in float32 at least and over 16 keys at least.
+
+    For rows as short as sentences torch's bfloat16 kernel takes up to ten times as long, and so does its float32 kernel
+    for rows that do not fill a register.
+    """
+    keys = scores.size(-1)
+    filled = F.pad(scores, (0, max(0, REGISTER - keys)), value=-torch.inf)
+    weights = torch.softmax(filled, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+    return weights[..., :keys].to(scores.dtype)
 
 
 def attend(
