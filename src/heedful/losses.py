@@ -83,8 +83,9 @@ class FusedCrossEntropy(torch.autograd.Function):
             part = slice(start, start + rows)
             logits = F.linear(hidden[part], weight, bias)
             p = torch.softmax(logits, dim=-1)
-            normalizer[part] = logits.amax(-1).float() - p.amax(-1).float().log()  # log of the sum of all exponentials
             chosen[part] = logits.gather(1, target[part, None])[:, 0].float()
+            likelihood = p.gather(1, target[part, None])[:, 0].float()
+            normalizer[part] = chosen[part] - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
             hidden_grad[part] = p @ weight
             weight_grad += p.T @ hidden[part]
             if bias_grad is not None:
