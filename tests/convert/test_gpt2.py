@@ -77,7 +77,7 @@ def test_search_finds_what_generate_finds(theirs, ours, old, beam):
 
 def generated(model, ids, beam, length):
     end = model.config.eos_token_id
-    early = {"early_stopping": "never"} if beam > 1 else {}
+    early = {"early_stopping": True} if beam > 1 else {}
     row = model.generate(
         ids[None],
         attention_mask=torch.ones_like(ids[None]),

@@ -77,7 +77,7 @@ def test_search_finds_what_generate_finds(theirs, ours, old, beam):
 
 
 def generated(model, source, beam, **settings):
-    early = {"early_stopping": "never"} if beam > 1 else {}
+    early = {"early_stopping": True} if beam > 1 else {}
     row = model.generate(source, num_beams=beam, do_sample=False, max_new_tokens=11, **early, **settings)[
         0, 1:
     ].tolist()

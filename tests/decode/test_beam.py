@@ -39,7 +39,7 @@ def output(hypothesis: Hypothesis) -> tuple[int, ...]:
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
 def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(penalty, alpha):
-    config = DecodeConfig(beam=400, penalty=penalty, alpha=alpha, n_best=11, max_extra=1)
+    config = DecodeConfig(beam=400, penalty=penalty, alpha=alpha, n_best=11, max_extra=1, patience=0.0)
     for seed, found in enumerate(search(list(range(5)), [3] * 5, config)):
         every = {o: scored(seed, o, config) for o in all_outputs(4)}
         best = sorted(every, key=lambda o: -every[o])[:11]
@@ -56,9 +56,9 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(penalty, a
     alpha=st.sampled_from([0.0, 0.3, 1.0, 1.7]),
     data=st.data(),
 )
-def test_stopping_early_finds_what_a_search_to_the_limit_finds(seed, length, width, penalty, alpha, data):
-    n_best = data.draw(st.integers(1, width))
-    config = DecodeConfig(beam=width, penalty=penalty, alpha=alpha, n_best=n_best, max_extra=2)
+def test_stopping_early_finds_what_a_search_without_shortcuts_finds(seed, length, width, penalty, alpha, data):
+    n_best, patience = data.draw(st.integers(1, width)), data.draw(st.sampled_from([0.0, 0.5, 1.0, 1.7]))
+    config = DecodeConfig(beam=width, penalty=penalty, alpha=alpha, n_best=n_best, max_extra=2, patience=patience)
     (found,) = search([seed], [length], config)
     expected = plain_beam_search(seed, length + 2, config)
     assert [output(h) for h in found] == [o for o, _ in expected]

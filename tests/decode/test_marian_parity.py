@@ -112,7 +112,7 @@ def generated(marian, source: torch.Tensor, config: DecodeConfig) -> list[tuple[
         num_beams=config.beam,
         num_return_sequences=config.n_best,
         do_sample=False,
-        early_stopping="never" if config.beam > 1 else False,
+        early_stopping=(bool(config.patience) or "never") if config.beam > 1 else False,
         length_penalty=config.alpha,
         max_new_tokens=len(source) - 1 + config.max_extra,
         bad_words_ids=[[PAD], [BOS]],
@@ -128,11 +128,14 @@ CONFIGS = [
     DecodeConfig(beam=1, max_extra=EXTRA),
     DecodeConfig(beam=4, alpha=0.0, n_best=4, max_extra=EXTRA),
     DecodeConfig(beam=4, penalty="average", alpha=1.0, n_best=4, max_extra=EXTRA),
+    DecodeConfig(beam=4, penalty="average", alpha=1.0, n_best=4, max_extra=EXTRA, patience=0.0),
     DecodeConfig(beam=4, penalty="average", alpha=1.0, n_best=1, max_extra=EXTRA),
 ]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"beam{c.beam}-alpha{c.alpha}-nbest{c.n_best}")
+@pytest.mark.parametrize(
+    "config", CONFIGS, ids=lambda c: f"beam{c.beam}-alpha{c.alpha}-nbest{c.n_best}-patience{c.patience}"
+)
 def test_search_finds_what_generate_finds_token_for_token(marian, ours, sources, config):
     source = nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=PAD)
     keep = source != PAD

@@ -71,7 +71,7 @@ def all_outputs(limit: int):
 
 
 def plain_beam_search(seed: int, limit: int, config, logits=logits_after) -> list[tuple[tuple[int, ...], float]]:
-    """One sentence, loops instead of tensors, no early stop: every step up to the limit is taken."""
+    """One sentence, loops instead of tensors; without patience every step up to the limit is taken."""
     live, finished = [((), 0.0)], []
     for length in range(1, limit + 1):
         candidates = []
@@ -82,5 +82,7 @@ def plain_beam_search(seed: int, limit: int, config, logits=logits_after) -> lis
         ending = [length == limit or output[-1] == EOS for output, _ in candidates]
         finished += [c for c, ends in list(zip(candidates, ending, strict=True))[: config.beam] if ends]
         live = [c for c, ends in zip(candidates, ending, strict=True) if not ends][: config.beam]
+        if config.patience and len(finished) >= max(config.patience * config.beam, config.n_best):
+            break
     ranked = [(output, total / penalty(len(output), config)) for output, total in finished]
     return sorted(ranked, key=lambda r: -r[1])[: config.n_best]

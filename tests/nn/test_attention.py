@@ -166,6 +166,20 @@ def test_a_growing_cache_returns_all_it_was_given_and_selects_rows():
     torch.testing.assert_close(keys[:, :, 11:], layer.keys_values(y)[0])
 
 
+def test_a_growing_cache_keeps_some_tokens_of_each_row_and_goes_on():
+    cache, layer = GrowingCache(), module()
+    x = torch.randn(2, 7, 24)
+    columns = torch.tensor([[0, 3, 4], [1, 5, 6]])
+    with torch.no_grad():
+        keys, values = cache(layer.keys_values, x)
+        cache.keep(columns)
+        got = cache(layer.keys_values, x[:, :5])
+    for all_of_them, kept in zip((keys, values), got, strict=True):
+        want = torch.stack([row[:, chosen] for row, chosen in zip(all_of_them, columns, strict=True)])
+        torch.testing.assert_close(kept[:, :, :3], want)
+        torch.testing.assert_close(kept[:, :, 3:], all_of_them[:, :, :5])
+
+
 def test_a_fixed_cache_projects_once_and_selects_rows():
     cache, layer = FixedCache(), module()
     calls = []

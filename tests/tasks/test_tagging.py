@@ -29,7 +29,7 @@ def trained(tmp_path_factory):
         folder = tmp_path_factory.mktemp(family)
         write_tagged(folder / "train", 301, seed=1)
         write_tagged(folder / "valid", 31, seed=2)
-        settings = recipe("tagging", folder, model={"family": family})
+        settings = recipe("tagging", folder, model={"family": family}, train={"max_updates": 307})
         loop.train(settings, folder / "run", Console(stderr=True, quiet=True))
         return folder / "run"
 

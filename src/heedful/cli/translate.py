@@ -33,6 +33,9 @@ def translate(
     penalty: Annotated[str | None, typer.Option(help="On length: gnmt or average.", show_default=MODELS)] = None,
     alpha: Annotated[float | None, typer.Option(help="Its strength; 0 is none.", show_default=MODELS)] = None,
     n_best: Annotated[int | None, typer.Option(help="Alternatives of a sentence; above 1 with --json.")] = None,
+    patience: Annotated[
+        float | None, typer.Option(help="Done with this x beam finished; 0: when none can win.", show_default=MODELS)
+    ] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Source tokens x beam at once.", show_default=MODELS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line is a JSON object with scores and pieces.")] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
@@ -51,7 +54,14 @@ def translate(
         raise InputError(f"--output {output}: name a file, in a folder that is there")
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one translation a line; add --json")
-    changes = {"beam": beam, "penalty": penalty, "alpha": alpha, "n_best": n_best, "batch_tokens": batch_tokens}
+    changes = {
+        "beam": beam,
+        "penalty": penalty,
+        "alpha": alpha,
+        "n_best": n_best,
+        "patience": patience,
+        "batch_tokens": batch_tokens,
+    }
     translator = prepare(model, device, {key: value for key, value in changes.items() if value is not None})
     truncated = []
     with writing(output) as stream:

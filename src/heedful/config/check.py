@@ -65,6 +65,7 @@ AT_LEAST = {
     "decode.beam": 1,
     "decode.alpha": 0,
     "decode.n_best": 1,
+    "decode.patience": 0,
     "decode.max_extra": 0,
     "decode.batch_tokens": 1,
     "generate.max_tokens": 1,

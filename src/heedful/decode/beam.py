@@ -1,4 +1,4 @@
-"""Beam search, exact in when it stops: a sentence is searched until nothing live could change its result.
+"""Beam search: a sentence is searched until enough of its hypotheses have ended, or nothing live could win.
 
 B sentences still searched, W live hypotheses of each, K next tokens of each, C = W x K candidates, T tokens so far.
 """
@@ -25,8 +25,8 @@ def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[li
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
     then by lower token id. Those among the first `beam` that end, with <eos> or at the limit, are finished; the best
     `beam` of the others go on. A sentence leaves the batch when `n_best` of its hypotheses are finished and its best
-    live one would not beat the worst of them even if it reached the limit at no further cost: searching on to the limit
-    would return the same.
+    live one would not beat the worst of them even if it reached the limit at no further cost, so that searching on to
+    the limit would return the same; or before, with `config.patience` x `beam` finished ones, unless that is 0.
     """
     live = Live.begin(state.begin.cpu(), limits, config)
     device = state.begin.device
@@ -34,8 +34,8 @@ def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[li
     while live.sentences:
         logits = state.step(live.tokens[:, :, -1].flatten().to(device))
         candidates = rank(live, *best_tokens(logits, config.beam + 1))
-        collect(finished, live, candidates, config)
-        live, rows = advance(live, candidates, finished, config)
+        ended = collect(finished, live, candidates, config)
+        live, rows = advance(live, candidates, finished, ended, config)
         if live.sentences:
             state.select(rows.to(device))
     return finished
@@ -47,6 +47,7 @@ class Live:
 
     sentences: list[int]  # B indices into the input
     limits: Int[Tensor, " B"]  # the longest output
+    ended: Int[Tensor, " B"]  # how many hypotheses have
     penalties: Float[Tensor, " B"]  # of the longest output, the largest there is
     totals: Float[Tensor, "B W"]  # log P of the tokens
     scores: Float[Tensor, "B W T"]  # log P of each token
@@ -59,6 +60,7 @@ class Live:
         return cls(
             sentences=list(range(len(limits))),
             limits=torch.tensor(list(limits), dtype=torch.long),
+            ended=torch.zeros(len(limits), dtype=torch.long),
             penalties=torch.tensor(penalties, dtype=torch.float64),
             totals=torch.zeros(len(limits), 1, dtype=torch.float64),
             scores=torch.zeros(len(limits), 1, 0, dtype=torch.float64),
@@ -87,27 +89,36 @@ def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -
     return Candidates(order // choices, tokens, scores, totals, end)
 
 
-def collect(finished: list[list[Hypothesis]], live: Live, candidates: Candidates, config: DecodeConfig) -> None:
-    """Add the hypotheses that end within the beam to those that ended before, and keep the best of all."""
+def collect(
+    finished: list[list[Hypothesis]], live: Live, candidates: Candidates, config: DecodeConfig
+) -> Int[Tensor, " B"]:
+    """Add the hypotheses that end within the beam to those that ended before, and keep the best; return how many."""
     ended = candidates.end[:, : config.beam] & (candidates.totals[:, : config.beam] > -torch.inf)
-    for row, place in ended.nonzero().tolist():
-        parent = int(candidates.parents[row, place])
-        tokens = [*live.tokens[row, parent, 1:].tolist(), int(candidates.tokens[row, place])]
-        scores = [*live.scores[row, parent].tolist(), float(candidates.scores[row, place])]
+    rows, places = ended.nonzero(as_tuple=True)
+    parents = candidates.parents[rows, places]
+    tokens = torch.cat([live.tokens[rows, parents, 1:], candidates.tokens[rows, places, None]], dim=1)
+    scores = torch.cat([live.scores[rows, parents], candidates.scores[rows, places, None]], dim=1)
+    for row, said, token_scores in zip(rows.tolist(), tokens.tolist(), scores.tolist(), strict=True):
         best = finished[live.sentences[row]]
-        insort(best, hypothesis(tokens, scores, config), key=lambda h: -h.score)
+        insort(best, hypothesis(said, token_scores, config), key=lambda h: -h.score)
         del best[config.n_best :]
+    return live.ended + ended.sum(1)
 
 
 def advance(
-    live: Live, candidates: Candidates, finished: list[list[Hypothesis]], config: DecodeConfig
+    live: Live,
+    candidates: Candidates,
+    finished: list[list[Hypothesis]],
+    ended: Int[Tensor, " B"],
+    config: DecodeConfig,
 ) -> tuple[Live, Int[Tensor, " R"]]:
     """The hypotheses that go on, of the sentences that do, and the row that each of them continues."""
     chosen = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # those that do not end, in their order
     totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, chosen)
     best = [finished[sentence] for sentence in live.sentences]
     worst = torch.tensor([b[-1].score if len(b) == config.n_best else -torch.inf for b in best], dtype=torch.float64)
-    going = (totals[:, 0] / live.penalties > worst).nonzero()[:, 0]
+    patient = ended < (max(config.patience * config.beam, config.n_best) if config.patience else torch.inf)
+    going = (patient & (totals[:, 0] / live.penalties > worst)).nonzero()[:, 0]
     chosen = chosen[going]
     rows = going[:, None] * live.totals.size(1) + candidates.parents[going].gather(1, chosen)
     tokens = candidates.tokens[going].gather(1, chosen)
@@ -115,6 +126,7 @@ def advance(
     following = Live(
         [live.sentences[i] for i in going.tolist()],
         live.limits[going],
+        ended[going],
         live.penalties[going],
         totals[going],
         torch.cat([live.scores.flatten(0, 1)[rows], scores[:, :, None]], dim=2),

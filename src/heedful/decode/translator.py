@@ -12,6 +12,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.search import search
 from heedful.errors import InputError
+from heedful.machine import map_on_cores
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import Learned
 from heedful.text.padding import pad
@@ -97,17 +98,19 @@ class Translator:
 
     def _search_all(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
         found: list[list[Hypothesis]] = [[] for _ in rows]
-        for batch in batches(rows, self.config.batch_tokens // self.config.beam):
-            for index, hypotheses in zip(batch, self._search([rows[i] for i in batch]), strict=True):
-                found[index] = hypotheses
+        cut = list(batches(rows, self.config.batch_tokens // self.config.beam))
+        with evaluating(self.model):
+            searched = map_on_cores(self._search, [[rows[i] for i in batch] for batch in cut], self.device)
+            for batch, outputs in zip(cut, searched, strict=True):
+                for index, hypotheses in zip(batch, outputs, strict=True):
+                    found[index] = hypotheses
         return found
 
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
         source, keep = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
-        with evaluating(self.model):
-            limits = (keep.sum(1) - 1 + self.config.max_extra).tolist()
-            return search(self.model.start(source, keep), limits, self.config)
+        limits = (keep.sum(1) - 1 + self.config.max_extra).tolist()
+        return search(self.model.start(source, keep), limits, self.config)
 
 
 def longest_source(model: EncoderDecoder, config: DecodeConfig) -> int:

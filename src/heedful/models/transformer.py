@@ -11,7 +11,7 @@ from heedful.config.schema import ModelConfig
 from heedful.models.initial import initialise
 from heedful.nn.embedding import Embedding
 from heedful.nn.positions import POSITIONS
-from heedful.nn.sight import Sight
+from heedful.nn.sight import Lanes, Sight
 from heedful.nn.stack import Decoder, LayerCache, Memory, Stack
 from heedful.text.tokenizer import BOS, EOS
 
@@ -74,26 +74,25 @@ class State:
         self.model = model
         self.begin = torch.full((len(memory.keep),), BOS, device=memory.keep.device)
         self.memory = memory
-        self.sentences = torch.arange(len(memory.keep), device=memory.keep.device)  # which of them a row continues
+        self.lanes = Lanes(len(memory.keep), memory.keep.device)
         self.caches = [LayerCache() for _ in model.decoder.blocks]
-        self.seen = 0
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Feed one token a row; return the logits of the next."""
-        x = self.model.target_embedding(tokens[:, None])
-        x = self.model.decoder.step(x, self.seen, self.memory, self.caches)
-        self.seen += 1
-        return self.model.output(x[:, 0])
+        x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))
+        x = self.model.decoder.step(x, self.lanes, self.memory, self.caches)
+        return self.model.output(x.flatten(0, 1))
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat rows; while each row stays with its sentence, what they read stays where it is."""
-        for cache in self.caches:
-            cache.own.select(rows)
-        sentences = self.sentences[rows]
-        if torch.equal(sentences, self.sentences):
-            return
-        self.sentences = sentences
-        self.memory = self.memory.select(rows)
-        for cache in self.caches:
-            cache.memory.select(rows)
+        """Keep, reorder or repeat rows; what was read moves only if a sentence leaves or half of it is seen no more."""
+        before = len(self.memory.keep)
+        sentences = self.lanes.select(rows)
+        if not torch.equal(sentences, torch.arange(before, device=sentences.device)):
+            self.memory = self.memory.select(sentences)
+            for cache in self.caches:
+                cache.select(sentences)
+        columns = self.lanes.prune()
+        if columns is not None:
+            for cache in self.caches:
+                cache.own.keep(columns)

@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
@@ -17,6 +17,7 @@ from heedful.nn.positions import Rotation, unrotated
 
 HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a row that sees nothing stays finite
 REGISTER = 16  # float32 numbers in the widest register of a CPU
+SENTENCE = 256  # keys up to which torch's fused kernel brings nothing on a CPU
 
 KeysValues = tuple[Tensor, Tensor]  # (B G S K) and (B G S U)
 Projection = Callable[[Tensor], KeysValues]
@@ -31,10 +32,10 @@ def scaled_dot_product(
     rate: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T U"], Float[Tensor, "B H T S"]]:
     """softmax(q k^T / sqrt(K) + bias) v, formula 1 of the paper, and the attention weights before dropout."""
-    groups = q.size(1) // k.size(1)
-    k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-    weights = softmax((q * q.size(-1) ** -0.5) @ k.transpose(-1, -2) + bias)
-    return dropout(weights, rate) @ v, weights
+    q, k, v = q.unflatten(1, (k.size(1), -1)), k.unsqueeze(2), v.unsqueeze(2)  # heads that share keys beside each other
+    scores = (q * q.size(-1) ** -0.5) @ k.transpose(-1, -2)
+    weights = softmax(scores.flatten(1, 2) + bias)
+    return (dropout(weights, rate).unflatten(1, scores.shape[1:3]) @ v).flatten(1, 2), weights
 
 
 def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
@@ -43,10 +44,11 @@ def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
     For rows as short as sentences torch's bfloat16 kernel takes up to ten times as long, and so does its float32 kernel
     for rows that do not fill a register.
     """
-    keys = scores.size(-1)
-    filled = F.pad(scores, (0, max(0, REGISTER - keys)), value=-torch.inf)
-    weights = torch.softmax(filled, dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
-    return weights[..., :keys].to(scores.dtype)
+    keys, exact = scores.size(-1), torch.promote_types(scores.dtype, torch.float32)
+    if keys >= REGISTER:
+        return torch.softmax(scores, dim=-1, dtype=exact).to(scores.dtype)
+    filled = F.pad(scores, (0, REGISTER - keys), value=-torch.inf)
+    return torch.softmax(filled, dim=-1, dtype=exact)[..., :keys].to(scores.dtype)
 
 
 def attend(
@@ -56,11 +58,11 @@ def attend(
     bias: Float[Tensor, "#B #H #T S"],
     rate: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
-    """The same output by whichever kernel is fastest: torch's fused one, except while training on a CPU.
+    """The same output by whichever kernel is fastest: torch's fused one, except on a CPU at the lengths of sentences.
 
-    There its backward pass takes several times as long as the plain formula's at the lengths of sentences.
+    There it takes up to four times as long as the plain formula, and its backward pass at any length does.
     """
-    if q.device.type == "cpu" and torch.is_grad_enabled():
+    if q.device.type == "cpu" and (torch.is_grad_enabled() or k.size(2) <= SENTENCE):
         return scaled_dot_product(q, k, v, bias, rate)[0]
     return F.scaled_dot_product_attention(q, k, v, bias, rate, enable_gqa=q.size(1) != k.size(1))
 
@@ -88,9 +90,9 @@ class GrowingCache:
         new = project(context)
         end = self.length + context.size(1)
         if not self.buffers:
-            self.buffers = [x.new_empty(*x.shape[:2], 2 * end, x.size(3)) for x in new]
+            self.buffers = [x[:, :, :0] for x in new]
         if end > self.buffers[0].size(2):
-            self.buffers = [torch.cat([x, torch.empty_like(x)], dim=2) for x in self.buffers]
+            self.buffers = [F.pad(x[:, :, : self.length], (0, 0, 0, 2 * end - self.length)) for x in self.buffers]
         for buffer, x in zip(self.buffers, new, strict=True):
             buffer[:, :, self.length : end] = x
         self.length = end
@@ -99,7 +101,13 @@ class GrowingCache:
 
     def select(self, rows: Tensor) -> None:
         """Keep, reorder or repeat rows of the batch."""
-        self.buffers = [buffer[rows] for buffer in self.buffers]
+        self.buffers = [buffer[:, :, : self.length][rows] for buffer in self.buffers]
+
+    def keep(self, columns: Int[Tensor, "B C"]) -> None:
+        """Forget the keys and values of all but some tokens of each row."""
+        self.length = columns.size(1)
+        index = columns[:, None, :, None]
+        self.buffers = [x.gather(2, index.expand(-1, x.size(1), -1, x.size(3))) for x in self.buffers]
 
 
 class FixedCache:
@@ -111,7 +119,8 @@ class FixedCache:
     def __call__(self, project: Projection, context: Tensor) -> KeysValues:
         """Keys and values of the first `context` met, with the rows selected since."""
         if self.kept is None:
-            self.kept = project(context)
+            keys, values = project(context)
+            self.kept = keys.contiguous(), values.contiguous()  # they are read at every step
         return self.kept
 
     def select(self, rows: Tensor) -> None:

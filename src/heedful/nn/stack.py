@@ -1,11 +1,10 @@
 """Blocks of sublayers and stacks of blocks: the trunk of every model.
 
-B batch, T queries, S keys, D model.
+B batch, T queries, S keys, W lanes of a search, D model.
 """
 
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -15,7 +14,7 @@ from heedful.nn.dropout import Dropout
 from heedful.nn.feedforward import FEED_FORWARDS
 from heedful.nn.positions import Positions
 from heedful.nn.residual import RESIDUALS, embedding_norm, final_norm
-from heedful.nn.sight import Sight, View, additive
+from heedful.nn.sight import Lanes, Sight, View, additive
 
 
 class Memory:
@@ -37,6 +36,11 @@ class LayerCache:
     def __init__(self) -> None:
         self.own = GrowingCache()
         self.memory = FixedCache()
+
+    def select(self, sentences: Int[Tensor, " B"]) -> None:
+        """Keep or reorder sentences."""
+        self.own.select(sentences)
+        self.memory.select(sentences)
 
 
 class Block(nn.Module):
@@ -127,14 +131,11 @@ class Decoder(nn.Module):
         return self.norm(x)
 
     def step(
-        self, x: Float[Tensor, "R 1 D"], seen: int, memory: Memory, caches: list[LayerCache]
-    ) -> Float[Tensor, "R 1 D"]:
-        """Decode one position after `seen` others, whose keys and values are in `caches`."""
-        position = torch.full((x.size(0), 1), seen, device=x.device)
-        x = self.dropout(self.embedding_norm(self.positions.embed(x, position, seen + 1)))
-        keys = torch.arange(seen + 1, device=x.device).expand(x.size(0), -1)
-        bias = self.positions.add_bias(x.new_zeros(1, 1, 1, seen + 1), position, keys)
-        view = View(bias, self.positions.rotation(position))
+        self, x: Float[Tensor, "B W D"], lanes: Lanes, memory: Memory, caches: list[LayerCache]
+    ) -> Float[Tensor, "B W D"]:
+        """Decode one position of each lane after others, whose keys and values are in `caches`."""
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, lanes.position, lanes.seen + 1)))
+        view = lanes.view(self.positions, x)
         for block, cache in zip(self.blocks, caches, strict=True):
             x = block(x, view, memory, cache.own, cache.memory)
         return self.norm(x)
