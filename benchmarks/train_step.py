@@ -2,19 +2,22 @@
 
 Random sentences with the lengths of image captions, a vocabulary of 9,712, batches of at most 4096 cells, dropout 0.1,
 label smoothing 0.1, Adam. Every measurement is a process of its own and the systems take turns, so that what else the
-machine does hits all alike. Each peer runs as released, and once more with the allocator setting that heedful makes for
-itself. Tokens are those of both sides without padding.
+machine does hits all alike. Each peer runs as released, and cured: with the allocator setting that heedful makes for
+itself and, given --shim (see peers/environments.sh), with MKL's AVX-512 kernels on a processor that is not Intel's;
+cured also under bfloat16 autocast. Tokens are those of both sides without padding.
 """
 
 import argparse
 import json
 import math
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -29,6 +32,7 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.batches import BatchPlan
 from heedful.machine import keep_freed_memory
+from heedful.machine.limits import matmul_speed
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
 from heedful.tasks.sequence_to_sequence import Batch, collate, loss
@@ -91,12 +95,12 @@ class TorchTransformer(nn.Module):
         return F.linear(states, self.embedding.weight)
 
 
-def torch_transformer(config: ModelConfig) -> Step:
+def torch_transformer(config: ModelConfig, autocast: bool) -> Step:
     model = TorchTransformer(config)
-    return plain_step(model, model)
+    return plain_step(model, model, autocast)
 
 
-def marian(config: ModelConfig) -> Step:
+def marian(config: ModelConfig, autocast: bool) -> Step:
     from transformers import MarianConfig, MarianMTModel
 
     model = MarianMTModel(
@@ -128,33 +132,68 @@ def marian(config: ModelConfig) -> Step:
         target = batch.target_in
         return model(input_ids=batch.source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
 
-    return plain_step(model, forward)
+    return plain_step(model, forward, autocast)
 
 
-def plain_step(model: nn.Module, forward: Callable[[Batch], Tensor]) -> Step:
+def plain_step(model: nn.Module, forward: Callable[[Batch], Tensor], autocast: bool) -> Step:
     """The usual step around logits: cross-entropy, backward, Adam."""
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
 
     def step(batch: Batch) -> None:
-        logits, target = forward(batch).flatten(0, 1), batch.target_out.flatten()
-        F.cross_entropy(logits, target, ignore_index=0, label_smoothing=0.1).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            logits, target = forward(batch).flatten(0, 1), batch.target_out.flatten()
+            loss = F.cross_entropy(logits, target, ignore_index=0, label_smoothing=0.1)
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
     return step
 
 
-SYSTEMS: dict[
-    str, tuple[Callable[[ModelConfig], Step], bool]
-] = {  # how to make its step, whether it keeps freed memory
-    "heedful bfloat16": (lambda config: heedful(config, "bfloat16"), True),
-    "heedful float32": (lambda config: heedful(config, "float32"), True),
-    "torch.nn.Transformer": (torch_transformer, False),
-    "torch.nn.Transformer, allocator": (torch_transformer, True),
-    "HF MarianMT": (marian, False),
-    "HF MarianMT, allocator": (marian, True),
+@dataclass(frozen=True)
+class System:
+    """What is measured: how to make its step, and in which surroundings."""
+
+    make: Callable[[ModelConfig], Step]
+    precision: str
+    keeps_freed: bool = False
+    shimmed: bool = False
+
+
+def peer(make: Callable[[ModelConfig, bool], Step]) -> tuple[System, System, System]:
+    """A peer as released, cured, and cured under autocast."""
+    released = System(lambda config: make(config, False), "float32")
+    cured = System(released.make, "float32", keeps_freed=True, shimmed=True)
+    return released, cured, System(lambda config: make(config, True), "bfloat16", keeps_freed=True, shimmed=True)
+
+
+PEERS = {"torch.nn.Transformer": peer(torch_transformer), "HF MarianMT": peer(marian)}
+SYSTEMS = {
+    "heedful bfloat16": System(lambda config: heedful(config, "bfloat16"), "bfloat16", keeps_freed=True),
+    "heedful float32": System(lambda config: heedful(config, "float32"), "float32", keeps_freed=True),
+} | {
+    f"{name}{kind}": system
+    for name, systems in PEERS.items()
+    for kind, system in zip(("", ", cured", ", cured, autocast"), systems, strict=True)
 }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One process."""
+
+    tokens: float  # a second
+    useful: float  # FLOP/s of matrix products without padding and attention scores
+    peak: float  # GB of memory, by the kernel's account of the process
+
+
+def useful_flops(config: ModelConfig, batch: Batch) -> int:
+    """Six for each weight that a token meets (forward 2, backward 4)."""
+    attention, feed_forward = 4 * config.d_model**2, 2 * config.d_model * config.d_ff
+    source = config.encoder_layers * (attention + feed_forward) + config.decoder_layers * attention // 2
+    target = config.decoder_layers * (attention * 3 // 2 + feed_forward) + config.d_model * VOCAB
+    return 6 * (source * batch.source_tokens + target * batch.target_tokens)
 
 
 def batches(seed: int) -> list[Batch]:
@@ -176,45 +215,54 @@ def rows(rng: np.random.Generator, lengths: np.ndarray) -> np.ndarray:
     return np.where(np.arange(lengths.max()) < lengths[:, None], ids, 0)
 
 
-def measure(system: str, size: str, threads: int, seed: int) -> float:
-    """Tokens a second over the measured steps."""
-    make, keep_freed = SYSTEMS[system]
-    if keep_freed:
+def measure(system: System, size: str, threads: int, seed: int) -> Measured:
+    """The measured steps, in this process."""
+    if system.keeps_freed:
         keep_freed_memory()
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    step, stream = make(SIZES[size]), iter(batches(seed))
+    config, stream = SIZES[size], iter(batches(seed))
+    step = system.make(config)
     warm_up, steps = STEPS[size]
     for _ in range(warm_up):
         step(next(stream))
-    start, tokens = time.perf_counter(), 0
-    for _ in range(steps):
-        batch = next(stream)
+    measured = [next(stream) for _ in range(steps)]
+    start = time.perf_counter()
+    for batch in measured:
         step(batch)
-        tokens += batch.tokens
-    return tokens / (time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    flops = sum(useful_flops(config, batch) for batch in measured)
+    return Measured(sum(batch.tokens for batch in measured) / seconds, flops / seconds, peak)
 
 
-def measure_apart(system: str, size: str, threads: int, seed: int) -> float:
+def measure_apart(name: str, options: argparse.Namespace, size: str, seed: int) -> Measured:
     """The same in a process of its own."""
-    options = ["--one", system, "--sizes", size, "--threads", str(threads), "--seed", str(seed)]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    return float(
-        subprocess.run(
-            [sys.executable, __file__, *options], check=True, capture_output=True, text=True, env=environment
-        ).stdout
-    )
+    arguments = ["--one", name, "--sizes", size, "--threads", str(options.threads), "--seed", str(seed)]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
+    if SYSTEMS[name].shimmed and options.shim:
+        environment["LD_PRELOAD"] = str(options.shim)
+    command = [sys.executable, __file__, *arguments]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    return Measured(**json.loads(output))
 
 
-def table(size: str, speeds: dict[str, list[float]]) -> Table:
-    baseline = statistics.median(speeds["torch.nn.Transformer"])
-    shown = Table(title=f"{size}: tokens a second while training", title_justify="left")
-    for column in ("system", "median", "lowest", "highest", "times torch.nn.Transformer"):
+def table(size: str, results: dict[str, list[Measured]], limits: dict[str, float]) -> Table:
+    shown = Table(title=f"{size}: training", title_justify="left")
+    columns = ("system", "tokens/s", "lowest", "highest", "heedful bfloat16 is", "GFLOP/s", "of the limit", "peak GB")
+    for column in columns:
         shown.add_column(column, justify="left" if column == "system" else "right")
-    for system, values in speeds.items():
-        median = statistics.median(values)
-        row = [f"{value:,.0f}" for value in (median, min(values), max(values))]
-        shown.add_row(system, *row, f"{median / baseline:.2f}")
+    ours = statistics.median(run.tokens for run in results["heedful bfloat16"])
+    for name, runs in results.items():
+        tokens, useful = [run.tokens for run in runs], statistics.median(run.useful for run in runs)
+        shown.add_row(
+            name,
+            *(f"{value:,.0f}" for value in (statistics.median(tokens), min(tokens), max(tokens))),
+            f"{ours / statistics.median(tokens):.2f} times",
+            f"{useful / 1e9:,.0f}",
+            f"{useful / limits[SYSTEMS[name].precision]:.0%}",
+            f"{max(run.peak for run in runs):.2f}",
+        )
     return shown
 
 
@@ -231,27 +279,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--one", choices=SYSTEMS, help="measure one system in this process and print the figure")
+    parser.add_argument("--shim", type=Path, help="library that makes MKL take its AVX-512 kernels")
+    parser.add_argument("--one", choices=SYSTEMS, help="measure one system in this process and print the figures")
     options = parser.parse_args()
     if options.one:
-        print(measure(options.one, options.sizes[0], options.threads, options.seed))
+        print(json.dumps(asdict(measure(SYSTEMS[options.one], options.sizes[0], options.threads, options.seed))))
         return
-    console = Console(width=110)
+    console = Console(width=130)
+    torch.set_num_threads(options.threads)
+    kinds, cpu = {"float32": torch.float32, "bfloat16": torch.bfloat16}, torch.device("cpu")
+    limits = {name: matmul_speed(4096, 512, 2048, kind, cpu) for name, kind in kinds.items()}
     facts = {
         "date": str(date.today()),
         "torch": torch.__version__,
         "threads": options.threads,
         "processor": processor(),
+        "shim": options.shim is not None,
+        "limits": limits,
     }
     console.print(facts)
     for size in options.sizes:
-        speeds: dict[str, list[float]] = {system: [] for system in SYSTEMS}
+        results: dict[str, list[Measured]] = {name: [] for name in SYSTEMS}
         for number in range(options.rounds):
-            for system, values in speeds.items():
-                values.append(measure_apart(system, size, options.threads, options.seed + number))
-        console.print(table(size, speeds))
+            for name, runs in results.items():
+                runs.append(measure_apart(name, options, size, options.seed + number))
+        console.print(table(size, results, limits))
+        record = {name: [asdict(run) for run in runs] for name, runs in results.items()}
         with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**facts, "size": size, "tokens_per_second": speeds}) + "\n")
+            file.write(json.dumps({**facts, "size": size, "results": record}) + "\n")
 
 
 if __name__ == "__main__":

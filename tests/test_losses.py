@@ -89,3 +89,13 @@ def test_a_uniform_guess_costs_the_logarithm_of_the_vocabulary():
 def test_the_perplexity_of_a_run_that_diverges_is_still_a_number():
     assert perplexity(math.log(7)) == pytest.approx(7)
     assert math.isfinite(perplexity(1e4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_hopeless_token_counts_87_nats_and_still_pulls_at_the_weights(dtype):
+    hidden = torch.full((1, 3), 200.0, dtype=dtype, requires_grad=True)
+    weight = torch.tensor([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]], dtype=dtype)
+    loss = cross_entropy(hidden, weight, torch.tensor([1]), 0.0)
+    assert loss.nll.item() == pytest.approx(87.34, abs=0.5)
+    (grad,) = torch.autograd.grad(loss.sum, hidden)
+    assert torch.equal(grad, torch.full_like(grad, 2.0))

@@ -83,20 +83,13 @@ class Translator:
         lines = iter(lines)
         while texts := [line[: most + 1] for line in islice(lines, window)]:
             rows = self._encode(texts)
-            found = self._search_all([row[: self.longest_source - 1] for row in rows])
+            found = self.search_rows([row[: self.longest_source - 1] for row in rows])
             for text, row, hypotheses in zip(texts, rows, found, strict=True):
                 truncated = len(text) > most or len(row) >= self.longest_source
                 yield Translation([Alternative(self._decode(h), h) for h in hypotheses], truncated)
 
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        rows = self.tokenizers.source.encode_batch(texts)
-        return [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
-
-    def _decode(self, hypothesis: Hypothesis) -> str:
-        text = self.tokenizers.target.decode(hypothesis.tokens)
-        return text.replace("\n", " ")  # a line stays a line, even if a model spells a line feed in bytes
-
-    def _search_all(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
+    def search_rows(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
+        """At most `n_best` translations of each row of ids without <eos>, best first; none of an empty row."""
         found: list[list[Hypothesis]] = [[] for _ in rows]
         cut = list(batches(rows, self.config.batch_tokens // self.config.beam))
         with evaluating(self.model):
@@ -105,6 +98,14 @@ class Translator:
                 for index, hypotheses in zip(batch, outputs, strict=True):
                     found[index] = hypotheses
         return found
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        rows = self.tokenizers.source.encode_batch(texts)
+        return [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
+
+    def _decode(self, hypothesis: Hypothesis) -> str:
+        text = self.tokenizers.target.decode(hypothesis.tokens)
+        return text.replace("\n", " ")  # a line stays a line, even if a model spells a line feed in bytes
 
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:

@@ -1,0 +1,192 @@
+"""Translation speed beside other implementations with the same weights: python benchmarks/decode.py MODEL TEXT [--help]
+
+MODEL is a translator of heedful with sinusoidal positions, TEXT has a sentence a line. All systems get and give ids,
+and each stops where its search does. Every measurement is a process of its own and the systems take turns; of the
+passes over the text within a process the fastest counts. CTranslate2 runs in the environment that
+peers/environments.sh makes.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from train_step import processor
+
+from heedful.checkpoint import load_model
+from heedful.decode.translator import Translator
+from heedful.machine import keep_freed_memory
+from heedful.text.padding import pad
+from heedful.text.tokenizer import EOS, PAD
+
+PASSES = 3
+ALONE = 50  # sentences that are timed one by one
+HERE = Path(__file__).parent
+RESULTS = Path(__file__).with_suffix(".jsonl")
+
+Rows = list[list[int]]
+Search = Callable[[Rows], Rows]
+
+
+def heedful(model: Path, beam: int) -> Search:
+    keep_freed_memory()
+    loaded = load_model(model)
+    config = replace(loaded.recipe.decode, beam=beam, penalty="average", alpha=1.0, n_best=1)
+    translator = Translator(loaded.model, loaded.tokenizers, config)
+    return lambda rows: [hypotheses[0].tokens for hypotheses in translator.search_rows(rows)]
+
+
+def marian(model: Path, beam: int) -> Search:
+    from transformers import MarianMTModel
+
+    theirs: Any = MarianMTModel.from_pretrained(model.parent / "marian").eval()
+
+    @torch.inference_mode()
+    def search(rows: Rows) -> Rows:
+        found: Rows = [[] for _ in rows]
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+        for start in range(0, len(rows), 64):
+            chosen = order[start : start + 64]
+            padded, keep = pad([[*rows[i], EOS] for i in chosen])
+            outputs = theirs.generate(
+                torch.from_numpy(padded),
+                attention_mask=torch.from_numpy(keep).long(),
+                num_beams=beam,
+                early_stopping=beam > 1,
+                max_new_tokens=64,
+                do_sample=False,
+            )
+            for i, tokens in zip(chosen, outputs[:, 1:].tolist(), strict=True):
+                found[i] = tokens[: tokens.index(EOS)] if EOS in tokens else [t for t in tokens if t != PAD]
+        return found
+
+    return search
+
+
+OURS: dict[str, Callable[[Path, int], Search]] = {"heedful": heedful, "HF MarianMT": marian}
+CTRANSLATE2 = {
+    f"CTranslate2 {kind}, {workers} x {threads}": {"type": kind, "workers": workers}
+    for kind in ("float32", "int8")
+    for workers, threads in ((1, 2), (2, 1))
+}
+
+
+def measure(search: Search, rows: Rows) -> dict[str, Any]:
+    """In this process."""
+    search(rows[:100])
+    best, outputs = min((timed(search, rows) for _ in range(PASSES)), key=lambda found: found[0])
+    alone = [timed(search, [row])[0] for row in rows[:: max(1, len(rows) // ALONE)]]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return {"rate": len(rows) / best, "alone": statistics.median(alone), "peak": peak, "outputs": outputs}
+
+
+def timed(search: Search, rows: Rows) -> tuple[float, Rows]:
+    start = time.perf_counter()
+    outputs = search(rows)
+    return time.perf_counter() - start, outputs
+
+
+def measure_apart(name: str, folder: Path, beam: int, options: argparse.Namespace) -> dict[str, Any]:
+    """In a process of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
+    if name in OURS:
+        arguments = ["--one", name, "--beams", str(beam), "--threads", str(options.threads)]
+        command = [sys.executable, __file__, str(folder / "model"), str(folder / "rows.json"), *arguments]
+    else:
+        settings = CTRANSLATE2[name] | {"threads": options.threads, "beam": beam, "batch": 64, "passes": PASSES}
+        program = [str(options.peers / "ctranslate2" / "bin" / "python"), str(HERE / "peers" / "ctranslate2_decode.py")]
+        command = [*program, str(folder / "ctranslate2"), str(folder / "rows.json"), json.dumps(settings)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    return json.loads(output.stdout)
+
+
+def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
+    """The model in every format, and the text as ids; return the names of the systems that can be measured."""
+    loaded = load_model(options.model)
+    (folder / "model").symlink_to(loaded.path.resolve())
+    opener = gzip.open if options.text.suffix == ".gz" else open
+    with opener(options.text, "rt", encoding="utf-8") as file:
+        lines = [line.rstrip("\n") for line in islice(file, options.lines)]
+    (folder / "rows.json").write_text(json.dumps(loaded.tokenizers.source.encode_batch(lines)), encoding="utf-8")
+    heedful = Path(sys.executable).with_name("heedful")
+    command = [heedful, "convert", loaded.path, "--out", folder / "marian", "--to", "marian"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    python = options.peers / "ctranslate2" / "bin" / "python"
+    if not python.exists():
+        return list(OURS)
+    program = [str(python), str(HERE / "peers" / "to_ctranslate2.py")]
+    subprocess.run([*program, str(loaded.path), str(folder / "ctranslate2")], check=True)
+    return [*OURS, *CTRANSLATE2]
+
+
+def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
+    shown = Table(title=f"beam {beam}", title_justify="left")
+    columns = ("system", "sentences/s", "lowest", "highest", "heedful is", "one alone, ms", "as heedful's", "peak GB")
+    for column in columns:
+        shown.add_column(column, justify="left" if column == "system" else "right")
+    ours = statistics.median(run["rate"] for run in results["heedful"])
+    reference = results["heedful"][0]["outputs"]
+    for name, runs in results.items():
+        rates = [run["rate"] for run in runs]
+        same = sum(a == b for a, b in zip(runs[0]["outputs"], reference, strict=True))
+        shown.add_row(
+            name,
+            *(f"{value:,.0f}" for value in (statistics.median(rates), min(rates), max(rates))),
+            f"{ours / statistics.median(rates):.2f} times",
+            f"{statistics.median(run['alone'] for run in runs) * 1e3:.1f}",
+            f"{same} of {len(reference)}",
+            f"{max(run['peak'] for run in runs):.2f}",
+        )
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])
+    parser.add_argument("--lines", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--peers", type=Path, default=Path("build/peers"))
+    parser.add_argument("--one", choices=OURS, help="measure one system in this process; TEXT holds ids in JSON")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.one:
+        rows = json.loads(options.text.read_text(encoding="utf-8"))
+        print(json.dumps(measure(OURS[options.one](options.model, options.beams[0]), rows)))
+        return
+    console = Console(width=120)
+    facts = {"date": str(date.today()), "torch": torch.__version__, "threads": options.threads}
+    facts |= {"processor": processor(), "model": options.model.name, "lines": options.lines}
+    console.print(facts)
+    with TemporaryDirectory() as temporary:
+        systems = make_models(Path(temporary), options)
+        for beam in options.beams:
+            results: dict[str, list[dict[str, Any]]] = {name: [] for name in systems}
+            for _ in range(options.rounds):
+                for name, runs in results.items():
+                    runs.append(measure_apart(name, Path(temporary), beam, options))
+            console.print(table(beam, results))
+            figures = {name: [{**run, "outputs": None} for run in runs] for name, runs in results.items()}
+            with RESULTS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**facts, "beam": beam, "results": figures}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

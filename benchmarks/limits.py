@@ -1,0 +1,60 @@
+"""What this machine can do at most: python benchmarks/limits.py [--help]
+
+Matrix products in the shapes of Transformers, copies of memory, the smallest operation. Appends a line to limits.jsonl.
+"""
+
+import argparse
+import json
+import os
+from datetime import date
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from train_step import processor
+
+from heedful.machine import choose_device
+from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
+
+SHAPES = {
+    "feed-forward network of base": (4096, 512, 2048),
+    "feed-forward network of tiny": (4096, 128, 256),
+    "vocabulary of base": (4096, 512, 9712),
+    "vocabulary of tiny": (4096, 128, 9712),
+    "a search step of base, 64 sentences": (64, 512, 512),
+    "a search step of tiny, 64 sentences with beam 5": (320, 128, 256),
+}
+KINDS = (torch.float32, torch.bfloat16)
+RESULTS = Path(__file__).with_suffix(".jsonl")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    device = choose_device(options.device)
+    console = Console(width=110)
+    shown = Table("matrix product", "rows x inner x columns", "float32, GFLOP/s", "bfloat16, GFLOP/s")
+    speeds = {}
+    for name, shape in SHAPES.items():
+        speeds[name] = [matmul_speed(*shape, kind, device) for kind in KINDS]
+        shown.add_row(name, " x ".join(map(str, shape)), *(f"{speed / 1e9:,.0f}" for speed in speeds[name]))
+    facts = {
+        "date": str(date.today()),
+        "torch": torch.__version__,
+        "device": str(device),
+        "threads": options.threads,
+        "processor": processor(),
+        "copy_bytes_per_second": copy_speed(device),
+        "smallest_operation_seconds": smallest_time(device),
+    }
+    console.print(facts, shown)
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**facts, "matmul_flops": speeds}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
