@@ -126,10 +126,11 @@ def generated(marian, source: torch.Tensor, config: DecodeConfig) -> list[tuple[
 
 CONFIGS = [
     DecodeConfig(beam=1, max_extra=EXTRA),
-    DecodeConfig(beam=4, alpha=0.0, n_best=4, max_extra=EXTRA),
-    DecodeConfig(beam=4, penalty="average", alpha=1.0, n_best=4, max_extra=EXTRA),
-    DecodeConfig(beam=4, penalty="average", alpha=1.0, n_best=4, max_extra=EXTRA, patience=0.0),
-    DecodeConfig(beam=4, penalty="average", alpha=1.0, n_best=1, max_extra=EXTRA),
+    *(
+        DecodeConfig(beam=4, penalty=penalty, alpha=alpha, n_best=n_best, max_extra=EXTRA, patience=patience)
+        for patience in (0.0, 1.0)
+        for penalty, alpha, n_best in (("gnmt", 0.0, 4), ("average", 1.0, 4), ("average", 1.0, 1))
+    ),
 ]
 
 

@@ -44,7 +44,7 @@ NO_POSITIONS = Positions(ModelConfig(), causal=True)
 
 def read(lanes: Lanes) -> list[list[list[int]]]:
     """Read one more token in each lane; for each row the positions of the tokens that it sees."""
-    view = lanes.view(NO_POSITIONS, torch.zeros(()))
+    view = lanes.feed(NO_POSITIONS, torch.zeros(()))
     seen = (view.bias == 0).expand(len(lanes.mask), -1, -1, -1)[:, 0]
     return [[lanes.keys[i][lane].tolist() for lane in sentence] for i, sentence in enumerate(seen)]
 

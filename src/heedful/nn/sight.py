@@ -79,14 +79,13 @@ class Lanes:
         """Where the tokens of the present step stand."""
         return self.keys.new_full(self.mask.shape[:2], self.seen)
 
-    def view(self, positions: Positions, like: Tensor) -> View:
-        """The same in terms of attention, in the type of `like`, when each lane has read one more token."""
+    def feed(self, positions: Positions, like: Tensor) -> View:
+        """Let each lane read one more token; return what it sees in terms of attention, in the type of `like`."""
         own = torch.eye(self.width, dtype=torch.bool, device=self.mask.device).expand(len(self.mask), -1, -1)
         self.mask = torch.cat([self.mask, own], dim=2)
         self.keys = torch.cat([self.keys, self.position], dim=1)
-        view = View(
-            positions.add_bias(additive(self.mask, like), self.position, self.keys), positions.rotation(self.position)
-        )
+        bias = positions.add_bias(additive(self.mask, like), self.position, self.keys)
+        view = View(bias, positions.rotation(self.position))
         self.seen += 1
         return view
 

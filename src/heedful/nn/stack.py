@@ -135,7 +135,7 @@ class Decoder(nn.Module):
     ) -> Float[Tensor, "B W D"]:
         """Decode one position of each lane after others, whose keys and values are in `caches`."""
         x = self.dropout(self.embedding_norm(self.positions.embed(x, lanes.position, lanes.seen + 1)))
-        view = lanes.view(self.positions, x)
+        view = lanes.feed(self.positions, x)
         for block, cache in zip(self.blocks, caches, strict=True):
             x = block(x, view, memory, cache.own, cache.memory)
         return self.norm(x)
