@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from heedful.optim import (
     learning_rate,
     load_optimizer_tensors,
     optimizer_tensors,
+    orthogonal,
 )
 
 
@@ -64,18 +66,26 @@ def tiny():
     return nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 2))
 
 
+def tiny_language_model():
+    torch.manual_seed(0)
+    return LanguageModel(
+        ModelConfig(d_model=6, d_ff=7, heads=2, decoder_layers=1, positions="learned", dropout=0.0), 11
+    )
+
+
 def steps(model, optimizer, count):
     for i in range(count):
         torch.manual_seed(i)
-        model(torch.randn(7, 3)).square().sum().backward()
+        tokens = torch.randint(11, (3, 5))
+        model(tokens, torch.ones_like(tokens, dtype=torch.bool)).square().sum().backward()
         optimizer.step()
         optimizer.zero_grad()
 
 
-@pytest.mark.parametrize("name", ["adam", "adamw"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_restored_optimizer_goes_on_bit_for_bit(name):
     config = OptimizerConfig(name=name, lr=0.01, weight_decay=0.1)
-    whole, first, second = tiny(), tiny(), tiny()
+    whole, first, second = tiny_language_model(), tiny_language_model(), tiny_language_model()
     optimizers = [build_optimizer(config, model) for model in (whole, first, second)]
     steps(whole, optimizers[0], 5)
     steps(whole, optimizers[0], 5)
@@ -101,6 +111,48 @@ def test_adam_equals_its_formula():
         assert model.weight.item() == pytest.approx(w, rel=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(3, 37, 11), (3, 11, 37), (2, 13, 13)])
+def test_orthogonal_steps_keep_the_directions_and_level_the_singular_values(shape):
+    torch.manual_seed(3)
+    u, _, v = torch.linalg.svd(torch.randn(shape), full_matrices=False)
+    values = torch.linspace(1, 0.03, u.size(2))
+    levelled = u.mT @ orthogonal(1e-3 * u * values @ v) @ v.mT
+    diagonal = levelled.diagonal(dim1=1, dim2=2)
+    assert diagonal.min() > 0.6
+    assert diagonal.max() < 1.25
+    assert (levelled - torch.diag_embed(diagonal)).abs().max() < 0.03
+
+
+def test_muon_equals_its_formula_on_matrices_of_the_stack_and_adamw_elsewhere():
+    muon, adamw = tiny_language_model(), tiny_language_model()
+    config = OptimizerConfig(lr=0.01, weight_decay=0.1)
+    optimizers = [build_optimizer(replace(config, name=name), m) for name, m in (("muon", muon), ("adamw", adamw))]
+    tokens = torch.randint(11, (3, 5))
+    keep = torch.ones_like(tokens, dtype=torch.bool)
+    momenta = {}
+    for _ in range(3):
+        adamw.load_state_dict(muon.state_dict())
+        before = {name: parameter.detach().clone() for name, parameter in muon.named_parameters()}
+        for model in (muon, adamw):
+            model(tokens, keep).square().sum().backward()
+        gradients = {name: parameter.grad.clone() for name, parameter in muon.named_parameters()}
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        others = dict(adamw.named_parameters())
+        for name, parameter in muon.named_parameters():
+            if parameter.dim() == 2 and "blocks" in name:
+                momenta[name] = 0.95 * momenta.get(name, 0) + 0.05 * gradients[name]
+                [direction] = orthogonal((0.05 * gradients[name] + 0.95 * momenta[name])[None])
+                step = 0.01 * 0.2 * math.sqrt(max(parameter.shape)) * direction
+                torch.testing.assert_close(
+                    parameter.detach(), before[name] * (1 - 0.01 * 0.1) - step, rtol=1e-3, atol=1e-4
+                )
+            else:
+                assert torch.equal(parameter, others[name]), name
+    assert len(momenta) == 6
+
+
 def test_frozen_parameters_are_left_out():
     model = tiny()
     model[0].weight.requires_grad_(False)
@@ -111,7 +163,7 @@ def test_frozen_parameters_are_left_out():
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_matrices_decay_and_biases_and_norms_do_not(name):
     """Without a gradient nothing but decay moves a weight, in AdamW by lr x decay of itself."""
-    model = LanguageModel(ModelConfig(d_model=6, d_ff=7, heads=2, decoder_layers=1, positions="learned"), 11)
+    model = tiny_language_model()
     config = OptimizerConfig(name=name, lr=0.01, weight_decay=0.3)
     optimizer = build_optimizer(config, model)
     before = {key: parameter.detach().clone().uniform_(1, 2) for key, parameter in model.named_parameters()}
@@ -123,7 +175,7 @@ def test_matrices_decay_and_biases_and_norms_do_not(name):
     for key, parameter in model.named_parameters():
         if parameter.dim() == 1:
             assert torch.equal(parameter, before[key]), key
-        elif name == "adamw":
+        elif name in ("adamw", "muon"):
             torch.testing.assert_close(parameter, before[key] * (1 - 0.01 * 0.3), msg=key)
         else:
             assert (parameter < before[key]).all(), key

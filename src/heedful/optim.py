@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
+from heedful.nn.stack import stacks
 
 
 @dataclass(frozen=True)
@@ -71,16 +73,84 @@ def learning_rate(config: OptimizerConfig, step: int, total: int, d_model: int) 
     return config.lr * SCHEDULES[config.schedule](clock)
 
 
-OPTIMIZERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+class Muon(torch.optim.AdamW):
+    """AdamW, but with orthogonal steps for the groups that say so (Jordan et al. 2024, "Muon").
+
+    An orthogonal step goes along the momentum with all its singular values made about equal. It is as long as Adam's
+    usually are, root mean square 0.2 lr (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so that
+    one rate serves all parameters.
+    """
+
+    MOMENTUM = 0.95
+    LENGTH = 0.2
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        """Step, and take the gradients of the orthogonal groups away."""
+        for group in self.param_groups:
+            if group["orthogonal"]:
+                for matrices in of_one_shape(group["params"]):
+                    self.step_orthogonally(matrices, group["lr"], group["weight_decay"])
+        super().step(closure)
+
+    def step_orthogonally(self, matrices: list[Tensor], lr: float, weight_decay: float) -> None:
+        """Step matrices of one shape together; without their gradients, Adam passes over them."""
+        gradients = torch.stack([matrix.grad for matrix in matrices if matrix.grad is not None])
+        momenta = torch.stack([self.state[matrix].get("momentum", torch.zeros_like(matrix)) for matrix in matrices])
+        momenta.lerp_(gradients, 1 - self.MOMENTUM)
+        directions = orthogonal(gradients.lerp(momenta, self.MOMENTUM))
+        length = self.LENGTH * math.sqrt(max(matrices[0].shape))
+        for matrix, momentum, direction in zip(matrices, momenta, directions, strict=True):
+            matrix.mul_(1 - lr * weight_decay).sub_(direction, alpha=lr * length)
+            self.state[matrix]["momentum"] = momentum
+            matrix.grad = None
+
+
+def of_one_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
+    """Those that have a gradient, by shape."""
+    shapes: dict[torch.Size, list[Tensor]] = {}
+    for matrix in matrices:
+        if matrix.grad is not None:
+            shapes.setdefault(matrix.shape, []).append(matrix)
+    return list(shapes.values())
+
+
+def orthogonal(matrices: Float[Tensor, "N M K"]) -> Float[Tensor, "N M K"]:
+    """U V^T of each U S V^T, roughly: with singular values between 0.7 and 1.2 instead of 1.
+
+    Five times the polynomial a x + b x^3 + c x^5, which brings singular values in (0, 1] towards 1 by matrix products
+    alone, in bfloat16 (Jordan et al. 2024).
+    """
+    a, b, c = 3.4445, -4.7750, 2.0315
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = (matrices.mT if tall else matrices).bfloat16()
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return (x.mT if tall else x).to(matrices.dtype)
+
+
+OPTIMIZERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}
 
 
 def build_optimizer(config: OptimizerConfig, model: nn.Module) -> torch.optim.Adam:
-    """The optimiser over all parameters that are trained. Matrices decay; biases and the weights of norms do not."""
+    """The optimiser over all parameters that are trained. Matrices decay; biases and the weights of norms do not.
+
+    Muon's orthogonal steps are for the linear maps within stacks: not for tables of vectors, and not for heads.
+    """
+    linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
+    inner = {id(module.weight) for module in linear}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices = {"params": [p for p in trained if p.dim() > 1], "weight_decay": config.weight_decay}
-    vectors = {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0}
-    groups = [group for group in (matrices, vectors) if group["params"]]
-    return OPTIMIZERS[config.name](groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
+    matrices, vectors = ([p for p in trained if (p.dim() > 1) is matrix] for matrix in (True, False))
+    decay = config.weight_decay
+    groups = [
+        {"params": [p for p in matrices if id(p) in inner], "weight_decay": decay, "orthogonal": True},
+        {"params": [p for p in matrices if id(p) not in inner], "weight_decay": decay, "orthogonal": False},
+        {"params": vectors, "weight_decay": 0.0, "orthogonal": False},
+    ]
+    filled = [group for group in groups if group["params"]]
+    return OPTIMIZERS[config.name](filled, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
 
 
 def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str, Tensor]:

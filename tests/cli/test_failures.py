@@ -111,6 +111,7 @@ CASES = {
     "heedful config check heads.toml": (2, "heads"),
     "heedful info nowhere": (2, "nowhere"),
     "heedful info tiny --vocab many": (2, "--vocab"),
+    "heedful translate --precision int4 Hello": (2, "float32 and int8"),
     "heedful translate hello --model nowhere": (2, 'no model "nowhere"'),
     "heedful translate hello --model full": (2, "no heedful model"),
     "heedful translate hello --model model.pt": (2, "pickle"),

@@ -5,8 +5,9 @@ import torch
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.chance import seed_of
 from heedful.models import EncoderDecoder
+from heedful.nn.stack import stacks
 from heedful.tasks.sequence_to_sequence import collate, loss
-from heedful.train.learner import Learner, stacks
+from heedful.train.learner import Learner
 
 CPU = torch.device("cpu")
 

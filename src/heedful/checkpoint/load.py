@@ -17,6 +17,7 @@ from heedful.checkpoint.run import Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.errors import InputError
 from heedful.models import load_weights
+from heedful.nn.int8 import PRECISIONS
 from heedful.tasks import find_task
 from heedful.tasks.task import Scores
 from heedful.text.pair import TokenizerPair
@@ -76,18 +77,21 @@ class LoadedModel:
             return task.test(self.model) or {}
 
 
-def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:
+def load_model(path: str | Path, device: str = "cpu", precision: str = "float32") -> LoadedModel:
     """Load a model.
 
     Args:
         path: A model folder; a checkpoint; a run, of which the final model is taken, else the best checkpoint, else the
             latest; or the name of a model in the box.
         device: Where torch puts the model.
+        precision: "float32", or "int8": linear maps in integers, for speed on a CPU.
 
     Raises:
-        InputError: There is no such model, or its weights do not fit its recipe.
+        InputError: There is no such model or precision, or the weights do not fit the recipe.
         DamagedError: The folder is not what was saved.
     """
+    if precision not in PRECISIONS:
+        raise InputError(f'no precision "{precision}"; there are {" and ".join(PRECISIONS)}')
     folder = find_model(path)
     manifest = check(folder)
     recipe, tokenizers = read_description(manifest)
@@ -96,7 +100,7 @@ def load_model(path: str | Path, device: str = "cpu") -> LoadedModel:
         load_weights(model, read_weights(manifest))
     except ValueError as error:
         raise InputError(f"{folder}: the weights do not fit the recipe: {error}") from error
-    return LoadedModel(recipe, model.to(device).eval(), tokenizers, folder)
+    return LoadedModel(recipe, PRECISIONS[precision](model.to(device).eval()), tokenizers, folder)
 
 
 def find_model(path: str | Path) -> Path:

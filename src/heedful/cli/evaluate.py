@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.task_scores import located, score_lines, task_scores, test_set
-from heedful.cli.translate import prepare, writing
+from heedful.cli.translate import Precision, prepare, writing
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Decoding:
     """How a model translates."""
 
     device: str
+    precision: str
     beam: int | None  # None: as its recipe says
 
 
@@ -49,6 +50,7 @@ def evaluate(
     tokenised: Annotated[bool, typer.Option("--tokenised", help="The text is tokenised: add tokenised-bleu.")] = False,
     language: Annotated[str | None, typer.Option(help="Target language, such as zh.  [default: the recipe's]")] = None,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+    precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
 ) -> None:
     """Score translations with BLEU, chrF and TER; with --against, compare two systems by paired bootstrap.
@@ -70,7 +72,7 @@ def evaluate(
                 }.items()
             }
         )
-        facts = task_scores(model, test_set(recipe, source, reference, data), device, beam)
+        facts = task_scores(model, test_set(recipe, source, reference, data), device, precision, beam)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(score_lines(facts["scores"])))
         return
     refuse(
@@ -97,7 +99,7 @@ def evaluate(
     check_aligned({**test.source, **test.references, **texts})
     for name in (against, model):
         if name and name not in texts:
-            texts[name] = translated(name, test, Decoding(device, beam))
+            texts[name] = translated(name, test, Decoding(device, precision, beam))
     if model and output:
         with writing(output) as stream:
             stream.writelines(f"{line}\n".encode() for line in texts[model])
@@ -194,7 +196,7 @@ def translated(model: str, test: TestSet, decoding: Decoding) -> list[str]:
     from rich.progress import track
 
     changes = {"n_best": 1} if decoding.beam is None else {"n_best": 1, "beam": decoding.beam}
-    translator = prepare(model, decoding.device, changes)
+    translator = prepare(model, decoding.device, decoding.precision, changes)
     [lines] = test.source.values()
     console = Console(stderr=True)
     found = translator.translate_lines(lines)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.translate import MODELS, lines, writing
+from heedful.cli.translate import MODELS, Precision, lines, writing
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def generate(
     batch_tokens: Annotated[int | None, setting("Tokens held at once.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line is a JSON object with scores and pieces.")] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Continue prompts: sentences, a file or standard input, one a line; an empty one begins a document.
 
@@ -73,7 +74,8 @@ def generate(
         "seed": seed,
         "batch_tokens": batch_tokens,
     }
-    generator = prepare(model, device, {key: value for key, value in changes.items() if value is not None})
+    chosen = {key: value for key, value in changes.items() if value is not None}
+    generator = prepare(model, device, precision, chosen)
     typed = not (prompt or source) and sys.stdin is not None and sys.stdin.isatty()
     if typed:
         typer.echo("Type a prompt a line; Ctrl-D ends.", err=True)
@@ -88,11 +90,11 @@ def generate(
             stream.flush()
 
 
-def prepare(model: str, device: str, changes: dict[str, Any]) -> "Generator":
+def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
     """Load a model and change how it generates.
 
     Raises:
-        InputError: there is no such model or device, it does not generate, or the changes cannot work.
+        InputError: there is no such model, device or precision, it does not generate, or the changes cannot work.
     """
     from heedful.checkpoint import load_model
     from heedful.config.load import recipe_from_dict, recipe_to_dict
@@ -100,7 +102,7 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Generator":
     from heedful.machine import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    loaded = load_model(model, str(choose_device(device)))
+    loaded = load_model(model, str(choose_device(device)), precision)
     generator = loaded.use_as(Generator)
     values = recipe_to_dict(loaded.recipe)
     recipe = recipe_from_dict(values | {"generate": values["generate"] | changes}, f"{model}, with these options")

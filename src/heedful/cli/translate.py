@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
 
 MODELS = "the model's"
+Precision = Annotated[str, typer.Option(help="float32, or int8: faster on a CPU, and not quite the same.")]
 WRITE = """Write what a model makes of texts: a summary, a reply, an answer, line for line.
 
 This is `heedful translate` by the name that fits models for other tasks than
@@ -39,6 +40,7 @@ def translate(
     batch_tokens: Annotated[int | None, typer.Option(help="Source tokens x beam at once.", show_default=MODELS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line is a JSON object with scores and pieces.")] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+    precision: Precision = "float32",
 ) -> None:
     """Translate sentences, a file or standard input; each line becomes a line, and a blank one an empty one.
 
@@ -62,7 +64,8 @@ def translate(
         "patience": patience,
         "batch_tokens": batch_tokens,
     }
-    translator = prepare(model, device, {key: value for key, value in changes.items() if value is not None})
+    chosen = {key: value for key, value in changes.items() if value is not None}
+    translator = prepare(model, device, precision, chosen)
     truncated = []
     with writing(output) as stream:
         for number, translation in enumerate(translations(translator, text, source, output), start=1):
@@ -80,11 +83,11 @@ def translate(
         )
 
 
-def prepare(model: str, device: str, changes: dict[str, Any]) -> "Translator":
+def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Translator":
     """Load a model and change how it searches.
 
     Raises:
-        InputError: there is no such model or device, or the changes cannot work.
+        InputError: there is no such model, device or precision, or the changes cannot work.
     """
     from heedful.checkpoint import load_model
     from heedful.config.load import recipe_from_dict, recipe_to_dict
@@ -92,7 +95,7 @@ def prepare(model: str, device: str, changes: dict[str, Any]) -> "Translator":
     from heedful.machine import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    loaded = load_model(model, str(choose_device(device)))
+    loaded = load_model(model, str(choose_device(device)), precision)
     values = recipe_to_dict(loaded.recipe)
     recipe = recipe_from_dict(values | {"decode": values["decode"] | changes}, f"{model}, with these options")
     translator = loaded.use_as(Translator)

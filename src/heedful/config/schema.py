@@ -122,9 +122,9 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Adam and the learning rate over time. Steps are counted from 1."""
+    """The optimiser and the learning rate over time. Steps are counted from 1."""
 
-    name: Literal["adam", "adamw"] = "adam"
+    name: Literal["adam", "adamw", "muon"] = "adam"  # muon: orthogonal steps for the matrices of the stacks, else adamw
     lr: float = 1.0  # peak rate; with schedule = "vaswani" a factor on the paper's formula
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9

@@ -139,3 +139,8 @@ class Decoder(nn.Module):
         for block, cache in zip(self.blocks, caches, strict=True):
             x = block(x, view, memory, cache.own, cache.memory)
         return self.norm(x)
+
+
+def stacks(model: nn.Module) -> list[nn.Module]:
+    """The stacks of blocks in a model: an encoder, a decoder or both."""
+    return [module for module in model.modules() if isinstance(module, Stack | Decoder)]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heedful.config.schema import Recipe
 from heedful.data.chance import seed_of
 from heedful.losses import Loss
-from heedful.nn.stack import Decoder, Stack
+from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, learning_rate
 from heedful.tasks.task import Batch
 from heedful.train.precision import PRECISIONS
@@ -82,8 +82,3 @@ class Learner:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
-
-
-def stacks(model: nn.Module) -> list[nn.Module]:
-    """The parts of a model that are worth compiling."""
-    return [module for module in model.modules() if isinstance(module, Stack | Decoder)]

@@ -1,0 +1,69 @@
+"""Linear maps in 8-bit integers: a trained model computes with a quarter of its bits, several times as fast on a CPU.
+
+N rows, K inputs, M outputs.
+"""
+
+import copy
+
+import torch
+from jaxtyping import Float, Int8
+from torch import Tensor, nn
+
+from heedful.errors import InputError
+
+LARGEST = 127
+SMALLEST = 1e-12  # of a scale: a row of zeros stays one
+
+
+class Int8Linear(nn.Module):
+    """A trained linear map, its matrix in steps of 1/127 of each output's largest weight.
+
+    Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that the other
+    rows of a batch do not matter: the sums of products are integers, and exact.
+    """
+
+    weight: Int8[Tensor, "M K"]
+    scale: Float[Tensor, " M"]
+    bias: Float[Tensor, " M"] | None
+
+    def __init__(self, trained: nn.Linear) -> None:
+        super().__init__()
+        weight, scale = rounded(trained.weight.detach().float())
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", scale[:, 0])
+        self.bias = trained.bias
+
+    def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
+        """Return x W^T + b, in the type of `x`."""
+        rows, scale = rounded(x.flatten(0, -2).float())
+        y = torch.ops.aten._int_mm(rows, self.weight.T).float().mul_(scale).mul_(self.scale)
+        if self.bias is not None:
+            y += self.bias
+        return y.to(x.dtype).unflatten(0, x.shape[:-1])
+
+
+def rounded(rows: Float[Tensor, "N K"]) -> tuple[Int8[Tensor, "N K"], Float[Tensor, "N 1"]]:
+    """Each row in whole steps, and the size of its step."""
+    scale = (rows.abs().amax(1, keepdim=True) / LARGEST).clamp_(min=SMALLEST)
+    return (rows / scale).round_().to(torch.int8), scale
+
+
+def unchanged(model: nn.Module) -> nn.Module:
+    """The model itself."""
+    return model
+
+
+def in_int8(model: nn.Module) -> nn.Module:
+    """A model whose linear maps are in integers; it shares all other weights with `model`, which stays as it is.
+
+    Raises:
+        InputError: the model is not on a CPU.
+    """
+    device = next(model.parameters()).device
+    if device.type != "cpu":
+        raise InputError(f"int8 is for processors, and the model is on {device}; add --device cpu, or leave int8 out")
+    linear = {id(module): Int8Linear(module) for module in model.modules() if isinstance(module, nn.Linear)}
+    return copy.deepcopy(model, linear | {id(parameter): parameter for parameter in model.parameters()}).eval()
+
+
+PRECISIONS = {"float32": unchanged, "int8": in_int8}
