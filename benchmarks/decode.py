@@ -10,25 +10,24 @@ import argparse
 import gzip
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import date
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import record
 import torch
 from rich.console import Console
 from rich.table import Table
-from train_step import processor
 
 from heedful.checkpoint import load_model
+from heedful.config.schema import DecodeConfig
 from heedful.decode.translator import Translator
 from heedful.machine import keep_freed_memory
 from heedful.text.padding import pad
@@ -37,16 +36,15 @@ from heedful.text.tokenizer import EOS, PAD
 PASSES = 3
 ALONE = 50  # sentences that are timed one by one
 HERE = Path(__file__).parent
-RESULTS = Path(__file__).with_suffix(".jsonl")
 
 Rows = list[list[int]]
 Search = Callable[[Rows], Rows]
 
 
-def heedful(model: Path, beam: int) -> Search:
+def heedful(model: Path, beam: int, precision: str) -> Search:
     keep_freed_memory()
-    loaded = load_model(model)
-    config = replace(loaded.recipe.decode, beam=beam, penalty="average", alpha=1.0, n_best=1)
+    loaded = load_model(model, precision=precision)
+    config = DecodeConfig(beam=beam, penalty="average", alpha=1.0)
     translator = Translator(loaded.model, loaded.tokenizers, config)
     return lambda rows: [hypotheses[0].tokens for hypotheses in translator.search_rows(rows)]
 
@@ -78,7 +76,11 @@ def marian(model: Path, beam: int) -> Search:
     return search
 
 
-OURS: dict[str, Callable[[Path, int], Search]] = {"heedful": heedful, "HF MarianMT": marian}
+IN_THIS_PROCESS: dict[str, Callable[[Path, int], Search]] = {
+    "heedful": partial(heedful, precision="float32"),
+    "heedful int8": partial(heedful, precision="int8"),
+    "HF MarianMT": marian,
+}
 CTRANSLATE2 = {
     f"CTranslate2 {kind}, {workers} x {threads}": {"type": kind, "workers": workers}
     for kind in ("float32", "int8")
@@ -91,8 +93,7 @@ def measure(search: Search, rows: Rows) -> dict[str, Any]:
     search(rows[:100])
     best, outputs = min((timed(search, rows) for _ in range(PASSES)), key=lambda found: found[0])
     alone = [timed(search, [row])[0] for row in rows[:: max(1, len(rows) // ALONE)]]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    return {"rate": len(rows) / best, "alone": statistics.median(alone), "peak": peak, "outputs": outputs}
+    return {"rate": len(rows) / best, "alone": statistics.median(alone), "peak": record.peak(), "outputs": outputs}
 
 
 def timed(search: Search, rows: Rows) -> tuple[float, Rows]:
@@ -104,7 +105,7 @@ def timed(search: Search, rows: Rows) -> tuple[float, Rows]:
 def measure_apart(name: str, folder: Path, beam: int, options: argparse.Namespace) -> dict[str, Any]:
     """In a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
-    if name in OURS:
+    if name in IN_THIS_PROCESS:
         arguments = ["--one", name, "--beams", str(beam), "--threads", str(options.threads)]
         command = [sys.executable, __file__, str(folder / "model"), str(folder / "rows.json"), *arguments]
     else:
@@ -128,18 +129,28 @@ def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     python = options.peers / "ctranslate2" / "bin" / "python"
     if not python.exists():
-        return list(OURS)
+        return list(IN_THIS_PROCESS)
     program = [str(python), str(HERE / "peers" / "to_ctranslate2.py")]
     subprocess.run([*program, str(loaded.path), str(folder / "ctranslate2")], check=True)
-    return [*OURS, *CTRANSLATE2]
+    return [*IN_THIS_PROCESS, *CTRANSLATE2]
 
 
 def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
     shown = Table(title=f"beam {beam}", title_justify="left")
-    columns = ("system", "sentences/s", "lowest", "highest", "heedful is", "one alone, ms", "as heedful's", "peak GB")
+    columns = (
+        "system",
+        "sentences/s",
+        "lowest",
+        "highest",
+        "heedful is",
+        "in int8",
+        "one alone, ms",
+        "as heedful's",
+        "peak GB",
+    )
     for column in columns:
         shown.add_column(column, justify="left" if column == "system" else "right")
-    ours = statistics.median(run["rate"] for run in results["heedful"])
+    exact, int8 = (statistics.median(run["rate"] for run in results[name]) for name in ("heedful", "heedful int8"))
     reference = results["heedful"][0]["outputs"]
     for name, runs in results.items():
         rates = [run["rate"] for run in runs]
@@ -147,7 +158,7 @@ def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
         shown.add_row(
             name,
             *(f"{value:,.0f}" for value in (statistics.median(rates), min(rates), max(rates))),
-            f"{ours / statistics.median(rates):.2f} times",
+            *(f"{ours / statistics.median(rates):.2f} times" for ours in (exact, int8)),
             f"{statistics.median(run['alone'] for run in runs) * 1e3:.1f}",
             f"{same} of {len(reference)}",
             f"{max(run['peak'] for run in runs):.2f}",
@@ -164,16 +175,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peers", type=Path, default=Path("build/peers"))
-    parser.add_argument("--one", choices=OURS, help="measure one system in this process; TEXT holds ids in JSON")
+    parser.add_argument("--one", choices=IN_THIS_PROCESS, help="measure one system here; TEXT holds ids in JSON")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.one:
         rows = json.loads(options.text.read_text(encoding="utf-8"))
-        print(json.dumps(measure(OURS[options.one](options.model, options.beams[0]), rows)))
+        print(json.dumps(measure(IN_THIS_PROCESS[options.one](options.model, options.beams[0]), rows)))
         return
     console = Console(width=120)
-    facts = {"date": str(date.today()), "torch": torch.__version__, "threads": options.threads}
-    facts |= {"processor": processor(), "model": options.model.name, "lines": options.lines}
+    facts = record.machine(options.threads) | {"model": options.model.name, "lines": options.lines}
     console.print(facts)
     with TemporaryDirectory() as temporary:
         systems = make_models(Path(temporary), options)
@@ -184,8 +194,7 @@ def main() -> None:
                     runs.append(measure_apart(name, Path(temporary), beam, options))
             console.print(table(beam, results))
             figures = {name: [{**run, "outputs": None} for run in runs] for name, runs in results.items()}
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({**facts, "beam": beam, "results": figures}) + "\n")
+            record.append(__file__, facts | {"beam": beam, "results": figures})
 
 
 if __name__ == "__main__":

@@ -4,15 +4,12 @@ Matrix products in the shapes of Transformers, copies of memory, the smallest op
 """
 
 import argparse
-import json
 import os
-from datetime import date
-from pathlib import Path
 
+import record
 import torch
 from rich.console import Console
 from rich.table import Table
-from train_step import processor
 
 from heedful.machine import choose_device
 from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
@@ -26,7 +23,6 @@ SHAPES = {
     "a search step of tiny, 64 sentences with beam 5": (320, 128, 256),
 }
 KINDS = (torch.float32, torch.bfloat16)
-RESULTS = Path(__file__).with_suffix(".jsonl")
 
 
 def main() -> None:
@@ -42,18 +38,13 @@ def main() -> None:
     for name, shape in SHAPES.items():
         speeds[name] = [matmul_speed(*shape, kind, device) for kind in KINDS]
         shown.add_row(name, " x ".join(map(str, shape)), *(f"{speed / 1e9:,.0f}" for speed in speeds[name]))
-    facts = {
-        "date": str(date.today()),
-        "torch": torch.__version__,
+    facts = record.machine(options.threads) | {
         "device": str(device),
-        "threads": options.threads,
-        "processor": processor(),
         "copy_bytes_per_second": copy_speed(device),
         "smallest_operation_seconds": smallest_time(device),
     }
     console.print(facts, shown)
-    with RESULTS.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**facts, "matmul_flops": speeds}) + "\n")
+    record.append(__file__, facts | {"matmul_flops": speeds})
 
 
 if __name__ == "__main__":

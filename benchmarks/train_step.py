@@ -11,18 +11,17 @@ import argparse
 import json
 import math
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import record
 import torch
 import torch.nn.functional as F
 from rich.console import Console
@@ -44,7 +43,6 @@ SIZES = {
     "base": ModelConfig(),
 }
 STEPS = {"tiny": (3, 12), "base": (1, 4)}  # warm-up, measured
-RESULTS = Path(__file__).with_suffix(".jsonl")
 
 Step = Callable[[Batch], None]
 
@@ -231,9 +229,8 @@ def measure(system: System, size: str, threads: int, seed: int) -> Measured:
     for batch in measured:
         step(batch)
     seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     flops = sum(useful_flops(config, batch) for batch in measured)
-    return Measured(sum(batch.tokens for batch in measured) / seconds, flops / seconds, peak)
+    return Measured(sum(batch.tokens for batch in measured) / seconds, flops / seconds, record.peak())
 
 
 def measure_apart(name: str, options: argparse.Namespace, size: str, seed: int) -> Measured:
@@ -266,13 +263,6 @@ def table(size: str, results: dict[str, list[Measured]], limits: dict[str, float
     return shown
 
 
-def processor() -> str:
-    """The name that the kernel gives to the processor."""
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return names[0].split(":")[1].strip() if names else "unknown"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
@@ -289,14 +279,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     kinds, cpu = {"float32": torch.float32, "bfloat16": torch.bfloat16}, torch.device("cpu")
     limits = {name: matmul_speed(4096, 512, 2048, kind, cpu) for name, kind in kinds.items()}
-    facts = {
-        "date": str(date.today()),
-        "torch": torch.__version__,
-        "threads": options.threads,
-        "processor": processor(),
-        "shim": options.shim is not None,
-        "limits": limits,
-    }
+    facts = record.machine(options.threads) | {"shim": options.shim is not None, "limits": limits}
     console.print(facts)
     for size in options.sizes:
         results: dict[str, list[Measured]] = {name: [] for name in SYSTEMS}
@@ -304,9 +287,8 @@ def main() -> None:
             for name, runs in results.items():
                 runs.append(measure_apart(name, options, size, options.seed + number))
         console.print(table(size, results, limits))
-        record = {name: [asdict(run) for run in runs] for name, runs in results.items()}
-        with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**facts, "size": size, "results": record}) + "\n")
+        figures = {name: [asdict(run) for run in runs] for name, runs in results.items()}
+        record.append(__file__, facts | {"size": size, "results": figures})
 
 
 if __name__ == "__main__":
