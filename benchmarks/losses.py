@@ -1,0 +1,100 @@
+"""How far fast paths stray from the reference: python benchmarks/losses.py RECIPE --data DATA [--help]
+
+The first updates of a recipe for translation, several times from the same weights on the same batches with the same
+dropout: once by torch's own attention and by a cross-entropy over all logits, in float32, and as heedful trains in each
+precision.
+"""
+
+import argparse
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import record
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from heedful.config.load import load_recipe
+from heedful.losses import Loss, reference_cross_entropy
+from heedful.models import EncoderDecoder
+from heedful.nn.attention import Attention
+from heedful.tasks import find_task
+from heedful.tasks.sequence_to_sequence import Batch, SequenceToSequence
+from heedful.train.learner import Learner
+
+Way = Callable[[SequenceToSequence], Learner]  # to compute a step
+
+
+def fast(task: SequenceToSequence, precision: Literal["float32", "bfloat16", "autocast"]) -> Learner:
+    recipe = replace(task.recipe, train=replace(task.recipe.train, precision=precision))
+    torch.manual_seed(0)
+    return Learner(task.build(recipe, task.tokenizers), task.loss, recipe)
+
+
+def reference(task: SequenceToSequence) -> Learner:
+    smoothing = task.recipe.train.label_smoothing
+
+    def loss(model: EncoderDecoder, batch: Batch) -> tuple[Loss]:
+        hidden = model.hidden(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
+        target = batch.target_out[batch.target_keep]
+        return (reference_cross_entropy(hidden[batch.target_keep], model.output.weight, target, smoothing),)
+
+    learner = fast(task, "float32")
+    for module in learner.model.modules():
+        if isinstance(module, Attention):
+            module.kernel = F.scaled_dot_product_attention
+    learner.objective = loss
+    return learner
+
+
+PATHS: dict[str, Way] = {
+    "the reference": reference,
+    "float32": lambda task: fast(task, "float32"),
+    "bfloat16": lambda task: fast(task, "bfloat16"),
+    "autocast": lambda task: fast(task, "autocast"),
+}
+
+
+def losses(task: SequenceToSequence, path: str, updates: int) -> list[float]:
+    """Nats a token at each update."""
+    learner, found, epoch = PATHS[path](task), [], 0
+    while len(found) < updates:
+        for ids in track(task.epoch(epoch)[: updates - len(found)], f"{path}, epoch {epoch + 1}", transient=True):
+            update = learner.update([task.batch(ids, epoch, torch.device("cpu"))], len(found) + 1)
+            found.append(update.losses[0] / update.counts[0])
+        epoch += 1
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--updates", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    recipe = load_recipe(options.recipe, data_root=options.data)
+    with TemporaryDirectory() as folder:
+        task = find_task(recipe.task).prepare(recipe, Path(folder), print)
+        if not isinstance(task, SequenceToSequence):
+            parser.error(f"{options.recipe} writes no text from a text")
+        found = {path: losses(task, path, options.updates) for path in PATHS}
+    shown = Table("path", "first loss", "last loss", "furthest from the reference", "on average")
+    for path, values in found.items():
+        off = [abs(a / b - 1) for a, b in zip(values, found["the reference"], strict=True)]
+        figures = (f"{max(off):.1e}", f"{sum(off) / len(off):.1e}")
+        shown.add_row(path, f"{values[0]:.4f}", f"{values[-1]:.4f}", *figures)
+    facts = record.machine(options.threads) | {"recipe": recipe.name}
+    Console(width=110).print(facts, shown)
+    record.append(__file__, facts | {"losses": found})
+
+
+if __name__ == "__main__":
+    main()
