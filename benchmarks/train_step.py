@@ -47,14 +47,21 @@ STEPS = {"tiny": (3, 12), "base": (1, 4)}  # warm-up, measured
 Step = Callable[[Batch], None]
 
 
-def heedful(config: ModelConfig, precision: Literal["float32", "bfloat16"]) -> Step:
+def heedful(config: ModelConfig, precision: Literal["float32", "bfloat16"], pieces: int = 1) -> Step:
     optimizer = OptimizerConfig(lr=1e-4, schedule="constant", warmup=0)
     recipe = Recipe(model=config, optimizer=optimizer, train=TrainConfig(precision=precision))
     smoothing = recipe.train.label_smoothing
     learner = Learner(
         EncoderDecoder(config, VOCAB, VOCAB), lambda model, batch: [loss(model, batch, smoothing)], recipe
     )
-    return lambda batch: learner.update([batch], 1) and None
+    return lambda batch: learner.update(cut(batch, pieces), 1) and None
+
+
+def cut(batch: Batch, pieces: int) -> list[Batch]:
+    """The same sentences in several batches, whose gradients are added up: train.accumulate."""
+    names = ("source", "source_keep", "target_in", "target_out", "target_keep")
+    cuts = zip(*(getattr(batch, name).chunk(pieces) for name in names), strict=True)
+    return [Batch(*tensors, int(tensors[1].sum()), int(tensors[4].sum())) for tensors in cuts]
 
 
 class TorchTransformer(nn.Module):
@@ -169,6 +176,9 @@ def peer(make: Callable[[ModelConfig, bool], Step]) -> tuple[System, System, Sys
 PEERS = {"torch.nn.Transformer": peer(torch_transformer), "HF MarianMT": peer(marian)}
 SYSTEMS = {
     "heedful bfloat16": System(lambda config: heedful(config, "bfloat16"), "bfloat16", keeps_freed=True),
+    "heedful bfloat16, in quarters": System(
+        lambda config: heedful(config, "bfloat16", 4), "bfloat16", keeps_freed=True
+    ),
     "heedful float32": System(lambda config: heedful(config, "float32"), "float32", keeps_freed=True),
 } | {
     f"{name}{kind}": system
