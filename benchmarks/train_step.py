@@ -61,7 +61,9 @@ def cut(batch: Batch, pieces: int) -> list[Batch]:
     """The same sentences in several batches, whose gradients are added up: train.accumulate."""
     names = ("source", "source_keep", "target_in", "target_out", "target_keep")
     cuts = zip(*(getattr(batch, name).chunk(pieces) for name in names), strict=True)
-    return [Batch(*tensors, int(tensors[1].sum()), int(tensors[4].sum())) for tensors in cuts]
+    return [
+        Batch(*tensors, source_tokens=int(tensors[1].sum()), target_tokens=int(tensors[4].sum())) for tensors in cuts
+    ]
 
 
 class TorchTransformer(nn.Module):

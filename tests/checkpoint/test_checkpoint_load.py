@@ -14,6 +14,7 @@ from heedful.checkpoint.model import model_files
 from heedful.config.load import recipe_to_dict
 from heedful.errors import InputError
 from heedful.models import weights
+from heedful.nn.int8 import PRECISIONS, Int8Linear
 
 Maker = Callable[[int], Checkpoint]
 
@@ -50,6 +51,13 @@ def test_a_model_works_wherever_it_is_copied(model_folder: Path, tmp_path: Path,
     assert holds(loaded, checkpoint_of(7))
     assert loaded.path == tmp_path / "moved"
     assert not loaded.model.training
+
+
+def test_a_model_is_loaded_in_the_precision_that_is_asked_for(model_folder: Path) -> None:
+    kinds = {precision: type(load_model(model_folder, precision=precision).model.output) for precision in PRECISIONS}
+    assert kinds == {"float32": torch.nn.Linear, "int8": Int8Linear}
+    with pytest.raises(InputError, match='no precision "int4"; there are float32 and int8'):
+        load_model(model_folder, precision="int4")
 
 
 def test_a_checkpoint_is_a_model_too(run: Path, checkpoint_of: Maker) -> None:

@@ -110,6 +110,8 @@ def test_options_of_translations_are_refused(tmp_path):
         invoke("evaluate", run, "--language", "de")
     with pytest.raises(InputError, match="--metrics is for translations"):
         invoke("evaluate", run, "--metrics", "bleu")
+    with pytest.raises(InputError, match="--precision is for translations"):
+        invoke("evaluate", run, "--precision", "int8")
 
 
 def test_a_recipe_without_a_test_set_is_told(tmp_path):

@@ -69,10 +69,11 @@ def evaluate(
                     "--metrics": metrics != METRICS,
                     "--tokenised": tokenised,
                     "--language": language,
+                    "--precision": precision != "float32",
                 }.items()
             }
         )
-        facts = task_scores(model, test_set(recipe, source, reference, data), device, precision, beam)
+        facts = task_scores(model, test_set(recipe, source, reference, data), device, beam)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(score_lines(facts["scores"])))
         return
     refuse(

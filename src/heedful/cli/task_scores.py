@@ -41,17 +41,17 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
     return replace(recipe.data, root=str(folder or recipe.data.root))
 
 
-def task_scores(model: str, data: "DataConfig", device: str, precision: str, beam: int | None) -> dict[str, Any]:
+def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -> dict[str, Any]:
     """The scores of a model's own task on the test set, as JSON values.
 
     Raises:
-        InputError: there is no such model, device or precision, no test set that can be used, or nothing to search for.
+        InputError: there is no such model or device, the test set cannot be used, or nothing is searched for.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    loaded = load_model(model, str(choose_device(device)), precision)
+    loaded = load_model(model, str(choose_device(device)))
     if beam is not None:
         if loaded.recipe.model.family != "encoder_decoder":
             raise InputError(f"--beam is the width of a search, and {model} searches for nothing; leave it out")

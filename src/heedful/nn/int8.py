@@ -19,7 +19,8 @@ class Int8Linear(nn.Module):
     """A trained linear map, its matrix in steps of 1/127 of each output's largest weight.
 
     Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that the other
-    rows of a batch do not matter: the sums of products are integers, and exact.
+    rows of a batch do not matter: the sums of products are integers, and exact. What does matter is the last bit of an
+    input, where it decides which way an entry is rounded.
     """
 
     weight: Int8[Tensor, "M K"]
