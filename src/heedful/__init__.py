@@ -17,7 +17,7 @@ def load(model: str | Path, device: str = "auto", precision: str = "float32") ->
     Args:
         model: a folder: of a model, a checkpoint or a run; or the name of a model in the box, such as "en-de".
         device: where to compute: "auto", "cpu", "cuda".
-        precision: "float32", or "int8": two to four times as fast on a CPU, and not quite the same.
+        precision: "float32", or "int8": up to 2.6 times as fast on a CPU, and not quite the same.
 
     Raises:
         InputError: there is no such model or precision, its files are damaged, or the device cannot be used.

@@ -1,4 +1,4 @@
-"""Linear maps in 8-bit integers: a trained model computes with a quarter of its bits, several times as fast on a CPU.
+"""Linear maps in 8-bit integers: a quarter of the bits, and products several times as fast on a CPU.
 
 N rows, K inputs, M outputs.
 """
