@@ -4,8 +4,6 @@ One encoder-decoder is varied in one direction at a time. Theory is the arithmet
 of a product of 4,096 x 512 x 2,048 on this machine; what a step takes above that is everything else.
 """
 
-import argparse
-import os
 import statistics
 import time
 from dataclasses import dataclass, replace
@@ -14,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import record
 import torch
+from race import Step
 from rich.console import Console
 from rich.table import Table
-from train_step import VOCAB, Step, batch, heedful
+from train_step import VOCAB, batch, heedful
 
 from heedful.config.schema import ModelConfig
 from heedful.machine import keep_freed_memory
@@ -73,7 +72,8 @@ def seconds(step: Step, batch: Batch, repeats: int) -> float:
 
 def measure(case: Case, repeats: int) -> float:
     lengths = np.full((case.sentences, 2), case.length)
-    return seconds(heedful(case.config, "bfloat16"), batch(np.random.default_rng(1), lengths), repeats)
+    sentences = batch(np.random.default_rng(1), lengths, record.CPU)
+    return seconds(heedful(case.config, record.CPU, "bfloat16"), sentences, repeats)
 
 
 def draw(costs: dict[str, list[float]], limit: float, path: Path) -> None:
@@ -98,14 +98,13 @@ def draw(costs: dict[str, list[float]], limit: float, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=Path("docs/cost.svg"), help="where to draw")
     options = parser.parse_args()
     keep_freed_memory()
     torch.set_num_threads(options.threads)
-    limit = matmul_speed(4096, 512, 2048, torch.bfloat16, torch.device("cpu"))
+    limit = matmul_speed(4096, 512, 2048, torch.bfloat16, record.CPU)
     costs = {axis: [measure(case, options.repeats) for case in cases] for axis, cases in AXES.items()}
     shown = Table("varied", "value", "ms a step", "tokens/s", "of the limit")
     for axis, cases in AXES.items():

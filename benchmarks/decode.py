@@ -3,7 +3,7 @@
 MODEL is a translator of heedful with sinusoidal positions, TEXT has a sentence a line. All systems get and give ids,
 and each stops where its search does. Every measurement is a process of its own and the systems take turns; of the
 passes over the text within a process the fastest counts. CTranslate2 runs in the environment that
-peers/environments.sh makes.
+peers/environments.sh makes. On a GPU (--device cuda) heedful in float32 and HF take part.
 """
 
 import argparse
@@ -41,18 +41,19 @@ Rows = list[list[int]]
 Search = Callable[[Rows], Rows]
 
 
-def heedful(model: Path, beam: int, precision: str) -> Search:
+def heedful(model: Path, beam: int, device: str, precision: str) -> Search:
     keep_freed_memory()
-    loaded = load_model(model, precision=precision)
+    loaded = load_model(model, device, precision)
     config = DecodeConfig(beam=beam, penalty="average", alpha=1.0)
     translator = Translator(loaded.model, loaded.tokenizers, config)
     return lambda rows: [hypotheses[0].tokens for hypotheses in translator.search_rows(rows)]
 
 
-def marian(model: Path, beam: int) -> Search:
+def marian(model: Path, beam: int, device: str) -> Search:
     from transformers import MarianMTModel
 
-    theirs: Any = MarianMTModel.from_pretrained(model.parent / "marian").eval()
+    theirs: Any = MarianMTModel.from_pretrained(model.parent / "marian")
+    theirs.eval().to(device)
 
     @torch.inference_mode()
     def search(rows: Rows) -> Rows:
@@ -62,8 +63,8 @@ def marian(model: Path, beam: int) -> Search:
             chosen = order[start : start + 64]
             padded, keep = pad([[*rows[i], EOS] for i in chosen])
             outputs = theirs.generate(
-                torch.from_numpy(padded),
-                attention_mask=torch.from_numpy(keep).long(),
+                torch.from_numpy(padded).to(device),
+                attention_mask=torch.from_numpy(keep).long().to(device),
                 num_beams=beam,
                 early_stopping=beam > 1,
                 max_new_tokens=64,
@@ -76,7 +77,7 @@ def marian(model: Path, beam: int) -> Search:
     return search
 
 
-IN_THIS_PROCESS: dict[str, Callable[[Path, int], Search]] = {
+IN_THIS_PROCESS: dict[str, Callable[[Path, int, str], Search]] = {
     "heedful": partial(heedful, precision="float32"),
     "heedful int8": partial(heedful, precision="int8"),
     "HF MarianMT": marian,
@@ -88,12 +89,17 @@ CTRANSLATE2 = {
 }
 
 
-def measure(search: Search, rows: Rows) -> dict[str, Any]:
+def measure(search: Search, rows: Rows, device: torch.device) -> dict[str, Any]:
     """In this process."""
     search(rows[:100])
     best, outputs = min((timed(search, rows) for _ in range(PASSES)), key=lambda found: found[0])
     alone = [timed(search, [row])[0] for row in rows[:: max(1, len(rows) // ALONE)]]
-    return {"rate": len(rows) / best, "alone": statistics.median(alone), "peak": record.peak(), "outputs": outputs}
+    return {
+        "rate": len(rows) / best,
+        "alone": statistics.median(alone),
+        "peak": record.peak(device),
+        "outputs": outputs,
+    }
 
 
 def timed(search: Search, rows: Rows) -> tuple[float, Rows]:
@@ -106,7 +112,7 @@ def measure_apart(name: str, folder: Path, beam: int, options: argparse.Namespac
     """In a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
     if name in IN_THIS_PROCESS:
-        arguments = ["--one", name, "--beams", str(beam), "--threads", str(options.threads)]
+        arguments = ["--one", name, "--beams", str(beam), "--threads", str(options.threads), "--device", options.device]
         command = [sys.executable, __file__, str(folder / "model"), str(folder / "rows.json"), *arguments]
     else:
         settings = CTRANSLATE2[name] | {"threads": options.threads, "beam": beam, "batch": 64, "passes": PASSES}
@@ -127,6 +133,8 @@ def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
     heedful = Path(sys.executable).with_name("heedful")
     command = [heedful, "convert", loaded.path, "--out", folder / "marian", "--to", "marian"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    if options.device != "cpu":
+        return ["heedful", "HF MarianMT"]
     python = options.peers / "ctranslate2" / "bin" / "python"
     if not python.exists():
         return list(IN_THIS_PROCESS)
@@ -137,20 +145,11 @@ def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
 
 def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
     shown = Table(title=f"beam {beam}", title_justify="left")
-    columns = (
-        "system",
-        "sentences/s",
-        "lowest",
-        "highest",
-        "heedful is",
-        "in int8",
-        "one alone, ms",
-        "as heedful's",
-        "peak GB",
-    )
+    ours = {name: statistics.median(run["rate"] for run in results[name]) for name in results if "heedful" in name}
+    comparisons = (f"{name} is" for name in ours)
+    columns = ("system", "sentences/s", "lowest", "highest", *comparisons, "one alone, ms", "as heedful's", "peak GB")
     for column in columns:
         shown.add_column(column, justify="left" if column == "system" else "right")
-    exact, int8 = (statistics.median(run["rate"] for run in results[name]) for name in ("heedful", "heedful int8"))
     reference = results["heedful"][0]["outputs"]
     for name, runs in results.items():
         rates = [run["rate"] for run in runs]
@@ -158,7 +157,7 @@ def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
         shown.add_row(
             name,
             *(f"{value:,.0f}" for value in (statistics.median(rates), min(rates), max(rates))),
-            *(f"{ours / statistics.median(rates):.2f} times" for ours in (exact, int8)),
+            *(f"{rate / statistics.median(rates):.2f} times" for rate in ours.values()),
             f"{statistics.median(run['alone'] for run in runs) * 1e3:.1f}",
             f"{same} of {len(reference)}",
             f"{max(run['peak'] for run in runs):.2f}",
@@ -167,23 +166,25 @@ def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.parser(__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("text", type=Path)
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--peers", type=Path, default=Path("build/peers"))
     parser.add_argument("--one", choices=IN_THIS_PROCESS, help="measure one system here; TEXT holds ids in JSON")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     if options.one:
         rows = json.loads(options.text.read_text(encoding="utf-8"))
-        print(json.dumps(measure(IN_THIS_PROCESS[options.one](options.model, options.beams[0]), rows)))
+        search = IN_THIS_PROCESS[options.one](options.model, options.beams[0], options.device)
+        print(json.dumps(measure(search, rows, torch.device(options.device))))
         return
     console = Console(width=120)
-    facts = record.machine(options.threads) | {"model": options.model.name, "lines": options.lines}
+    facts = record.machine(options.threads, torch.device(options.device))
+    facts |= {"model": options.model.name, "lines": options.lines}
     console.print(facts)
     with TemporaryDirectory() as temporary:
         systems = make_models(Path(temporary), options)

@@ -4,7 +4,6 @@ TEXT is plain text, a sentence a line. Each system has a BPE vocabulary of the s
 all lines at once; they take turns. Megabytes are those of the text in UTF-8: about four for a million tokens.
 """
 
-import argparse
 import gzip
 import os
 import statistics
@@ -68,11 +67,10 @@ SYSTEMS = {"heedful": heedful, "tokenizers": tokenizers, "sentencepiece": senten
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.parser(__doc__)
     parser.add_argument("text", type=Path)
     parser.add_argument("--vocab", type=int, default=8000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     os.environ[THREADS] = str(options.threads)
     opener = gzip.open if options.text.suffix == ".gz" else open

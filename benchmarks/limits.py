@@ -3,9 +3,6 @@
 Matrix products in the shapes of Transformers, copies of memory, the smallest operation. Appends a line to limits.jsonl.
 """
 
-import argparse
-import os
-
 import record
 import torch
 from rich.console import Console
@@ -26,8 +23,7 @@ KINDS = (torch.float32, torch.bfloat16)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser = record.parser(__doc__)
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -5,10 +5,9 @@ dropout: once by torch's own attention and by a cross-entropy over all logits, i
 precision.
 """
 
-import argparse
-import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -27,8 +26,6 @@ from heedful.nn.attention import Attention
 from heedful.tasks import find_task
 from heedful.tasks.sequence_to_sequence import Batch, SequenceToSequence
 from heedful.train.learner import Learner
-
-Way = Callable[[SequenceToSequence], Learner]  # to compute a step
 
 
 def fast(task: SequenceToSequence, precision: Literal["float32", "bfloat16", "autocast"]) -> Learner:
@@ -53,11 +50,11 @@ def reference(task: SequenceToSequence) -> Learner:
     return learner
 
 
-PATHS: dict[str, Way] = {
+PATHS: dict[str, Callable[[SequenceToSequence], Learner]] = {
     "the reference": reference,
-    "float32": lambda task: fast(task, "float32"),
-    "bfloat16": lambda task: fast(task, "bfloat16"),
-    "autocast": lambda task: fast(task, "autocast"),
+    "float32": partial(fast, precision="float32"),
+    "bfloat16": partial(fast, precision="bfloat16"),
+    "autocast": partial(fast, precision="autocast"),
 }
 
 
@@ -73,11 +70,10 @@ def losses(task: SequenceToSequence, path: str, updates: int) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.parser(__doc__)
     parser.add_argument("recipe", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--updates", type=int, default=200)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     recipe = load_recipe(options.recipe, data_root=options.data)

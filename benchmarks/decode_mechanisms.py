@@ -1,0 +1,95 @@
+"""What each mechanism of a search gains: python benchmarks/decode_mechanisms.py MODEL TEXT [--help]
+
+A translator over a text with a sentence a line, whole and with one mechanism after another replaced by what it stands
+for. They take turns in one process.
+"""
+
+import gzip
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from unittest import mock
+
+import record
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.decode.translator import Translator
+from heedful.machine import keep_freed_memory
+from heedful.machine.limits import timed
+
+Rows = list[list[int]]
+Search = Callable[[Rows], object]
+
+
+def as_they_come(rows: Rows, _: int) -> list[list[int]]:
+    """Batches of 64 sentences."""
+    return [list(range(start, min(start + 64, len(rows)))) for start in range(0, len(rows), 64)]
+
+
+REPLACEMENTS = {
+    "batches one after another on all cores": ("translator.map_on_cores", lambda search, rows, _: map(search, rows)),
+    "batches of 64 sentences as they come": ("translator.batches", as_they_come),
+    "torch's topk": ("ranking.largest", torch.topk),
+}
+
+
+def replaced(search: Search, place: str, by: object) -> Search:
+    """The same search with another function in some place."""
+
+    def run(rows: Rows) -> object:
+        with mock.patch(f"heedful.decode.{place}", by):
+            return search(rows)
+
+    return run
+
+
+def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Search]:
+    """The search as it is, and without this or that."""
+    config = replace(exact.recipe.decode, beam=beam)
+    whole = Translator(exact.model, exact.tokenizers, config).search_rows
+    return {
+        "heedful": whole,
+        **{name: replaced(whole, *replacement) for name, replacement in REPLACEMENTS.items()},
+        "searched to the bound": Translator(exact.model, exact.tokenizers, replace(config, patience=0.0)).search_rows,
+        "in int8": Translator(int8.model, int8.tokenizers, config).search_rows,
+    }
+
+
+def main() -> None:
+    parser = record.parser(__doc__)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("text", type=Path)
+    parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])
+    parser.add_argument("--lines", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    keep_freed_memory()
+    exact, int8 = (load_model(options.model, precision=precision) for precision in ("float32", "int8"))
+    opener = gzip.open if options.text.suffix == ".gz" else open
+    with opener(options.text, "rt", encoding="utf-8") as file:
+        rows = exact.tokenizers.source.encode_batch([line.rstrip("\n") for line in islice(file, options.lines)])
+    figures: dict[int, dict[str, list[float]]] = {}
+    for beam in options.beams:
+        compared = searches(exact, int8, beam)
+        compared["heedful"](rows[:100])
+        rates = figures[beam] = {name: [] for name in compared}
+        for _ in range(options.rounds):
+            for name, search in compared.items():
+                rates[name].append(len(rows) / timed(partial(search, rows), 1, record.CPU))
+    shown = Table("search", *(f"beam {beam}, sentences/s" for beam in options.beams))
+    for name in figures[options.beams[0]]:
+        shown.add_row(name, *(f"{statistics.median(figures[beam][name]):,.0f}" for beam in options.beams))
+    facts = record.machine(options.threads) | {"model": options.model.name, "lines": options.lines}
+    Console(width=110).print(facts, shown)
+    record.append(__file__, facts | {"rates": figures})
+
+
+if __name__ == "__main__":
+    main()

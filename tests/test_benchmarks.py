@@ -1,0 +1,80 @@
+"""The scripts in benchmarks/: that each system runs, and that their arithmetic is that of torch's own counter."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from heedful.config.schema import ModelConfig
+
+CPU = torch.device("cpu")
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import gpt_step  # noqa: E402
+import race  # noqa: E402
+import train_mechanisms  # noqa: E402
+import train_step  # noqa: E402
+
+TOY = ModelConfig(d_model=8, d_ff=24, heads=2, encoder_layers=3, decoder_layers=2, dropout=0.1)
+TOY_GPT = gpt_step.preset(2, 64, 13)
+
+
+@pytest.mark.parametrize("name", train_step.SYSTEMS)
+def test_each_system_of_the_training_benchmark_steps_on_a_cpu(name):
+    steps_on_a_cpu(train_step.SYSTEMS[name], race.Size(TOY, train_step.batches, 211, 1, 2), train_step.flops)
+
+
+@pytest.mark.parametrize("name", gpt_step.SYSTEMS)
+def test_each_system_of_the_gpt_benchmark_steps_on_a_cpu(name):
+    size = race.Size(TOY_GPT, partial(gpt_step.windows, context=13), 39, 1, 2)
+    steps_on_a_cpu(gpt_step.SYSTEMS[name], size, gpt_step.flops)
+
+
+@pytest.mark.parametrize("name", train_mechanisms.REPLACEMENTS)
+def test_a_step_without_a_mechanism_makes_the_same_loss_but_for_rounding_and_dropout(name):
+    config = replace(TOY, dropout=0.0)
+    (batch,) = train_step.batches(1, 211, 1, CPU)
+    torch.manual_seed(1)
+    whole = train_step.heedful(config, CPU, "bfloat16")(batch)
+    place, by = train_mechanisms.REPLACEMENTS[name]
+    torch.manual_seed(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, by)
+        without = train_step.heedful(config, CPU, "bfloat16")(batch)
+    assert without.losses == pytest.approx(whole.losses, rel=1e-2)
+
+
+def steps_on_a_cpu(system, size, flops):
+    found = race.measure(race.Race("", {"": system}, {"": size}, flops), system, size, size.cells, 1, CPU)
+    assert found.tokens > 0
+    assert found.useful > 0
+    assert found.peak > 0
+
+
+def test_the_work_of_an_encoder_decoder_is_what_torch_counts_less_the_hidden_half_of_causal_scores():
+    lengths = torch.full((5, 2), 7).numpy()
+    batch = train_step.batch(train_step.np.random.default_rng(1), lengths, CPU)
+    config = replace(TOY, dropout=0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        place, by = train_mechanisms.REPLACEMENTS["the loss of all logits at once"]
+        patch.setattr(place, by)
+        step = train_step.heedful(config, CPU, "float32")
+        with FlopCounterMode(display=False) as counter:
+            step(batch)
+    length = batch.target_in.size(1)
+    hidden = 6 * config.d_model * config.decoder_layers * 5 * length**2
+    assert train_step.flops(config, batch) + hidden == counter.get_total_flops()
+
+
+def test_the_work_of_a_gpt_is_what_torch_counts_less_the_hidden_half_of_causal_scores():
+    (batch,) = gpt_step.windows(1, 39, 1, CPU, context=13)
+    model = gpt_step.PlainGPT(TOY_GPT)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(batch.read).sum().backward()
+    hidden = 6 * TOY_GPT.model.d_model * TOY_GPT.model.decoder_layers * 3 * 13**2
+    assert gpt_step.flops(TOY_GPT, batch) + hidden == counter.get_total_flops()
