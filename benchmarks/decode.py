@@ -53,7 +53,11 @@ def marian(model: Path, beam: int, device: str) -> Search:
     from transformers import MarianMTModel
 
     theirs: Any = MarianMTModel.from_pretrained(model.parent / "marian")
-    theirs.eval().to(device)
+    return marian_search(theirs.eval().to(device), beam)
+
+
+def marian_search(theirs: Any, beam: int) -> Search:
+    """By HF's generate, 64 sentences of similar length at once."""
 
     @torch.inference_mode()
     def search(rows: Rows) -> Rows:
@@ -63,8 +67,8 @@ def marian(model: Path, beam: int, device: str) -> Search:
             chosen = order[start : start + 64]
             padded, keep = pad([[*rows[i], EOS] for i in chosen])
             outputs = theirs.generate(
-                torch.from_numpy(padded).to(device),
-                attention_mask=torch.from_numpy(keep).long().to(device),
+                torch.from_numpy(padded).to(theirs.device),
+                attention_mask=torch.from_numpy(keep).long().to(theirs.device),
                 num_beams=beam,
                 early_stopping=beam > 1,
                 max_new_tokens=64,

@@ -94,11 +94,16 @@ def torch_transformer(config: ModelConfig, device: torch.device, autocast: bool)
 
 
 def marian(config: ModelConfig, device: torch.device, autocast: bool) -> Step:
+    model = marian_model(config, VOCAB).to(device)
+    return smoothed_step(model, partial(marian_logits, model), autocast)
+
+
+def marian_model(config: ModelConfig, vocab: int) -> Any:
     from transformers import MarianConfig, MarianMTModel
 
-    theirs: Any = MarianMTModel(
+    return MarianMTModel(
         MarianConfig(
-            vocab_size=VOCAB,
+            vocab_size=vocab,
             d_model=config.d_model,
             encoder_layers=config.encoder_layers,
             decoder_layers=config.decoder_layers,
@@ -107,7 +112,7 @@ def marian(config: ModelConfig, device: torch.device, autocast: bool) -> Step:
             encoder_attention_heads=config.heads,
             decoder_attention_heads=config.heads,
             max_position_embeddings=256,
-            dropout=0.1,
+            dropout=config.dropout,
             attention_dropout=0.0,
             activation_dropout=0.0,
             activation_function="relu",
@@ -119,14 +124,11 @@ def marian(config: ModelConfig, device: torch.device, autocast: bool) -> Step:
             forced_eos_token_id=None,
         )
     )
-    model = theirs.to(device)
 
-    def forward(batch: Batch) -> Tensor:
-        mask = batch.source_keep.long()
-        target = batch.target_in
-        return model(input_ids=batch.source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
 
-    return smoothed_step(model, forward, autocast)
+def marian_logits(model: Any, batch: Batch) -> Tensor:
+    mask, target = batch.source_keep.long(), batch.target_in
+    return model(input_ids=batch.source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
 
 
 def smoothed_step(model: nn.Module, forward: Callable[[Batch], Tensor], autocast: bool) -> Step:
