@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.translate import MODELS, Precision, lines, writing
+from heedful.cli.translate import MODELS, Precision, changed, lines, load, writing
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,17 +96,11 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     Raises:
         InputError: there is no such model, device or precision, it does not generate, or the changes cannot work.
     """
-    from heedful.checkpoint import load_model
-    from heedful.config.load import recipe_from_dict, recipe_to_dict
     from heedful.decode.generator import Generator
-    from heedful.machine import choose_device, keep_freed_memory
 
-    keep_freed_memory()
-    loaded = load_model(model, str(choose_device(device)), precision)
+    loaded = load(model, device, precision)
     generator = loaded.use_as(Generator)
-    values = recipe_to_dict(loaded.recipe)
-    recipe = recipe_from_dict(values | {"generate": values["generate"] | changes}, f"{model}, with these options")
-    generator.config = recipe.generate
+    generator.config = changed(loaded, "generate", changes).generate
     return generator
 
 

@@ -13,6 +13,8 @@ import typer
 from heedful.errors import InputError, RunError
 
 if TYPE_CHECKING:
+    from heedful.checkpoint import LoadedModel
+    from heedful.config.schema import Recipe
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
@@ -87,20 +89,31 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     """Load a model and change how it searches.
 
     Raises:
-        InputError: there is no such model, device or precision, or the changes cannot work.
+        InputError: there is no such model, device or precision, it does not translate, or the changes cannot work.
     """
-    from heedful.checkpoint import load_model
-    from heedful.config.load import recipe_from_dict, recipe_to_dict
     from heedful.decode.translator import Translator
+
+    loaded = load(model, device, precision)
+    translator = loaded.use_as(Translator)
+    translator.config = changed(loaded, "decode", changes).decode
+    return translator
+
+
+def load(model: str, device: str, precision: str) -> "LoadedModel":
+    """Load a model where it is to compute."""
+    from heedful.checkpoint import load_model
     from heedful.machine import choose_device, keep_freed_memory
 
     keep_freed_memory()
-    loaded = load_model(model, str(choose_device(device)), precision)
+    return load_model(model, str(choose_device(device)), precision)
+
+
+def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Recipe":
+    """The recipe of a model, with changes to one of its tables."""
+    from heedful.config.load import recipe_from_dict, recipe_to_dict
+
     values = recipe_to_dict(loaded.recipe)
-    recipe = recipe_from_dict(values | {"decode": values["decode"] | changes}, f"{model}, with these options")
-    translator = loaded.use_as(Translator)
-    translator.config = recipe.decode
-    return translator
+    return recipe_from_dict(values | {table: values[table] | changes}, f"{loaded.path}, with these options")
 
 
 def translations(
