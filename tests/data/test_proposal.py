@@ -70,7 +70,20 @@ def test_the_size_follows_text_and_machine(pairs: int, machine: Machine, name: s
 
 
 def test_work_counts_every_weight_once() -> None:
-    size = Size("", 0, d_model=7, d_ff=11, heads=1, layers=3, dropout=0, vocab_size=13, lr=0, warmup=0, passes=0)
+    size = Size(
+        "",
+        0,
+        d_model=7,
+        d_ff=11,
+        heads=1,
+        layers=3,
+        dropout=0,
+        vocab_size=13,
+        optimizer="adam",
+        lr=0,
+        warmup=0,
+        passes=0,
+    )
     attention, feed_forward = 4 * 7 * 7, 2 * 7 * 11
     assert size.work == 6 * (3 * (attention + feed_forward) + 3 * (2 * attention + feed_forward) + 13 * 7)
 
