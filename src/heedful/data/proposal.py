@@ -1,8 +1,8 @@
 """A first recipe for a parallel text: sizes by the amount of text, and by what the machine can train in some hours.
 
 "tiny" is the model of Wu et al. (2021) for 29,000 pairs, "small" between it and the usual one for the 160,000 of IWSLT;
-"base" and "big" are those of Vaswani et al. (2017) for 4.5 million. What lies between is a start, to be changed. The two
-smaller ones are trained in the way that was best for the recipes multi30k-en-de and tatoeba-en-de.
+"base" and "big" are those of Vaswani et al. (2017) for 4.5 million. What lies between is a start, to be changed. How
+the smaller ones are trained was best for the recipes multi30k-en-de and tatoeba-en-de.
 """
 
 import json
