@@ -31,6 +31,7 @@ from heedful.config.schema import DecodeConfig
 from heedful.decode.translator import Translator
 from heedful.machine import keep_freed_memory
 from heedful.text.padding import pad
+from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS, PAD
 
 PASSES = 3
@@ -130,10 +131,8 @@ def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
     """The model in every format, and the text as ids; return the names of the systems that can be measured."""
     loaded = load_model(options.model)
     (folder / "model").symlink_to(loaded.path.resolve())
-    opener = gzip.open if options.text.suffix == ".gz" else open
-    with opener(options.text, "rt", encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line in islice(file, options.lines)]
-    (folder / "rows.json").write_text(json.dumps(loaded.tokenizers.source.encode_batch(lines)), encoding="utf-8")
+    rows = read_rows(loaded.tokenizers, options.text, options.lines)
+    (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
     heedful = Path(sys.executable).with_name("heedful")
     command = [heedful, "convert", loaded.path, "--out", folder / "marian", "--to", "marian"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -169,13 +168,26 @@ def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
     return shown
 
 
-def main() -> None:
-    parser = record.parser(__doc__)
+def search_parser(description: str | None) -> argparse.ArgumentParser:
+    """For a script that searches for translations."""
+    parser = record.parser(description)
     parser.add_argument("model", type=Path)
     parser.add_argument("text", type=Path)
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    return parser
+
+
+def read_rows(tokenizers: TokenizerPair, text: Path, lines: int) -> Rows:
+    """The first lines of a text as ids."""
+    opener = gzip.open if text.suffix == ".gz" else open
+    with opener(text, "rt", encoding="utf-8") as file:
+        return tokenizers.source.encode_batch([line.rstrip("\n") for line in islice(file, lines)])
+
+
+def main() -> None:
+    parser = search_parser(__doc__)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--peers", type=Path, default=Path("build/peers"))
     parser.add_argument("--one", choices=IN_THIS_PROCESS, help="measure one system here; TEXT holds ids in JSON")

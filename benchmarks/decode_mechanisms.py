@@ -4,13 +4,10 @@ A translator over a text with a sentence a line, whole and with one mechanism af
 for. They take turns in one process.
 """
 
-import gzip
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import islice
-from pathlib import Path
 from unittest import mock
 
 import record
@@ -18,12 +15,12 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from decode import Rows, read_rows, search_parser
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.decode.translator import Translator
 from heedful.machine import keep_freed_memory
 from heedful.machine.limits import timed
 
-Rows = list[list[int]]
 Search = Callable[[Rows], object]
 
 
@@ -62,19 +59,11 @@ def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Sear
 
 
 def main() -> None:
-    parser = record.parser(__doc__)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("text", type=Path)
-    parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])
-    parser.add_argument("--lines", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = search_parser(__doc__).parse_args()
     torch.set_num_threads(options.threads)
     keep_freed_memory()
     exact, int8 = (load_model(options.model, precision=precision) for precision in ("float32", "int8"))
-    opener = gzip.open if options.text.suffix == ".gz" else open
-    with opener(options.text, "rt", encoding="utf-8") as file:
-        rows = exact.tokenizers.source.encode_batch([line.rstrip("\n") for line in islice(file, options.lines)])
+    rows = read_rows(exact.tokenizers, options.text, options.lines)
     figures: dict[int, dict[str, list[float]]] = {}
     for beam in options.beams:
         compared = searches(exact, int8, beam)

@@ -1,25 +1,20 @@
 """The scripts in benchmarks/: that each system runs, and that their arithmetic is that of torch's own counter."""
 
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
+import gpt_step
 import pytest
+import race
 import torch
+import train_mechanisms
+import train_step
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.config.schema import ModelConfig
 
 CPU = torch.device("cpu")
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import gpt_step  # noqa: E402
-import race  # noqa: E402
-import train_mechanisms  # noqa: E402
-import train_step  # noqa: E402
-
 TOY = ModelConfig(d_model=8, d_ff=24, heads=2, encoder_layers=3, decoder_layers=2, dropout=0.1)
 TOY_GPT = gpt_step.preset(2, 64, 13)
 
