@@ -1,18 +1,17 @@
 """How long until a translator is good: python benchmarks/time_to_bleu.py RECIPE --data DATA [--help]
 
-heedful with the recipe, heedful with the settings that were published for its data, and HF's MarianMT with those, one
-after another in processes of their own. All read the same batches; every few minutes the validation sentences are
+`heedful train` with the recipe and with the settings that were published for its data, and HF's MarianMT with those in
+a loop that reads the same batches, one after another or on a core each. Every few minutes the validation sentences are
 translated greedily, which counts as time too. Published: Wu et al. (2021), "Good for Misconceived Reasons".
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,11 +26,9 @@ from train_step import marian_logits, marian_model
 
 from decode import marian_search
 from heedful.config.load import load_recipe
-from heedful.machine import keep_freed_memory
 from heedful.optim import learning_rate
 from heedful.tasks.sequence_to_sequence import Batch
 from heedful.tasks.translation import Translation
-from heedful.train.learner import Learner
 
 PUBLISHED = (
     "model.norm=post",
@@ -46,21 +43,73 @@ PUBLISHED = (
 MILESTONES = (30, 35, 38, 39, 40, 41)
 CPU = record.CPU
 
-Update = Callable[[list[Batch], int], object]
-Trainer = tuple[Update, Callable[[], float]]  # and the validation BLEU
+Point = tuple[float, int, float]  # minutes, updates, validation BLEU
 
 
-def heedful(task: Translation) -> Trainer:
-    keep_freed_memory()
-    torch.manual_seed(task.recipe.train.seed)
-    model = task.build(task.recipe, task.tokenizers)
-    learner = Learner(model, task.loss, task.recipe)
-    return learner.update, lambda: task.decoded(model, replace(task.recipe.decode, beam=1, n_best=1))["bleu"]
+def heedful(name: str, changes: Sequence[str], options: argparse.Namespace) -> list[Point]:
+    """`heedful train` in a folder that is kept; when a BLEU was found is known by the next line of the log."""
+    run = options.runs / f"{name.replace(', ', '-').replace(' ', '-')}-{options.seed}"
+    if run.exists():
+        raise SystemExit(f"{run} is there already, and time counts from the beginning; remove it or give other --runs")
+    command = [Path(sys.executable).with_name("heedful"), "train", options.recipe, "--data", options.data, "--out", run]
+    settings = [f"train.threads={options.threads}", f"train.seed={options.seed}", *changes]
+    start = time.time()
+    with subprocess.Popen([*command, *(part for change in settings for part in ("--set", change))]) as process:
+        try:
+            process.wait(options.minutes * 60)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    end = time.time()
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    times = [json.loads(line) for line in (run / "timings.jsonl").read_text().splitlines()]
+    points = []
+    for line in lines:
+        if "valid_bleu" in line:
+            known = next((t["time"] for t in times if t["update"] > line["update"]), end)
+            points.append(((known - start) / 60, line["update"], line["valid_bleu"]))
+    return points
 
 
-def marian(task: Translation) -> Trainer:
-    torch.manual_seed(task.recipe.train.seed)
+def marian(_: str, changes: Sequence[str], options: argparse.Namespace) -> list[Point]:
+    """HF's model and search in a process of its own."""
+    settings = [f"--{key}={getattr(options, key)}" for key in ("data", "minutes", "every", "threads", "seed")]
+    command = [sys.executable, __file__, str(options.recipe), "--peer", json.dumps(changes), *settings]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+SYSTEMS = {
+    "heedful": (heedful, ()),
+    "heedful, as published": (heedful, PUBLISHED),
+    "HF MarianMT, as published": (marian, PUBLISHED),
+}
+
+
+def train_marian(options: argparse.Namespace) -> Iterator[Point]:
+    """Train HF's model in this process until time or updates are over; yield how good it is now and then."""
+    recipe = load_recipe(options.recipe, [f"train.seed={options.seed}", *json.loads(options.peer)], options.data)
+    with TemporaryDirectory() as folder:
+        task = Translation.prepare(recipe, Path(folder), partial(print, file=sys.stderr))
+        update, bleu = marian_trainer(task)
+        start, due = time.monotonic(), options.every
+        for number, batches in enumerate(groups(task, recipe.train.accumulate), start=1):
+            update(batches, number)
+            gone = (time.monotonic() - start) / 60
+            over = gone >= options.minutes or number == recipe.train.max_updates
+            if gone >= due or over:
+                found = bleu()
+                gone = (time.monotonic() - start) / 60
+                print(f"{gone:.1f} minutes, {number:,} updates, BLEU {found:.2f}", file=sys.stderr)
+                yield gone, number, found
+                due = gone + options.every
+            if over:
+                return
+
+
+def marian_trainer(task: Translation) -> tuple[Callable[[list[Batch], int], None], Callable[[], float]]:
+    """An update of HF's model, and its BLEU on the validation set."""
     recipe = task.recipe
+    torch.manual_seed(recipe.train.seed)
     model = marian_model(recipe.model, len(task.tokenizers.target))
     optimizer = torch.optim.Adam(model.parameters(), betas=recipe.optimizer.betas, eps=recipe.optimizer.eps)
     sources, references = zip(*task.prepared.valid_text, strict=True)
@@ -86,29 +135,6 @@ def marian(task: Translation) -> Trainer:
     return update, bleu
 
 
-SYSTEMS: dict[str, tuple[Callable[[Translation], Trainer], tuple[str, ...]]] = {
-    "heedful": (heedful, ()),
-    "heedful, as published": (heedful, PUBLISHED),
-    "HF MarianMT, as published": (marian, PUBLISHED),
-}
-
-
-def train(task: Translation, trainer: Trainer, minutes: float, every: float) -> Iterator[tuple[float, int, float]]:
-    """Train until time or updates are over; yield minutes, updates and validation BLEU now and then."""
-    update, bleu = trainer
-    start, number, due = time.monotonic(), 0, every
-    pieces = task.recipe.train.accumulate
-    for number, batches in enumerate(groups(task, pieces), start=1):
-        update(batches, number)
-        gone = (time.monotonic() - start) / 60
-        over = gone >= minutes or number == task.recipe.train.max_updates
-        if gone >= due or over:
-            yield gone, number, bleu()
-            due = gone + every
-        if over:
-            return
-
-
 def groups(task: Translation, pieces: int) -> Iterator[list[Batch]]:
     """The batches of each update, over and over."""
     epoch, waiting = 0, []
@@ -121,33 +147,7 @@ def groups(task: Translation, pieces: int) -> Iterator[list[Batch]]:
         epoch += 1
 
 
-def measure_here(name: str, options: argparse.Namespace) -> None:
-    """In this process; a line of JSON each time the validation set was translated."""
-    make, changes = SYSTEMS[name]
-    recipe = load_recipe(options.recipe, [*changes, *options.set], options.data)
-    with TemporaryDirectory() as folder:
-        task = Translation.prepare(recipe, Path(folder), partial(print, file=sys.stderr))
-        for point in train(task, make(task), options.minutes, options.every):
-            print(json.dumps(point), flush=True)
-
-
-def measure_apart(name: str, options: argparse.Namespace, console: Console) -> list[tuple[float, int, float]]:
-    """In a process of its own, whose progress is shown."""
-    settings = [f"--{key}={getattr(options, key)}" for key in ("data", "minutes", "every", "threads")]
-    changes = [part for change in options.set for part in ("--set", change)]
-    command = [sys.executable, __file__, str(options.recipe), "--one", name, *settings, *changes]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
-    points = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
-        for line in process.stdout or ():
-            points.append(tuple(json.loads(line)))
-            console.print(f"{name}: {points[-1][0]:.1f} minutes, {points[-1][1]:,} updates, BLEU {points[-1][2]:.2f}")
-    if process.returncode:
-        raise SystemExit(f"{name} failed with status {process.returncode}; run it alone with --one")
-    return points
-
-
-def draw(curves: dict[str, list[tuple[float, int, float]]], path: Path) -> None:
+def draw(curves: dict[str, list[Point]], path: Path) -> None:
     """Validation BLEU over minutes."""
     import matplotlib.pyplot as plt
 
@@ -167,25 +167,29 @@ def main() -> None:
     parser.add_argument("recipe", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--minutes", type=float, default=60.0, help="of each system at most")
-    parser.add_argument("--every", type=float, default=3.0, help="minutes between translations of the validation set")
-    parser.add_argument("--set", action="append", default=[], help="change the recipe: key=value")
+    parser.add_argument("--every", type=float, default=3.0, help="minutes between the peer's translations")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="NAME")
+    parser.add_argument("--at-once", type=int, default=1, help="systems that run at a time, each on its own --threads")
+    parser.add_argument("--runs", type=Path, default=Path("runs/time-to-bleu"), help="where heedful's runs are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/time-to-bleu.svg"), help="where to draw")
-    parser.add_argument("--one", choices=SYSTEMS, help="measure one system in this process")
+    parser.add_argument("--peer", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    if options.one:
-        measure_here(options.one, options)
+    if options.peer:
+        for point in train_marian(options):
+            print(json.dumps(point), flush=True)
         return
-    console = Console(width=120)
-    curves = {name: measure_apart(name, options, console) for name in options.systems}
+    with ThreadPoolExecutor(options.at_once) as pool:
+        found = pool.map(lambda name: SYSTEMS[name][0](name, SYSTEMS[name][1], options), options.systems)
+        curves = dict(zip(options.systems, found, strict=True))
     shown = Table("system", *(f"BLEU {level}, minutes" for level in MILESTONES), "best", "after minutes")
     for name, points in curves.items():
         reached = [next((f"{p[0]:.1f}" for p in points if p[2] >= level), "-") for level in MILESTONES]
         best = max(points, key=lambda p: p[2])
         shown.add_row(name, *reached, f"{best[2]:.2f}", f"{best[0]:.1f}")
-    facts: dict[str, Any] = record.machine(options.threads) | {"recipe": options.recipe.name}
-    console.print(facts, shown)
+    facts: dict[str, Any] = record.machine(options.threads) | {"recipe": options.recipe.name, "seed": options.seed}
+    Console(width=120).print(facts, shown)
     draw(curves, options.out)
     record.append(__file__, facts | {"minutes, updates, bleu": curves})
 
