@@ -3,10 +3,11 @@
 `heedful.load("en-de").translate(["Where is the train station?"])` uses the model in the box.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["__version__", "load"]
+__all__ = ["__version__", "load", "trace"]
 
 __version__ = "0.1.0"
 
@@ -26,3 +27,23 @@ def load(model: str | Path, device: str = "auto", precision: str = "float32") ->
     from heedful.machine import choose_device
 
     return load_model(model, str(choose_device(device)), precision).use()
+
+
+def trace(model: Any, text: str, target: str | None = None, keep: Collection[str] = ("*",)) -> Any:
+    """Run a model over a text and keep every number of it: a `heedful.inspect_.trace.Trace`.
+
+    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` is where each head of the first layer looks.
+
+    Args:
+        model: what `load` takes, or what it gives.
+        text: what is read; a language model goes on from it.
+        target: what a translator or a language model is to have written, instead of what it would write; or the second
+            text of a pair.
+        keep: names of `heedful.inspect_.taps`, or patterns such as "dec.*.cross.attn".
+
+    Raises:
+        InputError: the text is empty or too long, there is no such tap, or as in `load`.
+    """
+    from heedful.inspect_.trace import trace as look
+
+    return look(load(model) if isinstance(model, str | Path) else model, text, target, keep)

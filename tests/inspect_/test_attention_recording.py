@@ -1,6 +1,4 @@
-"""What is recorded is what the model does, and recording leaves no trace."""
-
-from functools import partial
+"""Where a translator looks, by piece and by word."""
 
 import pytest
 import torch
@@ -12,15 +10,12 @@ from heedful.inspect_.attention import (
     AlignedAttention,
     alignment_error,
     cross_attention,
-    cross_attention_layers,
-    recording,
     sharpest_layer,
-    teacher_forced,
     view,
 )
 from heedful.inspect_.pieces import Pieces
+from heedful.inspect_.recorder import recording
 from heedful.models import EncoderDecoder
-from heedful.nn.attention import attend
 from heedful.text.pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -44,67 +39,6 @@ def translator() -> Translator:
     return Translator(model, pair, DecodeConfig(beam=2, max_extra=5))
 
 
-def batch(translator):
-    draw = torch.Generator().manual_seed(3)
-    source = torch.randint(4, len(translator.tokenizers.source), (5, 7), generator=draw)
-    target = torch.randint(4, len(translator.tokenizers.target), (5, 11), generator=draw)
-    keep = torch.arange(7) < torch.tensor([[7], [3], [5], [1], [2]])
-    return source, keep, target, torch.ones_like(target, dtype=torch.bool)
-
-
-@torch.inference_mode()
-def test_recording_changes_no_output(translator):
-    model = translator.model.eval()
-    expected = model(*batch(translator))
-    with recording(cross_attention_layers(model)) as records:
-        found = model(*batch(translator))
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
-    assert [len(record) for record in records] == [1] * LAYERS
-
-
-@torch.inference_mode()
-def test_recorded_weights_are_distributions_over_real_tokens(translator):
-    model = translator.model.eval()
-    source, keep, target, target_keep = batch(translator)
-    with recording(cross_attention_layers(model)) as records:
-        model(source, keep, target, target_keep)
-    for [weights] in records:
-        assert weights.shape == (5, HEADS, 11, 7)
-        torch.testing.assert_close(weights.sum(-1), torch.ones(5, HEADS, 11))
-        assert not weights.masked_select(~keep[:, None, None, :]).any()
-
-
-@torch.no_grad()
-def test_weights_are_the_softmax_of_scaled_products(translator):
-    model = translator.model.eval()
-    seen = cross_attention(translator, ENGLISH[0], GERMAN[0])
-    layer = cross_attention_layers(model)[-1]
-    inputs = []
-    handle = layer.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments))
-    teacher_forced(translator, seen.source, seen.target)
-    handle.remove()
-    x, memory = inputs[0][0][0], inputs[0][1][0]
-    for head in range(HEADS):
-        rows = slice(head * 7, head * 7 + 7)
-        q = x @ layer.q.weight[rows].T + layer.q.bias[rows]
-        k = memory @ layer.k.weight[rows].T + layer.k.bias[rows]
-        torch.testing.assert_close(seen.weights[-1, head], torch.softmax(q @ k.T / 7**0.5, dim=-1))
-
-
-def fail_while_recording(layers):
-    with recording(layers):
-        assert attend not in [layer.kernel for layer in layers]
-        raise ZeroDivisionError
-
-
-def test_kernels_come_back_even_after_an_error(translator):
-    layers = cross_attention_layers(translator.model)
-    layers[1].kernel = special = partial(attend)
-    with pytest.raises(ZeroDivisionError):
-        fail_while_recording(layers)
-    assert [layer.kernel for layer in layers] == [attend, special, attend]
-
-
 def test_looking_leaves_the_model_in_training_mode_and_drops_nothing_out(translator):
     translator.model.train()
     seen = cross_attention(translator, ENGLISH[0], GERMAN[0])
@@ -117,13 +51,14 @@ def test_one_pass_sees_what_writing_token_by_token_sees(translator):
     seen = cross_attention(translator, ENGLISH[1])
     [translation] = translator.translate_lines([ENGLISH[1]])
     assert seen.target.ids[:-1] == translation.alternatives[0].hypothesis.tokens
-    layers = cross_attention_layers(translator.model)
     source = torch.tensor([seen.source.ids])
-    with torch.inference_mode(), recording(layers) as records:
-        state = translator.model.eval().start(source, torch.ones_like(source, dtype=torch.bool))
+    steps = []
+    with torch.inference_mode(), recording(translator.model.eval(), ["dec.*.cross.attn"]) as found:
+        state = translator.model.start(source, torch.ones_like(source, dtype=torch.bool))
         for token in [2, *seen.target.ids[:-1]]:
             state.step(torch.tensor([token]))
-    written = torch.stack([torch.cat(record, dim=2)[0] for record in records])
+            steps.append(torch.cat(list(found.values())))
+    written = torch.cat(steps, dim=2)
     torch.testing.assert_close(seen.weights, written, atol=1e-6, rtol=0)
 
 

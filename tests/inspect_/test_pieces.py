@@ -15,7 +15,7 @@ def trained(**settings) -> Tokenizer:
 
 
 def cut(text, tokenizer) -> Pieces:
-    return Pieces.of(tokenizer.encode(text), tokenizer)
+    return Pieces.of([*tokenizer.encode(text), EOS], tokenizer)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "character", "byte", "word"])
@@ -49,5 +49,5 @@ def test_nothing_is_only_its_end():
 
 def test_special_tokens_and_spaces_have_names():
     tokenizer = trained()
-    assert Pieces.of([0, 2], tokenizer).words == ["<pad>", "<bos>", "<eos>"]
+    assert Pieces.of([0, 2, EOS], tokenizer).words == ["<pad>", "<bos>", "<eos>"]
     assert all(cut("der  Hund", tokenizer).words)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -24,11 +24,13 @@ DTYPES = {
 }
 
 
-def tensor_file(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
+def tensor_file(
+    tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
+) -> Iterator[bytes | memoryview]:
     """The bytes of a safetensors file, a tensor at a time, so that the whole is never in memory twice."""
     # Larger elements come first, then every tensor begins at a multiple of its element size.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
-    header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt"}}
+    header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt", **(metadata or {})}}
     end = 0
     for name, tensor in ordered:
         begin, end = end, end + tensor.nbytes
@@ -48,5 +50,18 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """
     try:
         return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise DamagedError(path, f"is no readable safetensors file ({error})") from error
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """What a safetensors file says beside its tensors.
+
+    Raises:
+        DamagedError: It is not a safetensors file.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise DamagedError(path, f"is no readable safetensors file ({error})") from error

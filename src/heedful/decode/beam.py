@@ -4,7 +4,7 @@ B sentences still searched, W live hypotheses of each, K next tokens of each, C 
 """
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +19,9 @@ from heedful.decode.state import State
 from heedful.text.tokenizer import EOS
 
 
-def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
+def search(
+    state: State, limits: Sequence[int], config: DecodeConfig, watch: "Watch | None" = None
+) -> list[list[Hypothesis]]:
     """Decode a batch, `config.beam` hypotheses abreast. See `heedful.decode.search`.
 
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
@@ -27,6 +29,7 @@ def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[li
     `beam` of the others go on. A sentence leaves the batch when `n_best` of its hypotheses are finished and its best
     live one would not beat the worst of them even if it reached the limit at no further cost, so that searching on to
     the limit would return the same; or before, with `config.patience` x `beam` finished ones, unless that is 0.
+    `watch` is told of every step.
     """
     live = Live.begin(state.begin.cpu(), limits, config)
     device = state.begin.device
@@ -35,7 +38,9 @@ def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[li
         logits = state.step(live.tokens[:, :, -1].flatten().to(device))
         candidates = rank(live, *best_tokens(logits, config.beam + 1))
         ended = collect(finished, live, candidates, config)
-        live, rows = advance(live, candidates, finished, ended, config)
+        before, (live, rows) = live, advance(live, candidates, finished, ended, config)
+        if watch:
+            watch(before, candidates, live)
         if live.sentences:
             state.select(rows.to(device))
     return finished
@@ -77,6 +82,9 @@ class Candidates:
     scores: Float[Tensor, "B C"]
     totals: Float[Tensor, "B C"]
     end: Bool[Tensor, "B C"]  # with <eos>, or because the sentence is at its limit
+
+
+Watch = Callable[[Live, Candidates, Live], object]  # what went on before a step, with one more token, and after it
 
 
 def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:

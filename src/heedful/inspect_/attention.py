@@ -3,11 +3,9 @@
 L decoder layers, H heads, T target pieces or words, S source pieces or words.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -16,10 +14,8 @@ from torch.nn.functional import one_hot
 from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
 from heedful.inspect_.pieces import Pieces
-from heedful.models import EncoderDecoder
-from heedful.nn.attention import Attention, scaled_dot_product
-from heedful.nn.stack import DecoderBlock
-from heedful.tasks.sequence_to_sequence import collate
+from heedful.inspect_.reading import reading
+from heedful.inspect_.recorder import recording
 
 
 @dataclass(frozen=True)
@@ -54,68 +50,11 @@ def cross_attention(translator: Translator, source: str, target: str | None = No
     Raises:
         InputError: The source is empty, or a text too long for the model.
     """
-    if not source.strip():
-        raise InputError("there is no text; give one sentence")
-    read = translator.tokenizers.source.encode(source)
-    check_length(read, translator.longest_source)
-    if target is None:
-        [translation] = translator.translate_lines([source])
-        written = translation.alternatives[0].hypothesis.tokens
-    else:
-        written = translator.tokenizers.target.encode(target)
-    check_length(written, translator.longest_source + translator.config.max_extra)
-    pieces = Pieces.of(read, translator.tokenizers.source), Pieces.of(written, translator.tokenizers.target)
-    return AlignedAttention(*pieces, teacher_forced(translator, *pieces))
-
-
-def check_length(ids: list[int], limit: int) -> None:
-    """Raise an InputError if with <eos> there are more than `limit` ids."""
-    if len(ids) >= limit:
-        raise InputError(f"a text of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
-
-
-def teacher_forced(translator: Translator, source: Pieces, target: Pieces) -> Float[Tensor, "L H T S"]:
-    """The cross-attention weights of one run of the model over a whole sentence pair."""
-    batch = collate(np.array([source.ids]), np.array([target.ids]), translator.device)
-    model = translator.model
-    with torch.no_grad(), evaluating(model), recording(cross_attention_layers(model)) as records:
-        model(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
-    return torch.cat([weights for [weights] in records]).float().cpu()
-
-
-def cross_attention_layers(model: EncoderDecoder) -> list[Attention]:
-    """The cross-attention of each decoder layer, the lowest first."""
-    return [block.cross_attention for block in model.decoder.blocks if isinstance(block, DecoderBlock)]
-
-
-@contextmanager
-def recording(layers: Sequence[Attention]) -> Iterator[list[list[Tensor]]]:
-    """Within the block, keep the attention weights of some layers, (B H T S) each time one of them runs.
-
-    The layers compute the plain formula meanwhile, as the fused kernels do not give their weights away; afterwards
-    each has its kernel back, whatever happened.
-
-    Yields:
-        For each layer a list that grows by one matrix a call.
-    """
-    kernels = [layer.kernel for layer in layers]
-    records: list[list[Tensor]] = [[] for _ in layers]
-    for layer, record in zip(layers, records, strict=True):
-        layer.kernel = _keeping(record)
-    try:
-        yield records
-    finally:
-        for layer, kernel in zip(layers, kernels, strict=True):
-            layer.kernel = kernel
-
-
-def _keeping(record: list[Tensor]) -> Callable[..., Tensor]:
-    def kernel(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float) -> Tensor:
-        output, weights = scaled_dot_product(q, k, v, bias, rate)
-        record.append(weights.detach())
-        return output
-
-    return kernel
+    found = reading(translator, source, target)
+    with torch.no_grad(), evaluating(found.model), recording(found.model, ["dec.*.cross.attn"]) as kept:
+        found.run()
+    weights = torch.cat(list(kept.values())).float().cpu()
+    return AlignedAttention(found.lines["src"].read, found.lines["tgt"].said, weights)
 
 
 def view(

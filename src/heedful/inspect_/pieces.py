@@ -3,7 +3,7 @@
 import unicodedata
 from dataclasses import dataclass
 
-from heedful.text.tokenizer import EOS, Tokenizer
+from heedful.text.tokenizer import Tokenizer
 
 # How the Unicode names of letters begin whose scripts have no spaces between words.
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
@@ -11,7 +11,7 @@ UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 @dataclass(frozen=True)
 class Pieces:
-    """A sentence as a model sees it, <eos> included; where a script has no spaces, each piece counts as a word."""
+    """A text as a model sees it; where a script has no spaces, each piece counts as a word."""
 
     ids: list[int]
     labels: list[str]  # of each piece
@@ -20,13 +20,13 @@ class Pieces:
 
     @classmethod
     def of(cls, ids: list[int], tokenizer: Tokenizer) -> "Pieces":
-        """Name what ids stand for; `ids` come without <eos>."""
+        """Name what ids stand for."""
         spelled = words_of(ids, tokenizer)
         return cls(
-            ids=[*ids, EOS],
-            labels=tokenizer.pieces([*ids, EOS]),
-            words=[label(word, tokenizer) for word in [*spelled, [EOS]]],
-            word_of_piece=[number for number, word in enumerate([*spelled, [EOS]]) for _ in word],
+            ids=ids,
+            labels=tokenizer.pieces(ids),
+            words=[label(word, tokenizer) for word in spelled],
+            word_of_piece=[number for number, word in enumerate(spelled) for _ in word],
         )
 
 

@@ -32,10 +32,19 @@ def scaled_dot_product(
     rate: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T U"], Float[Tensor, "B H T S"]]:
     """softmax(q k^T / sqrt(K) + bias) v, formula 1 of the paper, and the attention weights before dropout."""
-    q, k, v = q.unflatten(1, (k.size(1), -1)), k.unsqueeze(2), v.unsqueeze(2)  # heads that share keys beside each other
-    scores = (q * q.size(-1) ** -0.5) @ k.transpose(-1, -2)
-    weights = softmax(scores.flatten(1, 2) + bias)
-    return (dropout(weights, rate).unflatten(1, scores.shape[1:3]) @ v).flatten(1, 2), weights
+    weights = softmax(scaled_scores(q, k) + bias)
+    return mix(dropout(weights, rate), v), weights
+
+
+def scaled_scores(q: Float[Tensor, "B H T K"], k: Float[Tensor, "B G S K"]) -> Float[Tensor, "B H T S"]:
+    """How well queries and keys match, q k^T / sqrt(K), the heads that share keys beside each other."""
+    q = q.unflatten(1, (k.size(1), -1))
+    return ((q * q.size(-1) ** -0.5) @ k.unsqueeze(2).transpose(-1, -2)).flatten(1, 2)
+
+
+def mix(weights: Float[Tensor, "B H T S"], v: Float[Tensor, "B G S U"]) -> Float[Tensor, "B H T U"]:
+    """The values, weighted."""
+    return (weights.unflatten(1, (v.size(1), -1)) @ v.unsqueeze(2)).flatten(1, 2)
 
 
 def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:

@@ -141,6 +141,6 @@ class Decoder(nn.Module):
         return self.norm(x)
 
 
-def stacks(model: nn.Module) -> list[nn.Module]:
+def stacks(model: nn.Module) -> list[Stack | Decoder]:
     """The stacks of blocks in a model: an encoder, a decoder or both."""
     return [module for module in model.modules() if isinstance(module, Stack | Decoder)]

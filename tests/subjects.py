@@ -1,0 +1,52 @@
+"""Small models of every family with what uses them, untrained: something to look into."""
+
+from dataclasses import replace
+
+import torch
+
+from heedful.config.schema import DataConfig, DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
+from heedful.decode.filler import Filler
+from heedful.decode.generator import Generator
+from heedful.decode.translator import Translator
+from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
+from heedful.models.heads import SentenceEncoder, TextClassifier
+from heedful.predict.classifier import Classifier
+from heedful.predict.searcher import Searcher
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
+
+TEXT = "the old dog sees </script> the station ."
+GERMAN = "der alte Hund sieht den Bahnhof ."
+SHAPE = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=2, decoder_layers=3, tie="none")
+TOKENIZER = train_tokenizer([TEXT, "two women read a book ."], TokenizerConfig(vocab_size=307, mask=True))
+
+
+def translator():
+    pair = TokenizerPair(TOKENIZER, train_tokenizer([GERMAN], TokenizerConfig(vocab_size=301)))
+    torch.manual_seed(1)
+    return Translator(
+        EncoderDecoder(SHAPE, len(pair.source), len(pair.target)), pair, DecodeConfig(beam=3, max_extra=5)
+    )
+
+
+def generator(context=None):
+    torch.manual_seed(1)
+    model = LanguageModel(replace(SHAPE, family="decoder", tie="all", positions="relative"), len(TOKENIZER))
+    return Generator(model, TOKENIZER, GenerateConfig(max_tokens=7), context)
+
+
+def filler():
+    torch.manual_seed(1)
+    shape = replace(SHAPE, family="encoder", tie="all", segments=2)
+    return Filler(MaskedLanguageModel(shape, len(TOKENIZER), pairs=True), TOKENIZER, 31)
+
+
+def classifier(family="encoder"):
+    torch.manual_seed(1)
+    model = TextClassifier(replace(SHAPE, family=family), len(TOKENIZER), 3)
+    return Classifier(model, TOKENIZER, DataConfig(labels=("a", "b", "c"), max_length=31))
+
+
+def searcher():
+    torch.manual_seed(1)
+    return Searcher(SentenceEncoder(replace(SHAPE, family="encoder"), len(TOKENIZER)), TOKENIZER, DataConfig())
