@@ -45,6 +45,18 @@ class Recorded:
         """The values, for numpy."""
         return np.array(self.values, dtype=dtype, copy=copy)
 
+    def plot(self, head: int | None = None) -> Any:
+        """A matplotlib figure: a panel for each head, or for one of them. Needs the extra `plot`."""
+        from heedful.inspect_.plots import plot
+
+        return plot(self, head)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from heedful.inspect_.plots import svg
+
+        return svg(self.plot())
+
     def __repr__(self) -> str:
         shape = ", ".join(f"{axis} {size}" for axis, size in zip(self.axes, self.values.shape, strict=True))
         return f"{self.name} ({shape})"
