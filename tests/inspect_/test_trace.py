@@ -136,6 +136,24 @@ def test_a_trace_comes_back_from_its_file(translator, tmp_path):
     assert all(np.array_equal(again[name].values, seen[name].values) for name in seen)
 
 
+def test_what_is_only_looked_at_is_stored_in_fewer_bytes(translator, tmp_path):
+    seen = trace(translator, TEXT)
+    seen.save(tmp_path / "exact")
+    ways = {name: "sqrt_u8" if name.endswith("attn") else "f16" for name in seen} | {
+        "logits": "f32",
+        "not there": "f16",
+    }
+    seen.save(tmp_path / "small", ways)
+    assert (tmp_path / "small").stat().st_size < 0.8 * (tmp_path / "exact").stat().st_size
+    again = Trace.load(tmp_path / "small")
+    assert np.array_equal(again["logits"].values, seen["logits"].values)
+    for name in seen:
+        atol, rtol = (0.004, 0) if name.endswith("attn") else (1e-7, 5e-4)
+        if not name.endswith("bias"):
+            np.testing.assert_allclose(again[name].values, seen[name].values, atol=atol, rtol=rtol)
+        assert again[name].values.dtype == np.float32
+
+
 def test_any_reader_of_safetensors_gets_at_the_numbers(translator, tmp_path):
     seen = trace(translator, TEXT)
     seen.save(tmp_path / "a.safetensors")

@@ -73,7 +73,8 @@ def panel(axes: Axes, values: np.ndarray, rows: list[str], columns: list[str]) -
     axes.invert_yaxis()
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=6)
-    axes.set_xticks([]), axes.set_yticks([])
+    axes.set_xticks([])
+    axes.set_yticks([])
     if named(columns):
         places = np.arange(len(columns)) + 0.5
         axes.set_xticks(places, [name[:NAMES] for name in columns], rotation=90, parse_math=False)

@@ -20,6 +20,7 @@ from heedful.errors import InputError
 from heedful.inspect_.pieces import Pieces
 from heedful.inspect_.reading import Line, Reading, reading
 from heedful.inspect_.recorder import Edit, recording
+from heedful.inspect_.stored import STORED
 from heedful.inspect_.taps import Tap, sides, taps
 
 SCHEMA = "trace/1"
@@ -105,21 +106,32 @@ class Trace(Mapping[str, Recorded]):
             names = []
         return names if len(names) == size else [str(number) for number in range(size)]
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, stored: Mapping[str, str] | None = None) -> None:
         """Write a safetensors file.
+
+        Args:
+            path: the file.
+            stored: how tensors are stored, by name, one of `heedful.inspect_.stored.STORED`; exactly where it does not
+                say.
 
         Raises:
             OSError: it cannot be written.
         """
+        with path.open("wb") as file:
+            file.writelines(self.encoded(stored))
+
+    def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
+        """The same as bytes."""
+        ways = dict.fromkeys(self.tensors, "f32") | {name: way for name, way in (stored or {}).items() if name in self}
         manifest = {
             "schema": SCHEMA,
             "lines": {name: asdict(line) for name, line in self.lines.items()},
             "axes": self.axes,
+            "stored": ways,
             "checks": self.checks,
         }
-        tensors = {name: torch.from_numpy(values) for name, values in self.tensors.items()}
-        with path.open("wb") as file:
-            file.writelines(tensor_file(tensors, {"manifest": json.dumps(manifest, ensure_ascii=False)}))
+        tensors = {name: torch.from_numpy(STORED[ways[name]].encode(values)) for name, values in self.tensors.items()}
+        return tensor_file(tensors, {"manifest": json.dumps(manifest, ensure_ascii=False)})
 
     @classmethod
     def load(cls, path: Path) -> "Trace":
@@ -136,8 +148,9 @@ class Trace(Mapping[str, Recorded]):
             name: Line(Pieces(**line["read"]), line["written"] and Pieces(**line["written"]))
             for name, line in manifest["lines"].items()
         }
-        axes = {name: tuple(manifest["axes"][name]) for name in manifest["axes"]}
-        return cls(lines, axes, {name: tensors[name] for name in axes}, manifest["checks"])
+        axes = {name: tuple(names) for name, names in manifest["axes"].items()}
+        values = {name: STORED[manifest["stored"][name]].decode(tensors[name]) for name in axes}
+        return cls(lines, axes, values, manifest["checks"])
 
 
 def trace(
