@@ -4,6 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from heedful.config.schema import DecodeConfig
+from heedful.decode import beam
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.penalty import PENALTIES
+from heedful.text.tokenizer import EOS
 from toy_states import (
     VOCABULARY,
     ToyState,
@@ -13,12 +19,6 @@ from toy_states import (
     scored,
     token_scores,
 )
-
-from heedful.config.schema import DecodeConfig
-from heedful.decode import beam
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalty import PENALTIES
-from heedful.text.tokenizer import EOS
 
 CONFIGS = [
     DecodeConfig(beam=width, penalty=penalty, alpha=alpha, n_best=n_best, max_extra=extra)

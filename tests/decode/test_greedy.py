@@ -1,10 +1,10 @@
 import pytest
-from toy_states import ToyState, log_probs, scored, token_scores
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam, greedy
 from heedful.decode.hypothesis import Hypothesis
 from heedful.text.tokenizer import BOS, EOS, PAD
+from toy_states import ToyState, log_probs, scored, token_scores
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig) -> list[list[Hypothesis]]:

@@ -1,9 +1,9 @@
 import pytest
-from toy_states import ToyState
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam, greedy
 from heedful.decode.search import search
+from toy_states import ToyState
 
 
 @pytest.mark.parametrize(("width", "strategy"), [(1, greedy), (2, beam), (5, beam)])
