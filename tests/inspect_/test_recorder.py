@@ -52,10 +52,14 @@ KINDS = [
 ]
 
 
-@pytest.fixture(params=[(family, kind) for family in FAMILIES for kind in KINDS], ids=str)
-def ready(request):
-    family, kind = request.param
-    return family(**kind)
+@pytest.fixture(params=KINDS, ids=lambda kind: " ".join(f"{key}={value}" for key, value in kind.items()) or "plain")
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=FAMILIES)
+def ready(request, kind):
+    return request.param(**kind)
 
 
 @torch.no_grad()
