@@ -154,6 +154,12 @@ def test_what_is_only_looked_at_is_stored_in_fewer_bytes(translator, tmp_path):
         assert again[name].values.dtype == np.float32
 
 
+@pytest.mark.parametrize("stored", [{"not there": "f16"}, {"logits": "f8"}])
+def test_what_cannot_be_stored_so_is_refused(translator, stored):
+    with pytest.raises(InputError, match=r"tensors of the trace are stored as f32, f16, sqrt_u8"):
+        trace(translator, TEXT).encoded(stored)
+
+
 def test_any_reader_of_safetensors_gets_at_the_numbers(translator, tmp_path):
     seen = trace(translator, TEXT)
     seen.save(tmp_path / "a.safetensors")

@@ -21,7 +21,7 @@ from heedful.inspect_.pieces import Pieces
 from heedful.inspect_.reading import Line, Reading, reading
 from heedful.inspect_.recorder import Edit, recording
 from heedful.inspect_.stored import STORED
-from heedful.inspect_.taps import Tap, sides, taps
+from heedful.inspect_.taps import STREAM, sides, taps
 
 SCHEMA = "trace/1"
 
@@ -121,8 +121,15 @@ class Trace(Mapping[str, Recorded]):
             file.writelines(self.encoded(stored))
 
     def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
-        """The same as bytes."""
-        ways = dict.fromkeys(self.tensors, "f32") | {name: way for name, way in (stored or {}).items() if name in self}
+        """The same as bytes.
+
+        Raises:
+            InputError: there is no such tensor, or no such way to store it.
+        """
+        stored = stored or {}
+        if strange := [f"{name} = {way}" for name, way in stored.items() if name not in self or way not in STORED]:
+            raise InputError(f"{strange[0]}: tensors of the trace are stored as {', '.join(STORED)}")
+        ways = dict.fromkeys(self.tensors, "f32") | dict(stored)
         manifest = {
             "schema": SCHEMA,
             "lines": {name: asdict(line) for name, line in self.lines.items()},
@@ -183,7 +190,7 @@ def traced(found: Reading, keep: Collection[str] = ("*",), edits: Mapping[str, E
     tensors = {name: kept[name] for name in there if name in kept} | positions(model, kept)
     return Trace(
         found.lines,
-        {name: there.get(name, Tap(model, "", ("token", "d_model"))).axes for name in tensors},
+        {name: there[name].axes if name in there else STREAM for name in tensors},
         {name: tensor[0].float().cpu().numpy() for name, tensor in tensors.items()},
         checks,
     )
