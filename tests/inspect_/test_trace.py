@@ -141,7 +141,6 @@ def test_what_is_only_looked_at_is_stored_in_fewer_bytes(translator, tmp_path):
     seen.save(tmp_path / "exact")
     ways = {name: "sqrt_u8" if name.endswith("attn") else "f16" for name in seen} | {
         "logits": "f32",
-        "not there": "f16",
     }
     seen.save(tmp_path / "small", ways)
     assert (tmp_path / "small").stat().st_size < 0.8 * (tmp_path / "exact").stat().st_size
