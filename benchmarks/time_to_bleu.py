@@ -48,15 +48,14 @@ Point = tuple[float, int, float]  # minutes, updates, validation BLEU
 
 def heedful(name: str, changes: Sequence[str], options: argparse.Namespace) -> list[Point]:
     """`heedful train` in a folder that is kept; when a BLEU was found is known by the next line of the log."""
-    run = options.runs / f"{name.replace(', ', '-').replace(' ', '-')}-{options.seed}"
-    if run.exists():
-        raise SystemExit(f"{run} is there already, and time counts from the beginning; remove it or give other --runs")
+    run = run_folder(name, options)
     command = [Path(sys.executable).with_name("heedful"), "train", options.recipe, "--data", options.data, "--out", run]
     settings = [f"train.threads={options.threads}", f"train.seed={options.seed}", *changes]
     start = time.time()
     with subprocess.Popen([*command, *(part for change in settings for part in ("--set", change))]) as process:
         try:
-            process.wait(options.minutes * 60)
+            if process.wait(options.minutes * 60):
+                raise SystemExit(f"{name}: training ended with status {process.returncode}")
         except subprocess.TimeoutExpired:
             process.terminate()
     end = time.time()
@@ -68,6 +67,11 @@ def heedful(name: str, changes: Sequence[str], options: argparse.Namespace) -> l
             known = next((t["time"] for t in times if t["update"] > line["update"]), end)
             points.append(((known - start) / 60, line["update"], line["valid_bleu"]))
     return points
+
+
+def run_folder(name: str, options: argparse.Namespace) -> Path:
+    """Where a system of heedful's own trains."""
+    return options.runs / f"{name.replace(', ', '-').replace(' ', '-')}-{options.seed}"
 
 
 def marian(_: str, changes: Sequence[str], options: argparse.Namespace) -> list[Point]:
@@ -83,6 +87,7 @@ SYSTEMS = {
     "heedful, as published": (heedful, PUBLISHED),
     "HF MarianMT, as published": (marian, PUBLISHED),
 }
+COLOURS = dict(zip(SYSTEMS, ("#0072B2", "#56B4E9", "#D55E00"), strict=True))
 
 
 def train_marian(options: argparse.Namespace) -> Iterator[Point]:
@@ -152,7 +157,8 @@ def draw(curves: dict[str, list[Point]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, panel = plt.subplots(figsize=(8, 4.2), layout="constrained")
-    for (name, points), colour in zip(curves.items(), ("#0072B2", "#56B4E9", "#D55E00"), strict=False):
+    for name, points in curves.items():
+        colour = COLOURS[name]
         panel.plot([p[0] for p in points], [p[2] for p in points], "o-", color=colour, markersize=3.5, label=name)
     panel.set_xlabel("minutes of training")
     panel.set_ylabel("validation BLEU, greedy")
@@ -180,6 +186,9 @@ def main() -> None:
         for point in train_marian(options):
             print(json.dumps(point), flush=True)
         return
+    for run in (run_folder(name, options) for name in options.systems):
+        if run.exists():
+            raise SystemExit(f"{run} is there already, and time counts from the start; remove it or give other --runs")
     with ThreadPoolExecutor(options.at_once) as pool:
         found = pool.map(lambda name: SYSTEMS[name][0](name, SYSTEMS[name][1], options), options.systems)
         curves = dict(zip(options.systems, found, strict=True))

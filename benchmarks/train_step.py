@@ -193,8 +193,8 @@ SYSTEMS = {
 }
 TINY = ModelConfig(d_model=128, d_ff=256, heads=4, encoder_layers=4, decoder_layers=4)
 SIZES = {
-    "tiny": Size(TINY, batches, CELLS, warm_up=3, steps=12),
-    "base": Size(ModelConfig(), batches, CELLS, warm_up=1, steps=4),
+    "tiny": Size(TINY, batches, CELLS, warm_up=12, steps=12),
+    "base": Size(ModelConfig(), batches, CELLS, warm_up=6, steps=4),
 }
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_only_what_is_asked_for_is_kept(translator):
         "dec.1.cross.attn",
         "dec.2.cross.attn",
     ]
-    with pytest.raises(InputError, match=r"no tap enc.2"):
+    with pytest.raises(InputError, match=r"no tensor enc.2"):
         trace(translator, TEXT, keep=["enc.2.self.attn"])
     with pytest.raises(KeyError, match=r"is not in this trace; it has enc.norm"):
         trace(translator, TEXT, keep=["enc.norm"])["logits"]
@@ -175,6 +175,27 @@ def test_what_is_no_trace_is_refused_by_name(tmp_path, damage):
     path.write_bytes(b"\x02\0\0\0\0\0\0\0{}" if damage is None else damage)
     with pytest.raises(InputError, match=r"a.safetensors"):
         Trace.load(path)
+
+
+def test_a_manifest_that_is_not_whole_is_refused_by_name(translator, tmp_path):
+    path = tmp_path / "a.safetensors"
+    trace(translator, TEXT, keep=["enc.norm"]).save(path)
+    whole = path.read_bytes()
+    for old, new in ((b"trace/1", b"trace/9"), (b"stored", b"st0red"), (b'\\"checks\\"', b'\\"checks\\\\')):
+        assert whole.count(old) == 1
+        path.write_bytes(whole.replace(old, new))
+        with pytest.raises(InputError, match=r"a.safetensors: is no trace/1 \("):
+            Trace.load(path)
+
+
+def test_a_trace_that_cannot_be_stored_leaves_the_older_one(translator, tmp_path):
+    path = tmp_path / "a.safetensors"
+    seen = trace(translator, TEXT, keep=["enc.norm"])
+    seen.save(path)
+    with pytest.raises(InputError, match="are stored as"):
+        seen.save(path, {"enc.norm": "f8"})
+    assert list(Trace.load(path)) == ["enc.norm"]
+    assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\t"])

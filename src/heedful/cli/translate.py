@@ -179,6 +179,8 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         RunError: writing failed; of the file nothing is left.
         Exit: nobody reads standard output any more, as with `| head`.
     """
+    from heedful.data.replacing import replacing
+
     try:
         if path is None:
             yield sys.stdout.buffer
@@ -191,15 +193,3 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         if isinstance(error, BrokenPipeError):
             raise typer.Exit from error
         raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write under a hidden name; the file gets its own if nothing is raised, and is removed otherwise."""
-    temporary = path.with_name(f".tmp-{path.name}")
-    try:
-        with temporary.open("wb") as stream:
-            yield stream
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

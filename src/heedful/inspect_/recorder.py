@@ -3,7 +3,7 @@
 While nobody records, the model has no trace of this: a tap is a hook that is put on and taken off again.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 
@@ -62,7 +62,7 @@ def recording(
         yield found
 
 
-def matching(pattern: str, there: Mapping[str, Tap]) -> list[str]:
+def matching(pattern: str, there: Iterable[str]) -> list[str]:
     """The names that match a pattern.
 
     Raises:
@@ -70,7 +70,7 @@ def matching(pattern: str, there: Mapping[str, Tap]) -> list[str]:
     """
     found = [name for name in there if fnmatchcase(name, pattern)]
     if not found:
-        raise InputError(f"the model has no tap {pattern}; it has {', '.join(there)}")
+        raise InputError(f"there is no tensor {pattern}; there are {', '.join(there)}")
     return found
 
 

@@ -13,6 +13,7 @@ What segments add is in `src.tok`; a search, which feeds a token at a time, does
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import nn
 
@@ -39,6 +40,19 @@ SUBLAYERS = {
 LOGITS = {TextClassifier: ("class",), TokenClassifier: ("token", "class")}
 
 
+class Axis(NamedTuple):
+    """A dimension of a tensor.
+
+    Attributes:
+        name: such as "head" or "key".
+        line: whose tokens its places are, such as "src.read" or "tgt.said" (see `heedful.inspect_.reading.Line`); None:
+            they have numbers only.
+    """
+
+    name: str
+    line: str | None = None
+
+
 @dataclass(frozen=True)
 class Tap:
     """Where a tensor passes by.
@@ -51,7 +65,7 @@ class Tap:
 
     module: nn.Module
     place: str
-    axes: tuple[str, ...]
+    axes: tuple[Axis, ...]
 
 
 @dataclass(frozen=True)
@@ -74,29 +88,46 @@ def taps(model: nn.Module) -> dict[str, Tap]:
     """Every tap of a model by its name, in the order in which tensors pass."""
     found = {name: tap for side in sides(model) for name, tap in _of_stack(side)}
     if hasattr(model, "output"):
-        found["logits"] = Tap(model.get_submodule("output"), "output", LOGITS.get(type(model), ("token", "vocab")))
+        last = {"token": f"{sides(model)[-1].sequence}.read"}
+        axes = _axes(LOGITS.get(type(model), ("token", "vocab")), last)
+        found["logits"] = Tap(model.get_submodule("output"), "output", axes)
     return found
+
+
+def _axes(names: tuple[str, ...], lines: dict[str, str]) -> tuple[Axis, ...]:
+    return tuple(Axis(name, lines.get(name)) for name in names)
 
 
 def _of_stack(side: Side) -> Iterator[tuple[str, Tap]]:
     stack, sequence = side.stack, side.sequence
-    yield f"{sequence}.tok", Tap(stack, "input", STREAM)
-    yield f"{sequence}.sum", Tap(stack.embedding_norm, "input", STREAM)
-    yield f"{sequence}.in", Tap(stack.embedding_norm, "output", STREAM)
+    own = f"{sequence}.read"
+    lines = {
+        "self": {"token": own, "query": own, "key": own},
+        "cross": {"token": own, "query": f"{sequence}.said", "key": "src.read"},
+        "ffn": {"token": own},
+    }
+    stream = _axes(STREAM, {"token": own})
+    yield f"{sequence}.tok", Tap(stack, "input", stream)
+    yield f"{sequence}.sum", Tap(stack.embedding_norm, "input", stream)
+    yield f"{sequence}.in", Tap(stack.embedding_norm, "output", stream)
     for number, block in enumerate(stack.blocks):
         parts = dict(block.named_children())
         for short, (sublayer, residual) in SUBLAYERS.items():
             if sublayer in parts:
-                yield from _of_sublayer(f"{side.name}.{number}.{short}", parts[sublayer], parts[residual])
-    yield f"{side.name}.norm", Tap(stack.norm, "output", STREAM)
+                name = f"{side.name}.{number}.{short}"
+                yield from _of_sublayer(name, parts[sublayer], parts[residual], lines[short])
+    yield f"{side.name}.norm", Tap(stack.norm, "output", stream)
 
 
-def _of_sublayer(name: str, sublayer: nn.Module, residual: nn.Module) -> Iterator[tuple[str, Tap]]:
-    yield f"{name}.in", Tap(residual, "input", STREAM)
-    yield f"{name}.norm", Tap(residual.get_submodule("norm"), "output", STREAM)
+def _of_sublayer(
+    name: str, sublayer: nn.Module, residual: nn.Module, lines: dict[str, str]
+) -> Iterator[tuple[str, Tap]]:
+    stream = _axes(STREAM, lines)
+    yield f"{name}.in", Tap(residual, "input", stream)
+    yield f"{name}.norm", Tap(residual.get_submodule("norm"), "output", stream)
     if isinstance(sublayer, Attention):
-        yield from ((f"{name}.{place}", Tap(sublayer, place, axes)) for place, axes in KERNEL.items())
+        yield from ((f"{name}.{place}", Tap(sublayer, place, _axes(axes, lines))) for place, axes in KERNEL.items())
     else:
-        yield f"{name}.h", Tap(sublayer.get_submodule("down"), "input", ("token", "d_ff"))
-    yield f"{name}.out", Tap(sublayer, "output", STREAM)
-    yield f"{name}.resid", Tap(residual, "output", STREAM)
+        yield f"{name}.h", Tap(sublayer.get_submodule("down"), "input", _axes(("token", "d_ff"), lines))
+    yield f"{name}.out", Tap(sublayer, "output", stream)
+    yield f"{name}.resid", Tap(residual, "output", stream)

@@ -6,7 +6,7 @@ reader of that format gets at every number.
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
+from heedful.data.replacing import replacing
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.inspect_.pieces import Pieces
 from heedful.inspect_.reading import Line, Reading, reading
-from heedful.inspect_.recorder import Edit, recording
+from heedful.inspect_.recorder import Edit, matching, recording
 from heedful.inspect_.stored import STORED
-from heedful.inspect_.taps import STREAM, sides, taps
+from heedful.inspect_.taps import Axis, sides, taps
 
 SCHEMA = "trace/1"
 
@@ -76,7 +77,7 @@ class Trace(Mapping[str, Recorded]):
     """
 
     lines: dict[str, Line]
-    axes: dict[str, tuple[str, ...]]
+    axes: dict[str, tuple[Axis, ...]]
     tensors: dict[str, np.ndarray]
     checks: dict[str, float]
 
@@ -84,8 +85,8 @@ class Trace(Mapping[str, Recorded]):
         if name not in self.tensors:
             raise KeyError(f"{name} is not in this trace; it has {', '.join(self)}")
         axes, values = self.axes[name], self.tensors[name]
-        labels = tuple(self._labels(name, axis, size) for axis, size in zip(axes, values.shape, strict=True))
-        return Recorded(name, axes, values, labels)
+        labels = tuple(self._labels(axis, size) for axis, size in zip(axes, values.shape, strict=True))
+        return Recorded(name, tuple(axis.name for axis in axes), values, labels)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
@@ -93,18 +94,35 @@ class Trace(Mapping[str, Recorded]):
     def __len__(self) -> int:
         return len(self.tensors)
 
-    def _labels(self, name: str, axis: str, size: int) -> list[str]:
+    def _labels(self, axis: Axis, size: int) -> list[str]:
         """What the places of an axis are called."""
-        read_by_others = ".cross." in name
-        of_source = name.startswith(("src", "enc")) or (read_by_others and axis == "key")
-        line = list(self.lines.values())[0 if of_source else -1]
-        if axis in ("key", "token") or (axis == "query" and not read_by_others):
-            names = line.read.labels
-        elif axis == "query":
-            names = line.said.labels
-        else:
-            names = []
-        return names if len(names) == size else [str(number) for number in range(size)]
+        if axis.line is None:
+            return [str(number) for number in range(size)]
+        line, part = axis.line.split(".")
+        return getattr(self.lines[line], part).labels
+
+    def only(self, names: Collection[str], head: int | None = None) -> "Trace":
+        """Some of its tensors, by name or by patterns such as "dec.*.cross.attn"; of those with heads one head.
+
+        Queries that share keys and values find those of their group.
+
+        Raises:
+            InputError: there is no such tensor, or no such head.
+        """
+        kept = {name for pattern in names for name in matching(pattern, self)}
+        chosen = {name: self.tensors[name] for name in self if name in kept}
+        if head is not None:
+            chosen = {name: self._one_head(name, values, head) for name, values in chosen.items()}
+        return replace(self, axes={name: self.axes[name] for name in chosen}, tensors=chosen)
+
+    def _one_head(self, name: str, values: np.ndarray, head: int) -> np.ndarray:
+        if self.axes[name][0].name != "head":
+            return values
+        heads = len(self.tensors[f"{name.rpartition('.')[0]}.attn"])
+        if not 0 <= head < heads:
+            raise InputError(f"head {head}: {name} has {heads}, counted from 0")
+        place = head * len(values) // heads
+        return values[place : place + 1]
 
     def save(self, path: Path, stored: Mapping[str, str] | None = None) -> None:
         """Write a safetensors file.
@@ -117,7 +135,7 @@ class Trace(Mapping[str, Recorded]):
         Raises:
             OSError: it cannot be written.
         """
-        with path.open("wb") as file:
+        with replacing(path) as file:
             file.writelines(self.encoded(stored))
 
     def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
@@ -147,17 +165,21 @@ class Trace(Mapping[str, Recorded]):
         Raises:
             InputError: it is no trace, or a damaged one.
         """
-        manifest = json.loads(read_metadata(path).get("manifest", "{}"))
-        if manifest.get("schema") != SCHEMA:
-            raise InputError(f"{path}: is no {SCHEMA}; write one with heedful.trace(...).save")
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(path).items()}
-        lines = {
-            name: Line(Pieces(**line["read"]), line["written"] and Pieces(**line["written"]))
-            for name, line in manifest["lines"].items()
-        }
-        axes = {name: tuple(names) for name, names in manifest["axes"].items()}
-        values = {name: STORED[manifest["stored"][name]].decode(tensors[name]) for name in axes}
-        return cls(lines, axes, values, manifest["checks"])
+        try:
+            manifest = json.loads(read_metadata(path)["manifest"])
+            if manifest["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {manifest['schema']}")
+            lines = {
+                name: Line(Pieces(**line["read"]), line["written"] and Pieces(**line["written"]))
+                for name, line in manifest["lines"].items()
+            }
+            axes = {name: tuple(Axis(*axis) for axis in found) for name, found in manifest["axes"].items()}
+            values = {name: STORED[manifest["stored"][name]].decode(tensors[name]) for name in axes}
+            return cls(lines, axes, values, manifest["checks"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            wrong = f"{type(error).__name__}: {error}"
+            raise InputError(f"{path}: is no {SCHEMA} ({wrong}); write one with heedful.trace(...).save") from error
 
 
 def trace(
@@ -187,10 +209,12 @@ def traced(found: Reading, keep: Collection[str] = ("*",), edits: Mapping[str, E
             if found.steps:
                 checks["steps"] = apart(output, found.steps())
     there = taps(model)
-    tensors = {name: kept[name] for name in there if name in kept} | positions(model, kept)
+    axes = {name: tap.axes for name, tap in there.items() if name in kept}
+    added = positions(model, kept)
+    tensors = {name: kept[name] for name in axes} | added
     return Trace(
         found.lines,
-        {name: there[name].axes if name in there else STREAM for name in tensors},
+        axes | {name: there[name.replace(".pos", ".tok")].axes for name in added},
         {name: tensor[0].float().cpu().numpy() for name, tensor in tensors.items()},
         checks,
     )

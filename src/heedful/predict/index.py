@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
+from heedful.data.replacing import replacing
 from heedful.errors import InputError, RunError
 
 VECTORS, DIGEST = "vectors", "sha256"
@@ -27,14 +28,11 @@ def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> 
     Raises:
         RunError: it cannot be written.
     """
-    temporary = path.with_name(f".tmp-{path.name}")
     try:
-        save_file({VECTORS: vectors}, temporary, {**made_of, DIGEST: digest(vectors)})
-        temporary.replace(path)
-    except (OSError, SafetensorError) as error:
+        with replacing(path) as file:
+            file.write(save({VECTORS: vectors}, {**made_of, DIGEST: digest(vectors)}))
+    except OSError as error:
         raise RunError(f"cannot write {path}: {error}; make room for it or name another file") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_index(path: Path, made_of: Mapping[str, str]) -> np.ndarray:
