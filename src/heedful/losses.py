@@ -13,6 +13,7 @@ from torch import Tensor
 
 LARGEST_EXPONENT = 709.0  # of e in a float64
 LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
+ROWS = 64  # tokens are filled up to a multiple with zeros: a CPU's kernels are compiled for each size of a product
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,9 @@ class FusedCrossEntropy(torch.autograd.Function):
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, as large as these, for later."""
-        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight))
+        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight) // ROWS) * ROWS
+        tokens = hidden.size(0)
+        hidden, target = F.pad(hidden, (0, 0, 0, -tokens % ROWS)), F.pad(target, (0, -tokens % ROWS))
         normalizer, chosen = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
@@ -90,7 +93,10 @@ class FusedCrossEntropy(torch.autograd.Function):
             hidden_grad[part] = p @ weight
             weight_grad += p.T @ hidden[part]
             if bias_grad is not None:
-                bias_grad += p.sum(0, dtype=torch.float32)
+                bias_grad += p[: tokens - start].sum(0, dtype=torch.float32)
+        hidden, target, hidden_grad, normalizer, chosen = (
+            x[:tokens] for x in (hidden, target, hidden_grad, normalizer, chosen)
+        )
         right, even = 1 - smoothing, weight.mean(0, dtype=torch.float32)
         mean = hidden.float() @ even
         hidden_grad -= right * weight[target] + (smoothing * even).to(hidden.dtype)
