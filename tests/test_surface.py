@@ -62,7 +62,7 @@ def shown_commands() -> Iterator[tuple[str, str]]:
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(heedful.__all__) == ["__version__", "load", "trace"]
+    assert sorted(heedful.__all__) == ["__version__", "load", "look", "trace"]
     assert all(getattr(heedful, name) for name in heedful.__all__)
 
 

@@ -1,12 +1,18 @@
 #!/bin/sh
 # Make what the benchmarks' peers need, outside of heedful's own environment: sh benchmarks/peers/environments.sh [FOLDER]
 #   FOLDER/ctranslate2  an environment with CTranslate2
+#   FOLDER/bertviz      BertViz, and FOLDER/bertviz-web the three scripts that it takes from a CDN (needs npm)
 #   FOLDER/libshim.so   makes MKL take its AVX-512 kernels on a processor that is not Intel's (needs a C compiler)
 set -eu
 folder=${1:-build/peers}
 mkdir -p "$folder"
 python3 -m venv "$folder/ctranslate2"
 "$folder/ctranslate2/bin/pip" install --quiet ctranslate2==4.8.5 numpy safetensors
+python3 -m pip install --quiet --no-deps --target "$folder/bertviz" bertviz==1.4.1
+python3 -m pip install --quiet --target "$folder/bertviz" ipython
+if command -v npm > /dev/null; then
+  npm install --silent --no-fund --no-audit --prefix "$folder/bertviz-web" d3@5.7.0 jquery@2 requirejs@2.3.6
+fi
 if command -v cc > /dev/null; then
   echo 'int mkl_serv_intel_cpu_true(void) { return 1; }' | cc -shared -fPIC -x c -o "$folder/libshim.so" -
 fi

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["__version__", "load", "trace"]
+__all__ = ["__version__", "load", "look", "trace"]
 
 __version__ = "0.1.0"
 
@@ -47,3 +47,24 @@ def trace(model: Any, text: str, target: str | None = None, keep: Collection[str
     from heedful.inspect_.trace import trace as look
 
     return look(load(model) if isinstance(model, str | Path) else model, text, target, keep)
+
+
+def look(model: str | Path, text: str, target: str | None = None, head: tuple[str, int] | None = None) -> Any:
+    """Run a model over a text and open what it computes as a page: a `heedful.inspect_.view.View`.
+
+    A notebook shows it by itself, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes a file
+    that any browser opens without a server.
+
+    Args:
+        model: what `load` takes.
+        text: what is read; a language model goes on from it.
+        target: as in `trace`.
+        head: whose formula can be followed on the page, such as ("dec.1.cross", 2); None: the first of the last block.
+
+    Raises:
+        InputError: the text is empty or too long, there is no such model or head, or the page was not built.
+    """
+    from heedful.inspect_.look import Question
+    from heedful.inspect_.view import view
+
+    return view(model, Question(text=text, target=target), head)

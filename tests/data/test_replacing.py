@@ -15,8 +15,13 @@ def test_a_file_gets_its_name_when_all_is_written(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def write_half(stream):
+    stream.write(b"ne")
+    raise OSError("the disk is full")
+
+
 def test_of_a_file_that_was_not_finished_nothing_is_left(tmp_path):
     path = tmp_path / "a"
-    with pytest.raises(TypeError), replacing(path) as stream:
-        stream.write("no bytes")
+    with pytest.raises(OSError, match="full"), replacing(path) as stream:
+        write_half(stream)
     assert not list(tmp_path.iterdir())

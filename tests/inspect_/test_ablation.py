@@ -74,6 +74,23 @@ def test_a_sweep_tries_every_head_once(subject):
     assert found[head].system.value == pytest.approx(cost(subject, [head], SOURCES, references).system.value)
 
 
+def test_what_is_known_of_the_whole_model_is_not_asked_again(subject, monkeypatch):
+    references = subject.translate(SOURCES)
+    plain, asked = subject.translate, []
+    monkeypatch.setattr(subject, "translate", lambda texts: asked.append(texts) or plain(texts))
+    head = heads(subject.model)[4]
+    found = cost(subject, [head], SOURCES, references, whole=references)
+    assert len(asked) == 1
+    assert found.baseline.value == pytest.approx(100)
+    assert len(list(sweep(subject, SOURCES, references, whole=references))) == len(asked) - 1
+
+
+def test_bleu_cuts_words_as_the_language_wants(subject):
+    references = ["两只狗在雪里跑。"] * len(SOURCES)
+    found = cost(subject, [heads(subject.model)[0]], SOURCES, references, whole=references, language="zh")
+    assert "tok:zh" in found.signature
+
+
 def test_another_way_is_refused():
     with pytest.raises(InputError, match="silent, even; not loud"):
         switched_off([Head("dec.0.cross", 0)], "loud")

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam
-from heedful.inspect_.beams import Fate, explain_search, ghost, logged, lost_at
+from heedful.errors import InputError
+from heedful.inspect_.beams import Fate, after_prefix, explain_search, ghost, logged, lost_at
 from heedful.text.tokenizer import BOS, EOS, PAD
 from subjects import GERMAN, TEXT, translator
 from toy_states import ToyState, scored, token_scores
@@ -122,6 +123,50 @@ def test_what_was_found_is_never_lost(seed):
         assert not followed.search_error
         assert followed.hypothesis.score == pytest.approx(found.score, abs=1e-6)
     assert lost_at(log, [PAD]) == 1
+
+
+@pytest.mark.parametrize("scale", [1 - 1e-5, 1 + 1e-5])
+def test_rounding_makes_no_search_error_of_what_was_found(scale):
+    log = logged(ToyState([1], garden_path), 4, CONFIG)
+    [best, *_] = log.replay()
+    followed = ghost(log, ToyState([1], lambda *said: garden_path(*said) * scale), [*best.tokens, EOS])
+    assert followed.hypothesis.score != best.score
+    assert followed.lost is None
+    assert not followed.search_error
+
+
+def test_what_the_given_beginning_leaves_out_is_no_search_error():
+    config = replace(CONFIG, beam=2, n_best=1, alpha=0.0)
+    log = logged(ToyState([1], garden_path), 4, config, prefix=[5])
+    followed = ghost(log, ToyState([1], garden_path), [4, EOS])
+    assert followed.hypothesis.score > log.replay()[0].score
+    assert followed.lost == 1
+    assert not followed.search_error
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("prefix", [(4,), (5, 4, 6)])
+def test_a_search_goes_on_from_a_beginning_that_is_given(seed, prefix):
+    log = logged(ToyState([seed]), 6, CONFIG, prefix)
+    state = ToyState([seed])
+    found = beam.search(state, [6], CONFIG, live=after_prefix(state, prefix, 6, CONFIG))[0]
+    assert log.replay() == found
+    for hypothesis in found:
+        tokens = (*hypothesis.tokens, EOS) if hypothesis.complete else tuple(hypothesis.tokens)
+        assert tokens[: len(prefix)] == prefix
+        assert hypothesis.token_scores == pytest.approx(token_scores(seed, tokens), abs=1e-6)
+        assert hypothesis.score == pytest.approx(scored(seed, tokens, CONFIG), abs=1e-6)
+    assert [node.token for node in log.nodes if node.fate is Fate.FORCED] == list(prefix)
+
+
+def test_a_translation_begins_as_it_is_told_to():
+    subject = translator()
+    tokenizer = subject.tokenizers.target
+    [first, *_] = explain_search(subject, TEXT, prefix="den alte")[0].replay()
+    assert first.tokens[:2] == tokenizer.encode("den alte")[:2]
+    assert tokenizer.decode(first.tokens).startswith("den alte")
+    with pytest.raises(InputError, match="give fewer words"):
+        explain_search(subject, "dog", prefix=GERMAN * 9)
 
 
 def test_a_watcher_is_told_of_every_step_of_a_batch():

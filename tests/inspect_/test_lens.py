@@ -56,6 +56,7 @@ def test_entropy_and_rank_are_those_of_the_whole_distribution(looked):
     final = found.tokens[-1, :, 0]
     places = (found.tokens == final[None, :, None]).argmax(-1)
     assert np.array_equal(found.rank, places)
+    assert np.array_equal(found.last_log_probs, np.take_along_axis(found.log_probs, places[..., None], -1)[..., 0])
 
 
 def test_what_says_no_tokens_has_no_lens():

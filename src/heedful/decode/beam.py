@@ -20,7 +20,11 @@ from heedful.text.tokenizer import EOS
 
 
 def search(
-    state: State, limits: Sequence[int], config: DecodeConfig, watch: "Watch | None" = None
+    state: State,
+    limits: Sequence[int],
+    config: DecodeConfig,
+    watch: "Watch | None" = None,
+    live: "Live | None" = None,
 ) -> list[list[Hypothesis]]:
     """Decode a batch, `config.beam` hypotheses abreast. See `heedful.decode.search`.
 
@@ -29,9 +33,9 @@ def search(
     `beam` of the others go on. A sentence leaves the batch when `n_best` of its hypotheses are finished and its best
     live one would not beat the worst of them even if it reached the limit at no further cost, so that searching on to
     the limit would return the same; or before, with `config.patience` x `beam` finished ones, unless that is 0.
-    `watch` is told of every step.
+    `watch` is told of every step. `live` is what has been said already, of which the last tokens are yet to be fed.
     """
-    live = Live.begin(state.begin.cpu(), limits, config)
+    live = live or Live.begin(state.begin.cpu(), limits, config)
     device = state.begin.device
     finished: list[list[Hypothesis]] = [[] for _ in live.sentences]
     while live.sentences:

@@ -15,8 +15,6 @@ from heedful.evaluate import Comparison, Scoring, paired_bootstrap
 from heedful.inspect_.recorder import Edit, recording
 from heedful.inspect_.taps import taps
 
-BLEU = Scoring(metrics=("bleu",))
-
 
 @dataclass(frozen=True, order=True)
 class Head:
@@ -104,7 +102,14 @@ def translations_without(
 
 
 def cost(
-    translator: Translator, off: Iterable[Head], sources: Sequence[str], references: Sequence[str], way: str = "silent"
+    translator: Translator,
+    off: Iterable[Head],
+    sources: Sequence[str],
+    references: Sequence[str],
+    way: str = "silent",
+    *,
+    whole: Sequence[str] | None = None,
+    language: str = "",
 ) -> Comparison:
     """How much worse BLEU becomes without some heads, with the interval of a paired bootstrap.
 
@@ -114,20 +119,29 @@ def cost(
         sources: N sentences.
         references: their translations.
         way: one of `WAYS`.
+        whole: what the model makes of the sources with all heads, if that is known already.
+        language: of the references, such as "zh"; decides how BLEU cuts them into words.
 
     Raises:
         InputError: there are no sentences, or not as many references.
     """
-    whole = translator.translate(sources)
+    if whole is None:
+        whole = translator.translate(sources)
     without = translations_without(translator, off, sources, way)
-    return paired_bootstrap(whole, without, [references], BLEU)[0]
+    return paired_bootstrap(whole, without, [references], Scoring(metrics=("bleu",), language=language))[0]
 
 
 def sweep(
-    translator: Translator, sources: Sequence[str], references: Sequence[str], way: str = "silent"
+    translator: Translator,
+    sources: Sequence[str],
+    references: Sequence[str],
+    way: str = "silent",
+    *,
+    whole: Sequence[str] | None = None,
+    language: str = "",
 ) -> Iterator[tuple[Head, Comparison]]:
     """What each head of the model is worth, one after another. See `cost`."""
-    whole = translator.translate(sources)
+    if whole is None:
+        whole = translator.translate(sources)
     for head in heads(translator.model):
-        without = translations_without(translator, [head], sources, way)
-        yield head, paired_bootstrap(whole, without, [references], BLEU)[0]
+        yield head, cost(translator, [head], sources, references, way, whole=whole, language=language)

@@ -4,7 +4,7 @@ What beam search tells its watcher (`heedful.decode.beam.Watch`) is enough to sa
 the same hypotheses again without the model.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,12 +16,14 @@ from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.penalty import PENALTIES
 from heedful.decode.state import State
 from heedful.decode.translator import Translator, evaluating
+from heedful.errors import InputError
 from heedful.text.tokenizer import EOS
 
 
 class Fate(StrEnum):
     """What became of a candidate."""
 
+    FORCED = "forced"  # it was given, not searched for
     KEPT = "kept"  # it went on
     CUT = "cut"  # as many as the beam is wide went on, and were better
     FINISHED = "finished"  # it ended, and is one of the n best
@@ -31,7 +33,7 @@ class Fate(StrEnum):
     FORBIDDEN = "forbidden"  # it may never be said
 
 
-GOING = (Fate.KEPT, Fate.STOPPED)
+GOING = (Fate.FORCED, Fate.KEPT, Fate.STOPPED)
 ENDED = (Fate.FINISHED, Fate.BEATEN)
 
 
@@ -89,16 +91,18 @@ class BeamLog:
         return min((n.total for n in self.nodes if n.step == step and n.fate in GOING), default=-torch.inf)
 
 
-def logged(state: State, limit: int, config: DecodeConfig) -> BeamLog:
+def logged(state: State, limit: int, config: DecodeConfig, prefix: Sequence[int] = ()) -> BeamLog:
     """Search for one sentence, and note every candidate.
 
     Args:
         state: the model with one row, nothing fed yet.
         limit: the most tokens of the output.
         config: of the search; a beam of 1 finds what greedy search does.
+        prefix: how the output has to begin.
     """
-    nodes: list[Node] = []
-    lanes: list[int | None] = [None]
+    live = after_prefix(state, prefix, limit, config)
+    nodes = forced_nodes(prefix, live.scores[0, 0].tolist(), config)
+    lanes: list[int | None] = [len(nodes) - 1 if nodes else None]
 
     def watch(before: beam.Live, candidates: beam.Candidates, after: beam.Live) -> None:
         step = before.tokens.size(2)
@@ -121,7 +125,7 @@ def logged(state: State, limit: int, config: DecodeConfig) -> BeamLog:
             nodes.append(Node(step, lanes[parent], token, log_prob, total, total / penalty, rank, end, fate))
         lanes[:] = going
 
-    found = beam.search(state, [limit], config, watch)[0]
+    found = beam.search(state, [limit], config, watch, live)[0]
     log = BeamLog(config, nodes)
     best = [(h.tokens, h.complete) for h in found]
     for number, node in enumerate(nodes):
@@ -130,6 +134,34 @@ def logged(state: State, limit: int, config: DecodeConfig) -> BeamLog:
             if (ended.tokens, ended.complete) not in best:
                 nodes[number] = replace(node, fate=Fate.BEATEN)
     return log
+
+
+def after_prefix(state: State, prefix: Sequence[int], limit: int, config: DecodeConfig) -> beam.Live:
+    """What a search for one sentence goes on from when its beginning is given."""
+    log_probs = forced(state, prefix)
+    nothing = beam.Live.begin(state.begin.cpu(), [limit], config)
+    scores = torch.tensor([[log_probs]], dtype=torch.float64)
+    tokens = torch.cat([nothing.tokens, torch.tensor([[list(prefix)]], dtype=torch.long)], dim=2)
+    return replace(nothing, totals=scores.sum(2), scores=scores, tokens=tokens)
+
+
+def forced(state: State, tokens: Sequence[int]) -> list[float]:
+    """The log-probability of each token given those before it; all but the last are fed."""
+    fed, log_probs = state.begin, []
+    for token in tokens:
+        log_probs.append(float(state.step(fed).float().log_softmax(-1)[0, token]))
+        fed = torch.full_like(fed, token)
+    return log_probs
+
+
+def forced_nodes(prefix: Sequence[int], log_probs: Sequence[float], config: DecodeConfig) -> list[Node]:
+    """The beginning of a log: one candidate a step."""
+    nodes, total = [], 0.0
+    for step, (token, log_prob) in enumerate(zip(prefix, log_probs, strict=True), start=1):
+        total += log_prob
+        score = total / PENALTIES[config.penalty](step, config.alpha)
+        nodes.append(Node(step, step - 2 if nodes else None, token, log_prob, total, score, 0, False, Fate.FORCED))
+    return nodes
 
 
 @dataclass(frozen=True)
@@ -141,8 +173,9 @@ class Ghost:
         log_probs: of each token given those before it.
         hypothesis: the reference as an output of the search.
         lost: the step at which no candidate was the reference any more, from 1; None: the search found it.
-        search_error: the model scores the reference higher than what was found, so that a wider search could have found
-            it; otherwise it is the model that prefers something else (Stahlberg & Byrne 2019).
+        search_error: the search lost the reference although the model scores it higher than what was found, so that a
+            wider search could have found it; otherwise it is the model that prefers something else (Stahlberg & Byrne
+            2019), or the beginning that was given leaves it no room.
     """
 
     tokens: list[int]
@@ -160,13 +193,12 @@ def ghost(log: BeamLog, state: State, tokens: list[int]) -> Ghost:
         state: the model with one row, nothing fed yet.
         tokens: the reference, with <eos>.
     """
-    fed, log_probs = state.begin, []
-    for token in tokens:
-        log_probs.append(float(state.step(fed).float().log_softmax(-1)[0, token]))
-        fed = torch.full_like(fed, token)
+    log_probs = forced(state, tokens)
     reference = hypothesis(tokens, log_probs, log.config)
     best = max((h.score for h in log.replay()), default=-torch.inf)
-    return Ghost(tokens, log_probs, reference, lost_at(log, tokens), reference.score > best)
+    given = sum(node.fate is Fate.FORCED for node in log.nodes)
+    lost = lost_at(log, tokens)
+    return Ghost(tokens, log_probs, reference, lost, lost is not None and lost > given and reference.score > best)
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
@@ -185,19 +217,28 @@ def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
 
 
 @torch.inference_mode()
-def explain_search(translator: Translator, text: str, reference: str | None = None) -> tuple[BeamLog, Ghost | None]:
+def explain_search(
+    translator: Translator, text: str, reference: str | None = None, prefix: str = ""
+) -> tuple[BeamLog, Ghost | None]:
     """Translate a sentence and say why it became what it became.
 
     Args:
         translator: the model, its tokenizers, and how it searches.
         text: the sentence; of a long one only as much is read as `Translator.translate_lines` reads.
         reference: what it should have become.
+        prefix: how the translation has to begin.
+
+    Raises:
+        InputError: the prefix leaves no room for a token.
     """
     ids = translator.tokenizers.source.encode(text)[: translator.longest_source - 1]
+    begun, limit = translator.tokenizers.target.encode(prefix), len(ids) + translator.config.max_extra
+    if len(begun) >= limit:
+        raise InputError(f"the beginning has {len(begun)} tokens, and the whole may have {limit}; give fewer words")
     source = torch.tensor([[*ids, EOS]], device=translator.device)
     keep, model = torch.ones_like(source, dtype=torch.bool), translator.model
     with evaluating(model):
-        log = logged(model.start(source, keep), len(ids) + translator.config.max_extra, translator.config)
+        log = logged(model.start(source, keep), limit, translator.config, begun)
         if reference is None:
             return log, None
         return log, ghost(log, model.start(source, keep), [*translator.tokenizers.target.encode(reference), EOS])

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.decode.filler import GAP, Filler
-from heedful.decode.generator import Generator, Request
+from heedful.decode.generator import Generation, Generator, Request
 from heedful.decode.state import State
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
@@ -54,27 +54,37 @@ class Reading:
 
     Attributes:
         model: in any mode.
+        tokenizer: of what the model writes, or of what it reads where it writes nothing.
         lines: by the names of `heedful.inspect_.taps.Side`: "src", "tgt" or both.
         run: makes the pass; the result is the model's.
         steps: makes the same logits a token at a time, as a search does, where a model writes.
     """
 
     model: nn.Module
+    tokenizer: Tokenizer
     lines: dict[str, Line]
     run: Callable[[], Tensor]
     steps: Callable[[], Tensor] | None = None
 
 
 def of_translator(subject: Translator, text: str, target: str | None) -> Reading:
-    """A sentence and its translation, each token of which is given those before it (teacher forcing)."""
+    """A sentence and its translation."""
+    check_length(subject.tokenizers.source.encode(text), subject.longest_source)
+    if target is None:
+        [translation] = subject.translate_lines([text])
+        return of_translation(subject, text, translation.alternatives[0].hypothesis.tokens)
+    return of_translation(subject, text, subject.tokenizers.target.encode(target))
+
+
+def of_translation(subject: Translator, text: str, written: list[int]) -> Reading:
+    """A sentence and what was written, each token of which is given those before it (teacher forcing).
+
+    Raises:
+        InputError: one of them is too long.
+    """
     tokenizers, model = subject.tokenizers, subject.model
     read = tokenizers.source.encode(text)
     check_length(read, subject.longest_source)
-    if target is None:
-        [translation] = subject.translate_lines([text])
-        written = translation.alternatives[0].hypothesis.tokens
-    else:
-        written = tokenizers.target.encode(target)
     check_length(written, subject.longest_source + subject.config.max_extra)
     batch = collate(np.array([[*read, EOS]]), np.array([[*written, EOS]]), subject.device)
     lines = {
@@ -83,6 +93,7 @@ def of_translator(subject: Translator, text: str, target: str | None) -> Reading
     }
     return Reading(
         model,
+        tokenizers.target,
         lines,
         run=lambda: model(batch.source, batch.source_keep, batch.target_in, batch.target_keep),
         steps=lambda: stepwise(model.start(batch.source, batch.source_keep), batch.target_in),
@@ -91,13 +102,27 @@ def of_translator(subject: Translator, text: str, target: str | None) -> Reading
 
 def of_generator(subject: Generator, text: str, target: str | None) -> Reading:
     """A prompt and what follows it: the likeliest tokens unless it is given."""
-    tokens = subject.tokenizer.encode(text)
     if target is None:
-        request = Request(text, replace(subject.config, temperature=0.0))
-        [generation] = subject.generate([request])
-        tokens += generation.tokens + [EOS] * (generation.reason == "eos")
-    else:
-        tokens += subject.tokenizer.encode_continuation(target)
+        return of_generation(subject, text, likeliest(subject, text))
+    return of_continuation(subject, subject.tokenizer.encode(text) + subject.tokenizer.encode_continuation(target))
+
+
+def likeliest(subject: Generator, text: str) -> Generation:
+    """How a language model goes on if it always says the likeliest token."""
+    return subject.generate([Request(text, replace(subject.config, temperature=0.0))])[0]
+
+
+def of_generation(subject: Generator, text: str, found: Generation) -> Reading:
+    """A prompt and how the model went on.
+
+    Raises:
+        InputError: that is too long.
+    """
+    return of_continuation(subject, [*subject.tokenizer.encode(text), *found.tokens, *[EOS] * (found.reason == "eos")])
+
+
+def of_continuation(subject: Generator, tokens: list[int]) -> Reading:
+    """Tokens, each of which but the first is given those before it."""
     if subject.context is not None:
         check_length(tokens, subject.context + 2)
     ids = torch.tensor([tokens[:-1]], device=subject.device)
@@ -106,6 +131,7 @@ def of_generator(subject: Generator, text: str, target: str | None) -> Reading:
     line = Line(Pieces.of(tokens[:-1], tokenizer), Pieces.of(tokens[1:], tokenizer))
     return Reading(
         model,
+        tokenizer,
         {"tgt": line},
         run=lambda: model(ids, keep),
         steps=lambda: stepwise(model.start(ids[:, :1], keep[:, :1]), ids),
@@ -135,7 +161,7 @@ def of_row(model: nn.Module, tokenizer: Tokenizer, row: list[int]) -> Reading:
     device = next(model.parameters()).device
     inputs = [torch.from_numpy(x).to(device) for x in (ids, keep, segments(ids))]
     name = "tgt" if model.get_submodule("trunk").causal else "src"
-    return Reading(model, {name: Line(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
+    return Reading(model, tokenizer, {name: Line(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
 
 
 def stepwise(state: State, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
@@ -155,6 +181,11 @@ READINGS: dict[type, Callable[[Any, str, str | None], Reading]] = {
     Filler: of_filler,
     **dict.fromkeys((Classifier, Scorer, Tagger, Searcher, Answerer), of_predictor),
 }
+
+
+def model_of(subject: Any) -> nn.Module:
+    """The model that `subject` uses."""
+    return getattr(subject, "reader", subject).model
 
 
 def reading(subject: Any, text: str, target: str | None = None) -> Reading:

@@ -1,0 +1,162 @@
+"""An exported look beside BertViz on the same attention: python benchmarks/inspector.py [--help]
+
+A base model (6 + 6 layers, 8 heads) that knows nothing reads and writes as many tokens as are asked for. Both systems
+draw its attention weights from the same trace: heedful as the file that `heedful inspect --out` writes, BertViz as the
+HTML that it returns, with the three scripts that it takes from a CDN served from a folder (peers/environments.sh).
+First paint counts from the opening of the file to the first frame in which the drawing is complete; of three times the
+median. Needs Chromium.
+"""
+
+import shutil
+import statistics
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import record
+import torch
+from playwright.sync_api import Browser, sync_playwright
+from rich.console import Console
+from rich.table import Table
+
+from heedful.checkpoint import LoadedModel
+from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
+from heedful.inspect_.look import Look, Question, look
+from heedful.inspect_.page import Page as Built
+from heedful.inspect_.view import View
+from heedful.models import EncoderDecoder
+from heedful.text.pair import TokenizerPair
+from heedful.text.training import train_tokenizer
+
+ROUNDS = 3
+CDN = {
+    "require.min.js": "requirejs/require.js",
+    "d3.min.js": "d3/dist/d3.min.js",
+    "jquery.min.js": "jquery/dist/jquery.min.js",
+}
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+def base_look(tokens: int) -> tuple[Look, LoadedModel]:
+    """A look at a sentence of that many tokens, and a translation of as many."""
+    torch.manual_seed(1)
+    tokenizer = train_tokenizer(["a"], TokenizerConfig(vocab_size=300))
+    pair = TokenizerPair(tokenizer, tokenizer)
+    recipe = Recipe(model=ModelConfig(), decode=DecodeConfig(beam=5, max_extra=0))
+    network = EncoderDecoder(recipe.model, len(tokenizer), len(tokenizer)).eval()
+    model = LoadedModel(recipe, network, pair, Path("base"))
+    text = "a"
+    while len(tokenizer.encode(text)) < tokens - 1:
+        text += " a"
+    seen = look(model.use(), Question(text=text))
+    return seen, model
+
+
+def heedful(seen: Look, model: LoadedModel) -> str:
+    """What `heedful inspect --out` writes."""
+    return View("base", model, seen, Built.built()).html
+
+
+def bertviz(view: str) -> Callable[[Look, LoadedModel], str]:
+    """One of BertViz's views, drawn from our tensors."""
+
+    def made(seen: Look, model: LoadedModel) -> str:
+        del model
+        peer = import_module("bertviz")
+
+        lines = seen.trace.lines
+        return getattr(peer, view)(
+            encoder_attention=layers(seen, "enc.*.self.attn"),
+            decoder_attention=layers(seen, "dec.*.self.attn"),
+            cross_attention=layers(seen, "dec.*.cross.attn"),
+            encoder_tokens=lines["src"].read.labels,
+            decoder_tokens=lines["tgt"].read.labels,
+            html_action="return",
+        ).data
+
+    return made
+
+
+def layers(seen: Look, names: str) -> list[torch.Tensor]:
+    """The weights of each layer as BertViz takes them, (1 H T S)."""
+    return [torch.from_numpy(found.values)[None] for found in seen.trace.only([names]).values()]
+
+
+SYSTEMS: dict[str, tuple[Callable[[Look, LoadedModel], str], str, str]] = {
+    # how the file is made, what of its address shows attention, and what is there when it is drawn
+    "heedful, all heads and one in full": (heedful, "#/attention", "main .field canvas"),
+    "BertViz head view": (bertviz("head_view"), "", "svg line"),
+    "BertViz model view": (bertviz("model_view"), "", "svg line"),
+}
+PAINTED = """selector => new Promise(done => {
+    const look = () => document.querySelector(selector)
+        ? requestAnimationFrame(() => setTimeout(() => done(performance.now())))
+        : setTimeout(look, 5);
+    look();
+})"""
+
+
+def opened(browser: Browser, path: Path, address: str, drawn: str, web: Path) -> dict[str, float]:
+    """Open a file once, and count."""
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.route("**/*.min.js", lambda route: route.fulfill(path=web / CDN[route.request.url.rpartition("/")[2]]))
+    page.set_default_timeout(180_000)
+    page.goto(path.as_uri() + address, wait_until="commit")
+    found = {
+        "first paint, ms": page.evaluate(PAINTED, drawn),
+        "elements": page.evaluate("document.querySelectorAll('*').length"),
+        "requests": len(asked) - 1,
+    }
+    page.close()
+    return found
+
+
+def measure(browser: Browser, folder: Path, tokens: int, web: Path) -> dict[str, dict[str, float]]:
+    """Every system on one trace, three times in turn."""
+    seen, model = base_look(tokens)
+    paths = {}
+    for name, (make, _, _) in SYSTEMS.items():
+        paths[name] = folder / f"{name.replace(' ', '-').replace(',', '')}-{tokens}.html"
+        paths[name].write_text(make(seen, model), encoding="utf-8")
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in SYSTEMS}
+    for _ in range(ROUNDS):
+        for name, (_, address, drawn) in SYSTEMS.items():
+            found[name].append(opened(browser, paths[name], address, drawn, web))
+    return {
+        name: {"file, MB": paths[name].stat().st_size / 1e6}
+        | {key: statistics.median(one[key] for one in several) for key in several[0]}
+        for name, several in found.items()
+    }
+
+
+def main() -> None:
+    parser = record.parser(__doc__)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[20, 60, 120])
+    parser.add_argument("--peers", type=Path, default=Path("build/peers"))
+    options = parser.parse_args()
+    sys.path.append(str(options.peers / "bertviz"))
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    facts = record.machine(options.threads)
+    with TemporaryDirectory() as folder, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        facts["browser"] = browser.version
+        results = {
+            tokens: measure(browser, Path(folder), tokens, options.peers / "bertviz-web/node_modules")
+            for tokens in options.tokens
+        }
+    for tokens, found in results.items():
+        shown = Table("system", *next(iter(found.values())), title=f"{tokens} tokens")
+        for name, values in found.items():
+            shown.add_row(
+                name, *(f"{value:,.2f}" if key == "file, MB" else f"{value:,.0f}" for key, value in values.items())
+            )
+        Console(width=120).print(shown)
+    record.append(__file__, facts | {"tokens": results})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""`heedful inspect`: open the page that looks inside a model, or write one look to a file."""
+
+import secrets
+import socket
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlencode
+
+import typer
+
+from heedful.cli.evaluate import recipe_of, recipe_test_set
+from heedful.cli.translate import writing
+from heedful.errors import InputError, RunError
+
+SAMPLE = 200  # sentences on which heads are weighed
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(help="A model folder, a run, or the name of a model in the box.")] = "en-de",
+    text: Annotated[str | None, typer.Argument(help="A sentence; with --out it is looked at and written.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write one HTML file, which needs no server.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="What is to have been written, or the second text.  [default: the model's own]")
+    ] = None,
+    reference: Annotated[str | None, typer.Option(help="What a translation should be; its search follows it.")] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help="The head whose formula is in the file, such as dec.1.cross.0.  [default: the last]"),
+    ] = None,
+    beside: Annotated[
+        list[str] | None, typer.Option(help="Another model to choose on the page; may be repeated.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder with the data of the recipe; heads are weighed on its test set.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; any but this machine's own asks for a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8642,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+) -> None:
+    """Look inside a model: every head, the formula with its numbers, and why the search found what it found."""
+    if out is None:
+        if reference or head:
+            raise InputError("--reference and --head are for --out FILE; on the live page they are chosen there")
+        shown = {name: value for name, value in (("text", text), ("target", target)) if value}
+        serve([model, *(beside or [])], shown, sample_of(model, data), host, port, open_browser, device)
+        return
+    if text is None:
+        raise InputError("--out writes one look, so give a text: heedful inspect en-de 'A dog barks.' --out page.html")
+    if not out.parent.is_dir():
+        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
+    from heedful.inspect_.look import Question
+    from heedful.inspect_.view import view
+    from heedful.machine import choose_device
+
+    question = Question(text=text, target=target, reference=reference)
+    html = view(model, question, head_of(head) if head else None, str(choose_device(device))).html
+    with writing(out) as stream:
+        stream.write(html.encode())
+    typer.echo(f"{out}: open it in a browser; it asks nobody for anything", err=True)
+
+
+def head_of(text: str) -> tuple[str, int]:
+    """A head as people write it.
+
+    Raises:
+        InputError: it is none.
+    """
+    block, _, number = text.rpartition(".")
+    if block.count(".") != 2 or not number.isdecimal():
+        raise InputError(f"--head {text}: a head is a block and a number from 0, such as dec.1.cross.0")
+    return block, int(number)
+
+
+def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
+    """Sentences of the test set and their translations; none where no data are given."""
+    if data is None:
+        return [], []
+    test = recipe_test_set(recipe_of(model), data)
+    [sources], [references] = test.source.values(), test.references.values()
+    return sources[:SAMPLE], references[:SAMPLE]
+
+
+def serve(
+    models: list[str],
+    shown: dict[str, str],
+    sample: tuple[list[str], list[str]],
+    host: str,
+    port: int,
+    open_browser: bool,
+    device: str,
+) -> None:
+    """Serve the page until somebody ends it.
+
+    Raises:
+        InputError: the extra is not installed, or a model is not there.
+        RunError: nothing can be served at that address.
+    """
+    try:
+        import uvicorn
+
+        from heedful.serve.inspector import Inspector, application
+    except ModuleNotFoundError as error:
+        raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
+    from heedful.checkpoint import load_model
+    from heedful.inspect_.page import Page
+    from heedful.machine import choose_device, keep_freed_memory
+    from heedful.serve.guard import LOOPBACK
+
+    page = Page.built()
+    listening = listen(host, port)
+    keep_freed_memory()
+    loaded = {name: load_model(name, str(choose_device(device))) for name in models}
+    token = None if host in LOOPBACK else secrets.token_urlsafe(24)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(shown)}" * bool(shown)
+
+    def ready() -> None:
+        typer.echo(f"looking into {', '.join(models)} at {address}   (Ctrl-C ends it)", err=True)
+        if open_browser:
+            webbrowser.open(address)
+
+    app = application(Inspector(loaded, page, sample), token, ready)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address.
+
+    Raises:
+        RunError: it is taken, or there is none such.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise RunError(
+            f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
+        ) from error

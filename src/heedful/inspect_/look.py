@@ -1,0 +1,137 @@
+"""One look into a model: what it says about a text, why its search found that, and every number of the pass.
+
+Server, exported page and notebook all show a `Look`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+from heedful.decode.generator import Generator
+from heedful.decode.translator import Translator
+from heedful.errors import InputError
+from heedful.inspect_.ablation import Head, switched_off
+from heedful.inspect_.answers import Answer, answers, continued, found_by_search
+from heedful.inspect_.beams import BeamLog, Ghost, explain_search
+from heedful.inspect_.lens import Lens, lens, speaks
+from heedful.inspect_.reading import Reading, likeliest, model_of, of_generation, of_translation, reading
+from heedful.inspect_.recorder import recording
+from heedful.inspect_.trace import Trace, traced
+
+WIDEST = 20  # beam whose every candidate is noted: those of a step are as many as its square
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is looked at.
+
+    Attributes:
+        text: what is read.
+        target: what is to have been written, or the second text of a pair; None: what the model says.
+        reference: what a translation should have been.
+        prefix: how a translation has to begin.
+        beam: candidates abreast; None: as many as the model's settings say.
+        alpha: exponent of the length penalty; None: as they say.
+        off: heads that are switched off meanwhile.
+        way: in which, one of `heedful.inspect_.ablation.WAYS`.
+    """
+
+    text: str
+    target: str | None = None
+    reference: str | None = None
+    prefix: str = ""
+    beam: int | None = None
+    alpha: float | None = None
+    off: tuple[Head, ...] = ()
+    way: str = "silent"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen.
+
+    Attributes:
+        log: of a translator's search; None elsewhere, and where the target was given.
+        ghost: the reference in that search.
+        lens: None where a model says no tokens.
+    """
+
+    question: Question
+    reading: Reading
+    trace: Trace
+    answers: list[Answer]
+    lens: Lens | None
+    log: BeamLog | None = None
+    ghost: Ghost | None = None
+
+
+def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Look:
+    """Ask a model and watch it.
+
+    Args:
+        subject: what `heedful.load` gives.
+        question: what is asked.
+        keep: names of taps, or patterns; the lens needs "*.ffn.resid".
+
+    Raises:
+        InputError: the text is empty or too long, or what is asked does not fit the model.
+    """
+    if not question.text.strip():
+        raise InputError("there is no text; give one sentence")
+    edits = switched_off(question.off, question.way)
+    with recording(model_of(subject), edits=edits):
+        asked = ask(subject, question)
+    seen = traced(asked.reading, keep, edits)
+    through = lens(asked.reading.model, seen) if speaks(asked.reading.model) else None
+    return Look(question, asked.reading, seen, asked.answers, through, asked.log, asked.ghost)
+
+
+class Asked(NamedTuple):
+    """What a model says, and the pass that shows how."""
+
+    reading: Reading
+    answers: list[Answer]
+    log: BeamLog | None = None
+    ghost: Ghost | None = None
+
+
+@singledispatch
+def ask(subject: Any, question: Question) -> Asked:
+    """Let whatever uses a model answer."""
+    return Asked(reading(subject, question.text, question.target), answers(subject, question.text, question.target))
+
+
+@ask.register
+def _(subject: Translator, question: Question) -> Asked:
+    translator = searching(subject, question)
+    if question.target is not None:
+        return Asked(reading(translator, question.text, question.target), [])
+    log, followed = explain_search(translator, question.text, question.reference, question.prefix)
+    found = log.replay()
+    way = of_translation(translator, question.text, found[0].tokens)
+    return Asked(way, [found_by_search(found, translator.tokenizers.target)], log, followed)
+
+
+@ask.register
+def _(subject: Generator, question: Question) -> Asked:
+    if question.target is not None:
+        return Asked(reading(subject, question.text, question.target), [])
+    found = likeliest(subject, question.text)
+    return Asked(of_generation(subject, question.text, found), [continued(found, subject.tokenizer)])
+
+
+def searching(translator: Translator, question: Question) -> Translator:
+    """The translator as the question wants it, showing all that its beam holds.
+
+    Raises:
+        InputError: a beam or an alpha that cannot be.
+    """
+    beam = translator.config.beam if question.beam is None else question.beam
+    alpha = translator.config.alpha if question.alpha is None else question.alpha
+    if not 1 <= beam <= WIDEST:
+        raise InputError(f"a beam of {beam}: from 1 to {WIDEST}")
+    if not 0 <= alpha <= 5:
+        raise InputError(f"alpha = {alpha}: from 0 to 5")
+    config = replace(translator.config, beam=beam, alpha=alpha, n_best=beam)
+    return Translator(translator.model, translator.tokenizers, config)

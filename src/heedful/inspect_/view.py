@@ -1,0 +1,76 @@
+"""A look that can be opened: in a notebook, or as a file. See `heedful.look`."""
+
+import html
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.data.replacing import replacing
+from heedful.inspect_.look import Look, Question, look
+from heedful.inspect_.overview import facts, overview
+from heedful.inspect_.page import Page
+from heedful.inspect_.trace import Trace
+
+HEIGHT = 900  # pixels in a notebook
+
+
+@dataclass(frozen=True)
+class View:
+    """A look with what shows it.
+
+    Attributes:
+        name: what the model is called.
+        model: that was asked.
+        seen: what was seen.
+        page: in which it is shown.
+        head: whose formula can be followed: its block, and its number from 0; None: the first of the last block.
+    """
+
+    name: str
+    model: LoadedModel
+    seen: Look
+    page: Page
+    head: tuple[str, int] | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """Every number of the pass."""
+        return self.seen.trace
+
+    @property
+    def html(self) -> str:
+        """One page that needs no server.
+
+        Raises:
+            InputError: there is no such head.
+        """
+        shown = {"model": facts(self.name, self.model.recipe, self.model.model), **overview(self.seen)}
+        head = self.head or (shown["blocks"][-1]["name"], 0)
+        return self.page.holding(shown, self.seen.trace, head)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page.
+
+        Raises:
+            InputError: there is no such head.
+            OSError: it cannot be written.
+        """
+        content = self.html.encode()
+        with replacing(Path(path)) as file:
+            file.write(content)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        style = f"width: 100%; height: {HEIGHT}px; border: 0"
+        return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
+
+
+def view(model: str | Path, question: Question, head: tuple[str, int] | None = None, device: str = "cpu") -> View:
+    """Look into a model. See `heedful.look`.
+
+    Raises:
+        InputError: there is no such model, the text is empty or too long, or the page was not built.
+    """
+    page = Page.built()
+    loaded = load_model(model, device)
+    return View(str(model), loaded, look(loaded.use(), question), page, head)

@@ -1,0 +1,128 @@
+"""What the page tries on models: heads switched off in one look, heads weighed on a sample, minimal pairs."""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from heedful.decode.translator import Translator
+from heedful.errors import HeedfulError, InputError
+from heedful.evaluate import Comparison
+from heedful.inspect_.ablation import Head, cost, sweep
+from heedful.inspect_.bias import Shift, shifts, summaries
+from heedful.inspect_.contrasts import contrasts
+from heedful.inspect_.effect import effect
+from heedful.serve.requests import body, read_as
+
+if TYPE_CHECKING:
+    from heedful.serve.inspector import Inspector
+
+MOST_LINES = 300  # of a list of minimal pairs
+
+
+@dataclass(frozen=True)
+class Way:
+    """How heads are switched off."""
+
+    way: str = "silent"
+
+
+@dataclass(frozen=True)
+class Off(Way):
+    """Heads, and how they are switched off."""
+
+    off: tuple[Head, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A list of minimal pairs, and the head whose attention is measured; None: the mean over all."""
+
+    lines: tuple[str, ...]
+    head: Head | None = None
+
+
+class Experiments:
+    """What can be tried on the models of an inspector.
+
+    Args:
+        inspector: has the models, the looks, the sample, and the worker that runs everything.
+    """
+
+    def __init__(self, inspector: "Inspector") -> None:
+        self.inspector = inspector
+        self._whole: dict[str, list[str]] = {}  # the sample as each model translates it with all heads
+
+    async def switch_off(self, request: Request) -> Response:
+        """One look without some heads, beside what it was."""
+        model, seen, _ = self.inspector.kept(request)
+        wanted = read_as(Off, await body(request))
+        subject = self.inspector.subjects[model]
+        found = await self.inspector.worker.run(partial(effect, subject, seen, wanted.off, wanted.way))
+        return JSONResponse(asdict(found))
+
+    async def weigh(self, request: Request) -> Response:
+        """What the sample loses without some heads."""
+        values = await body(request)
+        model = self.translator(values.pop("model", None))
+        wanted = read_as(Off, values)
+        found = await self.inspector.worker.run(partial(self.cost, model, wanted.off, wanted.way))
+        return JSONResponse(asdict(found))
+
+    async def sweep(self, request: Request) -> Response:
+        """The same for each head alone, one after another, as events; whoever goes away ends it."""
+        values = await body(request)
+        model = self.translator(values.pop("model", None))
+        steps = self.costs(model, read_as(Way, values).way)
+
+        async def events() -> AsyncIterator[str]:
+            try:
+                while (step := await self.inspector.worker.run(partial(next, steps, None))) is not None:
+                    head, found = step
+                    yield f"data: {json.dumps(asdict(head) | asdict(found))}\n\n"
+            except HeedfulError as error:
+                yield f"data: {json.dumps({'error': str(error)})}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def probe(self, request: Request) -> Response:
+        """Minimal pairs, each alone in its turn, so that others are not kept waiting by a long list."""
+        values = await body(request)
+        subject = self.inspector.subjects[self.inspector.model(values.pop("model", None))]
+        wanted = read_as(Pairs, values)
+        found = contrasts(wanted.lines)
+        if len(found) > MOST_LINES:
+            raise InputError(f"{len(found)} lines are more than the {MOST_LINES} that the page takes; ask in Python")
+        steps = shifts(subject, found, wanted.head)
+        results: list[Shift] = [await self.inspector.worker.run(partial(next, steps)) for _ in found]
+        kinds = {kind: asdict(one) for kind, one in summaries(results).items()}
+        return JSONResponse({"shifts": [asdict(one) for one in results], "summaries": kinds})
+
+    def translator(self, name: object) -> str:
+        """The name of a model on which heads can be weighed.
+
+        Raises:
+            InputError: it is no translator, or there is no sample.
+        """
+        model = self.inspector.model(name)
+        if not isinstance(self.inspector.subjects[model], Translator) or not self.inspector.sample[0]:
+            raise InputError("heads are weighed on a translator and a sample: heedful inspect MODEL --data DATA")
+        return model
+
+    def cost(self, model: str, off: Sequence[Head], way: str) -> Comparison:
+        """What the sample loses without some heads."""
+        return cost(self.inspector.subjects[model], off, *self.inspector.sample, way, **self.known(model))
+
+    def costs(self, model: str, way: str) -> Iterator[tuple[Head, Comparison]]:
+        """What it loses without each head."""
+        yield from sweep(self.inspector.subjects[model], *self.inspector.sample, way, **self.known(model))
+
+    def known(self, model: str) -> dict[str, Any]:
+        """What all of these have in common: the sample is translated with all heads only once."""
+        if model not in self._whole:
+            self._whole[model] = self.inspector.subjects[model].translate(self.inspector.sample[0])
+        return {"whole": self._whole[model], "language": self.inspector.models[model].recipe.data.target_language}

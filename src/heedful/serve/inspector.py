@@ -1,0 +1,232 @@
+"""What the inspector's page asks for: `/api/v1`, described in `openapi.json` beside this file."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from functools import partial, wraps
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from heedful.checkpoint import LoadedModel
+from heedful.errors import HeedfulError, InputError
+from heedful.inspect_.attribution import attribute
+from heedful.inspect_.development import read_run, run_of, snapshots
+from heedful.inspect_.embeddings import neighbours, row
+from heedful.inspect_.look import Question, look
+from heedful.inspect_.overview import facts, overview
+from heedful.inspect_.page import Page
+from heedful.serve.experiments import Experiments
+from heedful.serve.guard import Guard
+from heedful.serve.looks import Kept, Looks, key
+from heedful.serve.requests import body, number, read_as
+from heedful.serve.worker import BusyError, Worker
+
+Handler = Callable[[Request], Awaitable[Response]]
+FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+
+class UnknownError(InputError):
+    """There is nothing of that name."""
+
+
+class Inspector:
+    """The models that can be looked into, and what was seen of them.
+
+    Args:
+        models: by the name that the page calls them.
+        page: what is shown.
+        sample: sentences and their translations, on which heads are weighed.
+    """
+
+    def __init__(
+        self, models: Mapping[str, LoadedModel], page: Page, sample: tuple[Sequence[str], Sequence[str]]
+    ) -> None:
+        self.facts = {name: facts(name, model.recipe, model.model) for name, model in models.items()}
+        self.subjects = {name: model.use() for name, model in models.items()}
+        self.models = dict(models)
+        self.page = page
+        self.sample = sample
+        self.looks = Looks()
+        self.worker = Worker()
+
+    async def show(self, request: Request) -> Response:
+        """The page."""
+        del request
+        return HTMLResponse(self.page.html, headers={"Cache-Control": "no-cache"})
+
+    async def describe(self, request: Request) -> Response:
+        """What can be asked."""
+        del request
+        return Response((files("heedful.serve") / "openapi.json").read_bytes(), media_type="application/json")
+
+    async def list_models(self, request: Request) -> Response:
+        """Every model, and on how many sentences heads can be weighed."""
+        del request
+        return JSONResponse({"models": list(self.facts.values()), "sample": len(self.sample[0])})
+
+    async def make_trace(self, request: Request) -> Response:
+        """Look into a model; the same question again is not computed again."""
+        values = await body(request)
+        model = self.model(values.pop("model", None))
+        question = read_as(Question, values)
+        name = key(model, question)
+        kept = self.looks.get(name) or await self.worker.run(partial(self.look, name, model, question))
+        self.looks.add(name, kept)
+        return JSONResponse(kept.overview, 201, {"Location": f"/api/v1/traces/{name}"})
+
+    async def read_trace(self, request: Request) -> Response:
+        """A look that was made before."""
+        return JSONResponse(self.kept(request).overview, headers=FOREVER)
+
+    async def read_tensors(self, request: Request) -> Response:
+        """Some of its tensors, of all heads or of one, as a safetensors file."""
+        seen = self.kept(request).look
+        names = request.query_params.get("names", "*").split(",")
+        chosen = seen.trace.only(names, number(request, "head"))
+        way = request.query_params.get("stored", "f32")
+        content = b"".join(chosen.encoded(dict.fromkeys(chosen, way)))
+        return Response(content, media_type="application/octet-stream", headers=FOREVER)
+
+    async def read_attribution(self, request: Request) -> Response:
+        """What each part of the model adds to one logit."""
+        seen = self.kept(request).look
+        place, token = number(request, "place"), number(request, "token")
+        if place is None or token is None:
+            raise InputError("say which logit: place=0&token=7, both counted from 0")
+        found = await self.worker.run(partial(attribute, seen.reading.model, seen.trace, place, token))
+        return JSONResponse(asdict(found), headers=FOREVER)
+
+    async def export(self, request: Request) -> Response:
+        """One file that shows it without a server."""
+        kept = self.kept(request)
+        head = request.query_params.get("block") or kept.overview["blocks"][-1]["name"], number(request, "head") or 0
+        html = await self.worker.run(partial(self.page.holding, kept.overview, kept.look.trace, head))
+        return HTMLResponse(html, headers={"Content-Disposition": "attachment; filename=inspector.html"})
+
+    async def read_neighbours(self, request: Request) -> Response:
+        """The row of the embedding table that a token of a look was found in, and the tokens with rows like it."""
+        name, seen, _ = self.kept(request)
+        line, place = request.query_params.get("line", ""), number(request, "place") or 0
+        if line not in seen.trace.lines or place >= len(seen.trace.lines[line].read.ids):
+            raise InputError(f"there is no token {place} of {line[:20]!r} in that look")
+        loaded, token = self.models[name], seen.trace.lines[line].read.ids[place]
+        tokenizer = loaded.tokenizers.source if line == "src" else loaded.tokenizers.target
+        count = min(number(request, "count") or 10, 100)
+        near = await self.worker.run(partial(neighbours, loaded.model, tokenizer, line, token, count))
+        found = asdict(row(loaded.model, line, token)) | {"neighbours": [asdict(one) for one in near]}
+        return JSONResponse(found, headers=FOREVER)
+
+    async def read_development(self, request: Request) -> Response:
+        """How a model was trained, as far as its run tells; null for a model without one."""
+        folder = run_of(self.models[self.model(request.path_params["name"])].path)
+        if folder is None:
+            return JSONResponse(None)
+        run = await self.worker.run(partial(read_run, folder))
+        return JSONResponse({"steps": run.steps, "best": run.best, "curves": run.curves})
+
+    async def measure_heads(self, request: Request) -> Response:
+        """What the heads did at each checkpoint of a run, one after another, as events."""
+        question = read_as(Question, await body(request))
+        folder = run_of(self.models[self.model(request.path_params["name"])].path)
+        if folder is None:
+            raise InputError("that model came without its run, so its checkpoints are not there")
+        steps = snapshots(folder, question.text, question.target)
+        first = await self.worker.run(partial(next, steps, None))  # what does not fit is refused here
+
+        async def events() -> AsyncIterator[str]:
+            found = first
+            try:
+                while found is not None:
+                    yield f"data: {json.dumps(asdict(found))}\n\n"
+                    found = await self.worker.run(partial(next, steps, None))
+            except HeedfulError as error:
+                yield f"data: {json.dumps({'error': str(error)})}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    def model(self, name: Any) -> str:
+        """The name of a model that is there; a client never says where one lies.
+
+        Raises:
+            UnknownError: there is no such model.
+        """
+        if not isinstance(name, str) or name not in self.subjects:
+            raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.subjects)}")
+        return name
+
+    def look(self, name: str, model: str, question: Question) -> Kept:
+        """Look into a model."""
+        found = look(self.subjects[model], question)
+        return Kept(model, found, {"id": name, "model": self.facts[model], **overview(found)})
+
+    def kept(self, request: Request) -> Kept:
+        """The look that an address names.
+
+        Raises:
+            UnknownError: it is not there, or not any more.
+        """
+        found = self.looks.get(request.path_params["id"])
+        if found is None:
+            raise UnknownError("that look was forgotten, to make room for others; look again")
+        return found
+
+
+def answering(handler: Handler) -> Handler:
+    """Let an error that a user can act on become an answer."""
+
+    @wraps(handler)
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except HeedfulError as error:
+            kinds = {UnknownError: 404, InputError: 400, BusyError: 503}
+            status = next((code for kind, code in kinds.items() if isinstance(error, kind)), 500)
+            headers = {"Retry-After": "1"} if status == 503 else None
+            return JSONResponse({"error": str(error)}, status, headers)
+
+    return answer
+
+
+def application(
+    inspector: Inspector, token: str | None = None, ready: Callable[[], object] = lambda: None
+) -> Starlette:
+    """The server.
+
+    Args:
+        inspector: what answers.
+        token: what visitors have to bring; None: nothing, and only this machine's own names are answered to.
+        ready: called when it can be asked.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        ready()
+        yield
+
+    one, trying = "/api/v1/traces/{id:str}", Experiments(inspector)
+    routes = [
+        Route("/", inspector.show),
+        Route("/api/v1/openapi.json", inspector.describe),
+        Route("/api/v1/models", answering(inspector.list_models)),
+        Route("/api/v1/traces", answering(inspector.make_trace), methods=["POST"]),
+        Route(f"{one}/tensors", answering(inspector.read_tensors)),
+        Route(f"{one}/attribution", answering(inspector.read_attribution)),
+        Route(f"{one}/export.html", answering(inspector.export)),
+        Route(f"{one}/neighbours", answering(inspector.read_neighbours)),
+        Route("/api/v1/models/{name:path}/development", answering(inspector.read_development)),
+        Route("/api/v1/models/{name:path}/heads", answering(inspector.measure_heads), methods=["POST"]),
+        Route(one, answering(inspector.read_trace)),
+        Route(f"{one}/without", answering(trying.switch_off), methods=["POST"]),
+        Route("/api/v1/costs", answering(trying.weigh), methods=["POST"]),
+        Route("/api/v1/sweeps", answering(trying.sweep), methods=["POST"]),
+        Route("/api/v1/probes/bias", answering(trying.probe), methods=["POST"]),
+    ]
+    guard = Middleware(Guard, policy=inspector.page.policy, token=token)
+    return Starlette(routes=routes, middleware=[guard], lifespan=lifespan)

@@ -1,0 +1,95 @@
+"""`heedful inspect`: a page that shows a model, live or as a file, and one message for each mistake."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from invocation import invoke
+
+import subjects
+from heedful.checkpoint import write_model
+from heedful.config.schema import DecodeConfig, Recipe
+from heedful.errors import InputError, RunError
+from heedful.models import weights
+
+TEXT = "the old dog sees </script> the station ."
+
+run = partial(invoke, "inspect")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model that knows nothing."""
+    translator = subjects.translator()
+    folder = tmp_path_factory.mktemp("inspect") / "model"
+    recipe = Recipe(model=subjects.SHAPE, decode=DecodeConfig(beam=2, max_extra=3))
+    write_model(folder, recipe, translator.tokenizers, weights(translator.model))
+    return folder
+
+
+def test_a_look_becomes_a_file(model, tmp_path):
+    page = tmp_path / "page.html"
+    result = run(model, TEXT, "--reference", "der alte Hund", "--out", page, "--head", "dec.2.cross.1")
+    assert str(page) in result.stderr
+    html = page.read_text(encoding="utf-8")
+    assert 'data-part="dec.2.cross 1"' in html
+    assert TEXT not in html
+    assert list(tmp_path.iterdir()) == [page]
+
+
+def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
+    run(model, TEXT, "--target", "der alte Hund", "--out", tmp_path / "page.html")
+    assert 'data-part="dec.2.cross 0"' in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--out", "page.html"], "give a text"),
+        (["dog", "--out", "none/page.html"], "there is no folder none"),
+        (["dog", "--out", "page.html", "--head", "cross"], "--head cross: a head is a block and a number"),
+        (["dog", "--out", "page.html", "--head", "dec.1.cross.9"], "head 9"),
+        (["dog", "--out", "page.html", "--head", "dec.7.cross.0"], "dec.7.cross"),
+        (["  ", "--out", "page.html"], "there is no text"),
+        (["dog", "--head", "dec.1.cross.1"], "are for --out FILE"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_leaves_nothing(model, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=words):
+        run(model, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_is_not_there_is_named():
+    with pytest.raises(InputError, match='no model "en-dd"'):
+        run("en-dd", "dog", "--out", "page.html")
+
+
+def test_an_address_that_cannot_be_listened_at_is_named():
+    with pytest.raises(RunError, match=r"cannot listen at 203.0.113.7, port 0: .*--port 0 takes a free one"):
+        run("en-de", "--host", "203.0.113.7", "--port", "0", "--no-open")
+
+
+def test_the_live_page_answers_until_it_is_ended(model):
+    command = [Path(sys.executable).with_name("heedful"), "inspect", model, "a dog", "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            said = server.stderr.readline()
+            address = said.partition(" at ")[2].split()[0]
+            assert address.endswith("#/answer?text=a+dog")
+            root = address.partition("#")[0]
+            assert b"heedful inspector" in urlopen(root).read()
+            body = json.dumps({"model": str(model), "text": "the old dog"}).encode()
+            seen = json.load(urlopen(Request(f"{root}api/v1/traces", body)))
+            assert seen["answers"][0]["options"]
+        finally:
+            os.kill(server.pid, signal.SIGINT)
+        server.wait(20)
+        assert "Traceback" not in server.stderr.read()

@@ -1,0 +1,69 @@
+"""One job at a time, a short queue, and nobody waits for whoever went away."""
+
+import asyncio
+import threading
+
+import pytest
+
+from heedful.serve.worker import BusyError, Worker
+
+
+def test_jobs_run_one_at_a_time_and_in_order():
+    running, seen = [], []
+
+    def job(number):
+        running.append(number)
+        assert len(running) == 1
+        seen.append(running.pop())
+        return number
+
+    async def ask():
+        worker = Worker()
+        return await asyncio.gather(*(worker.run(lambda n=n: job(n)) for n in range(7)))
+
+    assert asyncio.run(ask()) == list(range(7))
+    assert seen == list(range(7))
+
+
+def test_one_more_than_may_wait_is_sent_away():
+    go = threading.Event()
+
+    async def ask():
+        worker = Worker(waiting=2)
+        jobs = [asyncio.create_task(worker.run(go.wait)) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        with pytest.raises(BusyError, match="2 requests are waiting"):
+            await worker.run(go.wait)
+        go.set()
+        await asyncio.gather(*jobs)
+        return await worker.run(lambda: "again")
+
+    assert asyncio.run(ask()) == "again"
+
+
+def test_a_job_whose_caller_has_gone_never_runs():
+    go, ran = threading.Event(), []
+
+    async def ask():
+        worker = Worker()
+        first = asyncio.create_task(worker.run(go.wait))
+        await asyncio.sleep(0.02)
+        second = asyncio.create_task(worker.run(lambda: ran.append(2)))
+        await asyncio.sleep(0.02)
+        second.cancel()
+        go.set()
+        await first
+        await worker.run(lambda: ran.append(3))
+
+    asyncio.run(ask())
+    assert ran == [3]
+
+
+def test_what_a_job_raises_is_raised_to_its_caller_and_the_next_one_runs():
+    async def ask():
+        worker = Worker()
+        with pytest.raises(ZeroDivisionError):
+            await worker.run(lambda: 1 / 0)
+        return await worker.run(lambda: 7)
+
+    assert asyncio.run(ask()) == 7

@@ -1,0 +1,97 @@
+"""A real browser and a real server: the pages as people get them."""
+
+import os
+import shutil
+import socket
+import threading
+import time
+from urllib.parse import urlencode
+
+import pytest
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+import served
+from heedful.inspect_.page import Page
+from heedful.serve.inspector import Inspector, application
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.parent.name == "web":
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The browser of this machine; without one these tests are left out, but not where all must run."""
+    path = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        assert "CI" not in os.environ, "no Chromium: install the package chromium"
+        pytest.skip("no Chromium on this machine: install the package chromium")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Live:
+    """A server in a thread."""
+
+    def __init__(self, inspector):
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.listening.getsockname()[1]}/"
+        config = uvicorn.Config(application(inspector), log_level="warning", access_log=False)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]}, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join()
+        self.listening.close()
+
+    def url(self, page="answer", **selected):
+        """The address of a page and what it shows."""
+        return f"{self.address}#/{page}?{urlencode(selected)}"
+
+
+@pytest.fixture(scope="session")
+def live():
+    """The small models of every family, served with the page as it was built."""
+    with Live(Inspector(served.models(), Page.built(), served.SAMPLE)) as server:
+        yield server
+
+
+class Watched:
+    """A page whose every request, message and error is written down."""
+
+    def __init__(self, page):
+        self.page = page
+        self.requests, self.complaints = [], []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda said: said.type in ("error", "warning") and self.complaints.append(said.text))
+        page.set_default_timeout(30_000)
+
+    def open(self, url, heading=True):
+        self.page.goto(url)
+        if heading:
+            self.page.wait_for_selector("main h2")
+        return self.page
+
+
+@pytest.fixture
+def watched(chromium):
+    """A fresh page in English."""
+    context = chromium.new_context(locale="en-GB", viewport={"width": 1280, "height": 900})
+    yield Watched(context.new_page())
+    context.close()

@@ -1,0 +1,114 @@
+"""Every page, in both languages, for every family: shown, complete, usable by keyboard, and asking nobody else."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+TEXTS = {
+    "translator": "the old dog sees the station .",
+    "gpt": "the old dog",
+    "bert": "the <mask> dog sees",
+    "classes": "two women read a book .",
+}
+EVERYWHERE = {"answer", "tokens", "attention", "formula", "stream", "compare", "training", "tour"}
+VIEWS = {
+    "translator": EVERYWHERE | {"lens", "search", "heads", "bias"},
+    "gpt": EVERYWHERE | {"lens", "heads", "bias"},
+    "bert": EVERYWHERE | {"lens", "heads", "bias"},
+    "classes": EVERYWHERE | {"heads"},
+}
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+
+
+@pytest.mark.parametrize(("model", "view"), [(model, view) for model in VIEWS for view in sorted(VIEWS[model])])
+def test_a_page_is_shown_in_both_languages_and_asks_only_its_server(live, watched, model, view):
+    page = watched.open(live.url(view, model=model, text=TEXTS[model]))
+    assert page.get_attribute("html", "lang") == "en"
+    english = page.inner_text("main")
+    page.get_by_role("button", name="中文").click()
+    page.wait_for_function("document.documentElement.lang === 'zh'")
+    chinese = page.inner_text("main")
+    assert any("一" <= character <= "鿿" for character in chinese)
+    assert not any("一" <= character <= "鿿" for character in english)
+    assert {urlsplit(url).netloc for url in watched.requests} == {urlsplit(live.address).netloc}
+    assert watched.complaints == []
+
+
+@pytest.mark.parametrize("model", VIEWS)
+def test_a_family_has_the_views_that_make_sense_for_it(live, watched, model):
+    page = watched.open(live.url(model=model, text=TEXTS[model]))
+    assert page.get_by_role("navigation").get_by_role("button").count() == len(VIEWS[model])
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS["translator"]))
+def test_a_page_has_no_serious_barrier(live, chromium, view):
+    context = chromium.new_context(bypass_csp=True)  # for the checker alone
+    page = context.new_page()
+    page.goto(live.url(view, model="translator", text=TEXTS["translator"]))
+    page.wait_for_selector("main h2")
+    page.wait_for_timeout(300)
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("axe.run()")["violations"]
+    context.close()
+    serious = [
+        (rule["id"], [node["html"][:120] for node in rule["nodes"]][:3])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", sorted(VIEWS["translator"]))
+def test_a_page_fits_a_phone(live, chromium, view, scheme):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(live.url(view, model="translator", text=TEXTS["translator"]))
+    page.wait_for_selector("main h2")
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
+def test_a_link_shows_what_it_was_made_of(live, watched):
+    page = watched.open(live.url("attention", model="translator", text=TEXTS["translator"], block="enc.1.self", head=1))
+    page.wait_for_selector("canvas")
+    assert "Encoder 2, self, head 2" in page.inner_text("main")
+    page.get_by_role("button", name="Answer").click()
+    assert page.url.startswith(f"{live.address}#/answer?")
+    page.go_back()
+    page.wait_for_selector("canvas")
+    assert "Encoder 2, self, head 2" in page.inner_text("main")
+
+
+def test_attention_is_walked_by_keyboard_alone(live, watched):
+    page = watched.open(live.url("attention", model="translator", text=TEXTS["translator"]))
+    page.wait_for_selector("canvas")
+    grid, matrix = page.get_by_role("application").all()
+    grid.focus()
+    page.keyboard.press("PageUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert "Encoder 2, self, head 2" in page.inner_text("main")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if matrix.evaluate("x => x === document.activeElement"):
+            break
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert "→" in page.inner_text("[aria-live]")
+    assert "query=1" in page.url
+
+
+def test_a_text_is_asked_about_while_it_is_written(live, watched):
+    page = watched.open(live.url(model="translator", text="dog"))
+    before = page.inner_text("main")
+    page.get_by_label("Text", exact=True).fill("two women read a book .")
+    page.wait_for_function("before => document.querySelector('main').innerText !== before", arg=before)
+    assert "two+women+read" in page.url
+
+
+def test_a_mistake_is_told_in_words(live, watched):
+    page = watched.open(live.url(model="translator", text="dog " * 1200), heading=False)
+    assert "the model takes 999" in page.wait_for_selector("[role=alert]").inner_text()

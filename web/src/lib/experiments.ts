@@ -1,0 +1,74 @@
+// What the server answers when heads are switched off or minimal pairs are put to a model
+// (heedful/serve/experiments.py).
+
+import type { Head, Look } from "./types";
+
+/** A score on the sample; over resamples of it the mean, and half the width of the 95 % interval. */
+export interface Resampled {
+  value: number;
+  mean: number;
+  interval: number;
+}
+
+export interface Comparison {
+  name: string;
+  baseline: Resampled;
+  system: Resampled;
+  p_value: number;
+  signature: string;
+}
+
+export type Weighed = Head & Comparison;
+
+export interface Choice {
+  text: string;
+  whole: number;
+  without: number;
+}
+
+/** One look without some heads: what is said then, and what becomes of the very tokens that were said before. */
+export interface Effect {
+  answers: Look["answers"];
+  pieces: string[];
+  whole: number[];
+  without: number[];
+  choices: Choice[][];
+}
+
+type Both = [number, number];
+export type Kind = "pair" | "control";
+
+export interface Shift {
+  contrast: { line: number; sources: [string, string]; forms: [string, string]; kind: Kind };
+  /** log P of form A and of form B, given source A; and given source B. */
+  scores: [Both, Both];
+  preferences: Both;
+  shift: number;
+  attention: Both | null;
+}
+
+/** A mean with the interval that a bootstrap gives it. */
+export type Interval = [value: number, low: number, high: number];
+
+export interface Summary {
+  count: number;
+  shift: Interval;
+  size: Interval;
+  sided: number;
+}
+
+export interface Probe {
+  shifts: Shift[];
+  summaries: Partial<Record<Kind, Summary>>;
+}
+
+export const change = ({ baseline, system }: Comparison): number => system.value - baseline.value;
+
+export type Verdict = "controls" | "lines" | "moved" | "still";
+
+/** Whether what the pairs change moves a model by more than what the controls change. */
+export function verdict({ pair, control }: Probe["summaries"]): Verdict {
+  if (!control || !pair) return "controls";
+  if (control.count < 3 || pair.count < 3) return "lines";
+  return pair.size[1] > control.size[2] ? "moved" : "still";
+}

@@ -1,0 +1,107 @@
+// What is open: where looks come from, the look itself, and the tensors that were fetched for it.
+
+import { selection, type Page } from "./selection.svelte";
+import { Held, Live, NotHere, type Source, type Tensors } from "./source";
+import type { Head, Look, Model, Question } from "./types";
+
+class Session {
+  source = $state.raw<Source | null>(null);
+  look = $state.raw<Look | null>(null);
+  busy = $state(false);
+  error = $state("");
+  private asking: AbortController | null = null;
+  private fetched = new Map<string, Promise<Tensors>>();
+
+  get model(): Model | null {
+    const { source } = this;
+    return source?.models.find(({ name }) => name === selection.model) ?? source?.models[0] ?? null;
+  }
+
+  /** Whether a view has anything to show of this look. */
+  shows(page: Page): boolean {
+    const { look } = this;
+    if (!look) return page === "answer";
+    if (page === "lens" || page === "bias") return look.lens !== null;
+    if (page === "search") return look.search !== null;
+    return true;
+  }
+
+  async open(): Promise<void> {
+    await this.attempt(async () => {
+      this.source = Held.holds() ? await Held.open() : await Live.open();
+      if (this.source.first) this.show(this.source.first);
+      else if (selection.look) this.show(await this.source.again(selection.look));
+    });
+    if (this.source?.live && !this.look && selection.text) {
+      this.error = "";
+      await this.ask();
+    }
+  }
+
+  /** Ask the model about what is written now; a question that was still open is given up. */
+  async ask(more: Pick<Question, "off" | "way"> = {}): Promise<void> {
+    this.asking?.abort();
+    const asking = (this.asking = new AbortController());
+    const { text, target, settings } = selection;
+    if (!text.trim()) return;
+    if (this.look && text !== this.look.question.text) settings.reference = settings.prefix = "";
+    const question = { text, target: target || null, ...settings, reference: settings.reference || null, ...more };
+    await this.attempt(async () => {
+      this.show(await this.source!.look(this.model!.name, question, asking.signal));
+    });
+  }
+
+  attention(): Promise<Tensors> {
+    return this.once("attention", () => this.source!.attention(this.look!));
+  }
+
+  head(head: Head): Promise<Tensors> {
+    return this.once(`${head.block} ${head.number}`, () => this.source!.head(this.look!, head));
+  }
+
+  tensors(names: string[]): Promise<Tensors> {
+    return this.once(names.join(), () => this.source!.tensors(this.look!, names));
+  }
+
+  private once(name: string, fetch: () => Promise<Tensors>): Promise<Tensors> {
+    const found = this.fetched.get(name) ?? fetch();
+    this.fetched.set(name, found);
+    found.catch(() => this.fetched.delete(name));
+    return found;
+  }
+
+  private show(look: Look): void {
+    this.fetched.clear();
+    this.look = look;
+    if (selection.look !== look.id) selection.node = null;
+    selection.look = look.id;
+    selection.model = look.model.name;
+    const { text, reference, prefix, beam, alpha } = look.question;
+    selection.text = text;
+    selection.settings = {
+      reference: reference ?? "",
+      prefix: prefix ?? "",
+      beam: beam ?? null,
+      alpha: alpha ?? null,
+    };
+    if (!look.blocks.some(({ name }) => name === selection.block)) {
+      const first = this.source!.heldHeads?.[0] ?? { block: look.blocks.at(-1)!.name, number: 0 };
+      selection.block = first.block;
+      selection.head = first.number;
+    }
+  }
+
+  private async attempt(work: () => Promise<void>): Promise<void> {
+    this.busy = true;
+    this.error = "";
+    try {
+      await work();
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return;
+      this.error = error instanceof NotHere ? "not here" : (error as Error).message;
+    }
+    this.busy = false;
+  }
+}
+
+export const session = new Session();

@@ -1,0 +1,63 @@
+// Heads that are switched off, and what is known of their worth. It stays while pages and sentences change.
+
+import type { Comparison, Weighed } from "./experiments";
+import type { Source } from "./source";
+import type { Block, Head } from "./types";
+
+export const WAYS = ["silent", "even"] as const;
+export type Way = (typeof WAYS)[number];
+
+export const same = (a: Head, b: Head): boolean => a.block === b.block && a.number === b.number;
+export const all = (blocks: Block[]): Head[] =>
+  blocks.flatMap(({ name, heads }) => Array.from({ length: heads }, (_, number) => ({ block: name, number })));
+
+class Switches {
+  off = $state.raw<Head[]>([]);
+  way = $state<Way>("silent");
+
+  has(head: Head): boolean {
+    return this.off.some((other) => same(head, other));
+  }
+
+  /** Switch heads off, or on again if all of them are off. */
+  toggle(...heads: Head[]): void {
+    const others = this.off.filter((other) => !heads.some((head) => same(head, other)));
+    this.off = heads.every((head) => this.has(head)) ? others : [...others, ...heads];
+  }
+}
+
+/** What each head is worth, found one after another while something else may be looked at. */
+class Sweep {
+  model = $state("");
+  way = $state<Way>("silent");
+  found = $state.raw<Weighed[]>([]);
+  running = $state(false);
+  error = $state("");
+  private asking: AbortController | null = null;
+
+  async start(source: Source, model: string, way: Way): Promise<void> {
+    this.cancel();
+    const asking = (this.asking = new AbortController());
+    Object.assign(this, { model, way, found: [], error: "", running: true });
+    const add = (weighed: Weighed) => (this.found = [...this.found, weighed]);
+    try {
+      await source.sweep(model, way, add, asking.signal);
+    } catch (error) {
+      if (asking.signal.aborted) return;
+      this.error = (error as Error).message;
+    }
+    this.running = false;
+  }
+
+  cancel(): void {
+    this.asking?.abort();
+    this.running = false;
+  }
+
+  of({ block, number }: Head): Comparison | undefined {
+    return this.found.find((weighed) => weighed.block === block && weighed.number === number);
+  }
+}
+
+export const switches = new Switches();
+export const sweep = new Sweep();

@@ -1,0 +1,158 @@
+// What /api/v1 sends (heedful/inspect_/overview.py).
+
+export interface Model {
+  name: string;
+  task: string;
+  command: string;
+  stacks: { name: "enc" | "dec"; sequence: "src" | "tgt"; layers: number }[];
+  heads: number;
+  d_model: number;
+  d_k: number;
+  d_ff: number;
+  norm: string;
+  positions: string;
+  parameters: number;
+  beam: number;
+  alpha: number;
+}
+
+export interface Pieces {
+  ids: number[];
+  labels: string[];
+  words: string[];
+  word_of_piece: number[];
+}
+
+export interface Head {
+  block: string;
+  number: number;
+}
+
+export interface Question {
+  text: string;
+  target?: string | null;
+  reference?: string | null;
+  prefix?: string;
+  beam?: number | null;
+  alpha?: number | null;
+  off?: Head[];
+  way?: string;
+}
+
+export interface Option {
+  text: string;
+  probability: number | null;
+  score: number | null;
+  pieces: string[];
+  log_probs: number[];
+  complete: boolean;
+}
+
+/** A line of tokens: "src.read", "tgt.read" or "tgt.said". */
+export type LineName = string;
+
+export interface Block {
+  name: string;
+  heads: number;
+  queries: LineName;
+  keys: LineName;
+}
+
+export interface Lens {
+  tokens: number[][][];
+  log_probs: number[][][];
+  entropy: number[][];
+  rank: number[][];
+  last_log_probs: number[][];
+  pieces: Record<string, string>;
+}
+
+/** The residual stream at one sublayer, a number a token (heedful/inspect_/overview.py, `stream`). */
+export type Flow = Record<"before" | "added" | "after" | "normalised" | "mean" | "deviation", number[]>;
+
+/** One summand of a logit (heedful/inspect_/attribution.py). */
+export interface Part {
+  source: string;
+  kind: "token" | "position" | "head" | "hidden" | "bias" | "norm";
+  value: number;
+  head: number | null;
+}
+
+export interface Attribution {
+  place: number;
+  token: number;
+  logit: number;
+  parts: Part[];
+  difference: number;
+}
+
+export interface Search {
+  beam: number;
+  alpha: number;
+  penalty: string;
+  fates: string[];
+  step: number[];
+  parent: (number | null)[];
+  token: number[];
+  piece: string[];
+  log_prob: (number | null)[];
+  total: (number | null)[];
+  score: (number | null)[];
+  rank: number[];
+  end: boolean[];
+  fate: number[];
+  threshold: (number | null)[];
+}
+
+export interface Ghost {
+  tokens: number[];
+  pieces: string[];
+  log_probs: number[];
+  hypothesis: { tokens: number[]; score: number; token_scores: number[] };
+  lost: number | null;
+  search_error: boolean;
+}
+
+export interface Look {
+  id: string;
+  model: Model;
+  question: Question;
+  lines: Record<string, { read: Pieces; written: Pieces | null }>;
+  blocks: Block[];
+  tensors: Record<string, { axes: [string, LineName | null][]; shape: number[] }>;
+  heads: Record<string, Record<string, number[]>>;
+  stream: Record<string, Flow>;
+  answers: { options: Option[]; place: number | null }[];
+  lens: Lens | null;
+  search: Search | null;
+  ghost: Ghost | null;
+  checks: Record<string, number>;
+}
+
+export interface EmbeddingRow {
+  values: number[];
+  norm: number;
+  scale: number;
+  segments: boolean;
+  neighbours: { token: number; piece: string; cosine: number }[];
+}
+
+export interface Development {
+  /** Updates whose checkpoints are kept. */
+  steps: number[];
+  best: number | null;
+  /** By what was logged: updates and values. */
+  curves: Record<string, [number, number][]>;
+}
+
+export interface Snapshot {
+  step: number;
+  /** By block and measure: a number a head. */
+  heads: Record<string, Record<string, number[]>>;
+}
+
+export function pieces(look: Look, line: LineName): Pieces {
+  const [sequence, side] = line.split(".");
+  const { read, written } = look.lines[sequence];
+  return side === "said" && written ? written : read;
+}
