@@ -1,5 +1,6 @@
 """What a user touches: the public names, the commands, and every block of code in the documentation."""
 
+import json
 import re
 import runpy
 import shlex
@@ -95,6 +96,15 @@ def test_every_command_that_is_shown_parses(page: str, line: str) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_in_the_documentation_runs(page: Path, tmp_path: Path) -> None:
     code = "\n".join(blocks(page, "python"))
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "docs").rglob("*.ipynb")), ids=lambda notebook: notebook.name)
+def test_notebooks_run_and_hold_no_outputs(notebook: Path, tmp_path: Path) -> None:
+    cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert not [cell for cell in cells if cell["outputs"] or cell["execution_count"]]
+    code = "\n".join("".join(cell["source"]) for cell in cells)
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 

@@ -25,16 +25,26 @@ TOKENS = 60
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     """A file of a base model that knows nothing."""
+    return base_page(tmp_path_factory.mktemp("base"), TOKENS)
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory):
+    """The same with twice as many tokens."""
+    return base_page(tmp_path_factory.mktemp("base"), 2 * TOKENS)
+
+
+def base_page(folder, tokens):
     torch.manual_seed(1)
     shape = ModelConfig()
     recipe = Recipe(model=shape, decode=DecodeConfig(beam=5, max_extra=0))
     network = EncoderDecoder(shape, len(TOKENIZER), len(TOKENIZER))
-    model = LoadedModel(recipe, network.eval(), TokenizerPair(TOKENIZER, TOKENIZER), tmp_path_factory.mktemp("base"))
-    words = "two " * (TOKENS // 2 - 1) + "."
+    model = LoadedModel(recipe, network.eval(), TokenizerPair(TOKENIZER, TOKENIZER), folder)
+    words = "two " * (tokens // 2 - 1) + "."
     seen = look(model.use(), Question(text=words, reference=words))
     path = model.path / "page.html"
     View("base", model, seen, Page.built(), ("dec.5.cross", 7)).save(path)
-    assert [len(seen.trace.lines[name].read.ids) for name in ("src", "tgt")] == [TOKENS, TOKENS]
+    assert [len(seen.trace.lines[name].read.ids) for name in ("src", "tgt")] == [tokens, tokens]
     return path
 
 
@@ -69,6 +79,39 @@ def test_all_heads_are_painted_in_time(base, watched):
 
 
 @pytest.mark.alone
+def test_all_heads_of_twice_as_many_tokens_are_painted_in_time(longer, watched):
+    page = watched.open(longer.as_uri())
+    times = [painted(page) for _ in range(5)]
+    assert statistics.median(times) <= 2 * 150
+
+
+@pytest.mark.alone
+def test_the_page_appears_in_time(live, watched):
+    page = watched.open(live.url(model="translator", text="the old dog"))
+    [paint] = page.evaluate("performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)")
+    assert paint <= 2 * 1000
+
+
+@pytest.mark.alone
+def test_a_pointer_is_followed_in_time(base, watched):
+    page = watched.open(base.as_uri() + "#/attention")
+    field = page.get_by_role("application").last
+    box = field.bounding_box()
+    spent = page.evaluate(FOLLOW, [box["x"], box["y"]])
+    assert statistics.median(spent) <= 2 * 4
+
+
+@pytest.mark.alone
+def test_many_looks_do_not_fill_the_memory(live, watched):
+    page = watched.open(live.url("attention", model="translator", text="dog 0"))
+    for number in range(20):
+        page.get_by_label("Text", exact=True).fill(f"the old dog {number} sees the station .")
+        page.wait_for_function("text => document.title.startsWith(text)", arg=f"the old dog {number} ")
+    page.wait_for_timeout(200)
+    assert page.evaluate("performance.memory.usedJSHeapSize") <= 2 * 150e6
+
+
+@pytest.mark.alone
 def test_another_head_is_shown_in_time(base, watched):
     page = watched.open(base.as_uri() + "#/attention")
     page.wait_for_selector("canvas")
@@ -84,6 +127,15 @@ UNTIL_PAINTED = """key => new Promise(done => {
     document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
     requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin)));
 })"""
+FOLLOW = """([left, top]) => {
+    const field = [...document.querySelectorAll("main [role=application]")].at(-1);
+    return Array.from({ length: 40 }, (_, i) => {
+        const begin = performance.now();
+        const at = { clientX: left + 5 + i * 3, clientY: top + 5 + i * 2, bubbles: true };
+        field.dispatchEvent(new PointerEvent("pointermove", at));
+        return performance.now() - begin;
+    });
+}"""
 
 
 def painted(page):

@@ -89,3 +89,94 @@ def test_a_file_shows_what_somebody_wrote_and_never_executes_it(watched, tmp_pat
     assert page.evaluate("window.pwned") is None
     assert page.locator("img").count() == 0
     assert "</script><img" in page.inner_text("header")
+
+
+def figure(text):
+    """A number as pages write it: −0.123, 4.3 × 10⁻⁵, −∞."""
+    text = text.strip().replace("−", "-").replace(",", "")
+    if "∞" in text:
+        return -math.inf
+    raised = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    first, _, power = text.partition(" × 10")
+    return float(first) * 10 ** int(power.translate(raised) or 0) if power else float(first)
+
+
+def column(page, step):
+    """What the board of a formula shows in one step, by key."""
+    cells = page.locator(f'button[data-cell$=" {step}"]').all()
+    return [figure(cell.inner_text()) for cell in cells]
+
+
+def close(shown, expected):
+    """Equal in the digits that are shown."""
+    expected = np.asarray(expected, dtype=float)
+    hidden = expected < -1e8
+    assert np.array_equal(np.isinf(shown), hidden)
+    assert np.allclose(np.asarray(shown)[~hidden], expected[~hidden], atol=5.1e-4, rtol=0.06)
+
+
+@pytest.mark.parametrize(
+    ("model", "block", "head", "query"),
+    [("translator", "dec.1.cross", 1, 2), ("gpt", "dec.1.self", 1, 2), ("bert", "enc.0.self", 0, 3)],
+)
+def test_each_step_of_the_formula_shows_the_numbers_of_the_model(live, watched, model, block, head, query):
+    selected = {"model": model, "text": TEXT, "block": block, "head": head, "query": query, "step": 7}
+    page = watched.open(live.url("formula", **selected))
+    page.wait_for_selector("button[data-cell]")
+    trace = own(model).trace
+    q, k, score, bias, attn = (trace[f"{block}.{place}"].values for place in ("q", "k", "score", "bias", "attn"))
+    bias = bias[min(head, len(bias) - 1)]
+    bias = bias[min(query, len(bias) - 1)]
+    close(column(page, 2), k[head].astype(float) @ q[head, query])
+    close(column(page, 3), score[head, query])
+    close(column(page, 4), score[head, query] + bias)
+    close(column(page, 5), attn[head, query])
+
+
+@pytest.mark.parametrize("step", [3, 5, 6])
+def test_the_browser_computes_a_head_again_and_finds_the_same(live, watched, step):
+    selected = {"model": "translator", "text": TEXT, "block": "dec.2.cross", "head": 1, "step": step}
+    page = watched.open(live.url("formula", **selected))
+    said = page.wait_for_selector("text=recomputed in this browser").inner_text()
+    assert 0 < figure(re.findall(r"at most (.*)\.$", said)[0]) < 1e-5
+
+
+def test_the_stream_shows_lengths_and_spreads_of_its_vectors(live, watched):
+    page = watched.open(live.url("stream", model="translator", text=TEXT, block="dec.0.self", query=2))
+    page.wait_for_selector("main table tbody tr td.bar")
+    trace = own("translator").trace
+    rows = page.locator("main table:has(td.bar[aria-hidden]) >> nth=0").locator("tbody tr").all()
+    assert len(rows) == 9
+    for row, name in zip(rows, [f"dec.{n}.{kind}" for n in range(3) for kind in ("self", "cross", "ffn")], strict=True):
+        shown = [float(text) for text in row.locator("td.number").all_inner_texts()]
+        before, added, after = (trace[f"{name}.{tap}"].values[2].astype(float) for tap in ("in", "out", "resid"))
+        lengths = [np.linalg.norm(x) for x in (before, added, after)]
+        entering = before + added  # of a post-norm model
+        expected = [lengths[1] / lengths[0], *lengths, entering.mean(), entering.std()]
+        assert np.allclose(shown, expected, atol=6e-4)
+
+
+def test_the_lens_shows_what_each_block_would_say(live, watched):
+    page = watched.open(live.url("lens", model="translator", text=TEXT))
+    page.wait_for_selector("main dl")
+    seen = own("translator")
+    best = np.exp(seen.lens.log_probs[-1, 0])
+    shown = re.findall(r"([\d.]+) %", page.locator("section:has(dl) table").first.inner_text())
+    assert np.allclose([float(text) for text in shown], 100 * best, atol=0.051)
+
+
+def test_a_step_of_the_search_shows_every_candidate_and_its_fate(live, watched):
+    page = watched.open(live.url("search", model="translator", text=TEXT, step=2))
+    page.wait_for_selector("main table tbody tr")
+    log = own("translator").log
+    nodes = [node for node in log.nodes if node.step == 2]
+    rows = page.locator("main table tbody tr").all()
+    assert len(rows) == len(nodes)
+    for row, node in zip(rows, nodes, strict=True):
+        shown = row.locator("td.number").all_inner_texts()
+        assert int(shown[0]) == node.rank + 1
+        if math.isfinite(node.total):
+            assert [figure(text) for text in shown[1:]] == pytest.approx(
+                [node.log_prob, node.total, node.score], abs=6e-4
+            )
+    assert "the same 3 outputs in the same order" in page.inner_text("main")

@@ -27,7 +27,7 @@ def test_a_page_is_shown_in_both_languages_and_asks_only_its_server(live, watche
     assert page.get_attribute("html", "lang") == "en"
     english = page.inner_text("main")
     page.get_by_role("button", name="中文").click()
-    page.wait_for_function("document.documentElement.lang === 'zh'")
+    page.wait_for_function("() => document.documentElement.lang === 'zh'")
     chinese = page.inner_text("main")
     assert any("一" <= character <= "鿿" for character in chinese)
     assert not any("一" <= character <= "鿿" for character in english)
@@ -107,6 +107,21 @@ def test_a_text_is_asked_about_while_it_is_written(live, watched):
     page.get_by_label("Text", exact=True).fill("two women read a book .")
     page.wait_for_function("before => document.querySelector('main').innerText !== before", arg=before)
     assert "two+women+read" in page.url
+
+
+def test_what_is_written_while_an_answer_is_awaited_stays(live, watched):
+    page = watched.open(live.url(model="translator", text="dog"))
+    written = page.get_by_label("Text", exact=True)
+
+    def write_on(route):
+        if "again" not in route.request.post_data:
+            written.press_sequentially(" again")
+        route.continue_()
+
+    page.route("**/api/v1/traces", write_on)
+    written.fill("the old dog")
+    page.wait_for_function("() => document.title.startsWith('the old dog again')")
+    assert written.input_value() == "the old dog again"
 
 
 def test_a_mistake_is_told_in_words(live, watched):

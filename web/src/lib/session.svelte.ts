@@ -29,8 +29,8 @@ class Session {
   async open(): Promise<void> {
     await this.attempt(async () => {
       this.source = Held.holds() ? await Held.open() : await Live.open();
-      if (this.source.first) this.show(this.source.first);
-      else if (selection.look) this.show(await this.source.again(selection.look));
+      if (this.source.first) this.restore(this.source.first);
+      else if (selection.look) this.restore(await this.source.again(selection.look));
     });
     if (this.source?.live && !this.look && selection.text) {
       this.error = "";
@@ -76,19 +76,25 @@ class Session {
     if (selection.look !== look.id) selection.node = null;
     selection.look = look.id;
     selection.model = look.model.name;
-    const { text, reference, prefix, beam, alpha } = look.question;
+    if (!look.blocks.some(({ name }) => name === selection.block)) {
+      const first = this.source!.heldHeads?.[0] ?? { block: look.blocks.at(-1)!.name, number: 0 };
+      selection.block = first.block;
+      selection.head = first.number;
+    }
+  }
+
+  /** Show a look together with its question; what is being written stays as it is when an answer comes. */
+  private restore(look: Look): void {
+    this.show(look);
+    const { text, target, reference, prefix, beam, alpha } = look.question;
     selection.text = text;
+    selection.target = target ?? "";
     selection.settings = {
       reference: reference ?? "",
       prefix: prefix ?? "",
       beam: beam ?? null,
       alpha: alpha ?? null,
     };
-    if (!look.blocks.some(({ name }) => name === selection.block)) {
-      const first = this.source!.heldHeads?.[0] ?? { block: look.blocks.at(-1)!.name, number: 0 };
-      selection.block = first.block;
-      selection.head = first.number;
-    }
   }
 
   private async attempt(work: () => Promise<void>): Promise<void> {
