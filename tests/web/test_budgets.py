@@ -4,8 +4,11 @@ The budgets are those of the design, and what is timed fails at twice its budget
 """
 
 import gzip
+import json
 import re
 import statistics
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ import torch
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe
 from heedful.inspect_.look import Question, look
+from heedful.inspect_.overview import overview
 from heedful.inspect_.page import Page
 from heedful.inspect_.view import View
 from heedful.models import EncoderDecoder
@@ -83,6 +87,22 @@ def test_all_heads_of_twice_as_many_tokens_are_painted_in_time(longer, watched):
     page = watched.open(longer.as_uri())
     times = [painted(page) for _ in range(5)]
     assert statistics.median(times) <= 2 * 150
+
+
+@pytest.mark.alone
+def test_what_is_shown_first_of_sixty_tokens_is_there_in_time():
+    torch.manual_seed(1)
+    model = LoadedModel(
+        Recipe(),
+        EncoderDecoder(ModelConfig(), len(TOKENIZER), len(TOKENIZER)).eval(),
+        TokenizerPair(TOKENIZER, TOKENIZER),
+        Path("base"),
+    )
+    words = "two " * (TOKENS // 2 - 1) + "."
+    start = time.perf_counter()
+    described = overview(look(model.use(), Question(text=words, target=words)))
+    assert time.perf_counter() - start <= 2 * 2.0
+    assert len(gzip.compress(json.dumps(described).encode())) <= 80_000
 
 
 @pytest.mark.alone

@@ -71,6 +71,29 @@ def test_a_page_fits_a_phone(live, chromium, view, scheme):
     context.close()
 
 
+REACHABLE = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
+    .filter(x => !x.disabled && x.tabIndex >= 0 && x.checkVisibility() && x.closest(".skip") !== x)
+    .map((x, i) => (x.dataset.number = i)).length"""
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS["translator"]))
+def test_everything_on_a_page_is_reached_by_keyboard_alone(live, watched, view):
+    page = watched.open(live.url(view, model="translator", text=TEXTS["translator"]))
+    page.wait_for_timeout(400)
+    count = page.evaluate(REACHABLE)
+    page.get_by_role("button", name="English").focus()
+    reached = set()
+    for _ in range(count + 20):
+        reached.add(page.evaluate("document.activeElement.dataset.number ?? null"))
+        page.keyboard.press("Tab")
+    missed = page.evaluate(
+        """reached => [...document.querySelectorAll("[data-number]")]
+        .filter(x => !reached.includes(x.dataset.number) && x.type !== "radio").map(x => x.outerHTML.slice(0, 120))""",
+        list(reached),
+    )
+    assert missed == []
+
+
 def test_a_link_shows_what_it_was_made_of(live, watched):
     page = watched.open(live.url("attention", model="translator", text=TEXTS["translator"], block="enc.1.self", head=1))
     page.wait_for_selector("canvas")

@@ -24,6 +24,12 @@ export interface Settings {
   alpha: number | null;
 }
 
+// What the address holds beside the page, by its kind; what is empty is left out.
+const KEPT = ["model", "text", "block"] as const; // an address that does not say leaves them as they are
+const TEXTS = [...KEPT, "look", "target", "line", "beside", "other", "off", "measure"] as const;
+const NUMBERS = ["query", "key", "node", "snapshot", "tour"] as const;
+const FLAGS = ["words", "lines", "even"] as const;
+
 class Selection {
   page = $state<Page>("answer");
   model = $state("");
@@ -35,61 +41,45 @@ class Selection {
   query = $state<number | null>(null);
   key = $state<number | null>(null);
   words = $state(false);
+  lines = $state(false);
   step = $state(1);
   node = $state<number | null>(null);
   settings = $state<Settings>({ reference: "", prefix: "", beam: null, alpha: null });
   line = $state("");
   beside = $state("");
   other = $state("");
+  off = $state("");
+  even = $state(false);
+  measure = $state("");
+  snapshot = $state<number | null>(null);
   tour = $state<number | null>(null);
 
   read(hash: string): void {
     const [path, query] = hash.replace(/^#\/?/, "").split("?");
     const values = new URLSearchParams(query);
     this.page = PAGES.find((page) => page === path) ?? "answer";
-    this.model = values.get("model") ?? this.model;
-    this.look = values.get("look") ?? "";
-    this.text = values.get("text") ?? this.text;
-    this.target = values.get("target") ?? "";
-    this.block = values.get("block") ?? this.block;
+    for (const name of TEXTS) this[name] = values.get(name) ?? (KEPT.some((kept) => kept === name) ? this[name] : "");
+    for (const name of NUMBERS) this[name] = number(values.get(name));
+    for (const name of FLAGS) this[name] = values.has(name);
     this.head = number(values.get("head")) ?? 0;
-    this.query = number(values.get("query"));
-    this.key = number(values.get("key"));
-    this.words = values.has("words");
     this.step = number(values.get("step")) ?? 1;
-    this.node = number(values.get("node"));
     this.settings = {
       reference: values.get("reference") ?? "",
       prefix: values.get("prefix") ?? "",
       beam: number(values.get("beam")),
       alpha: number(values.get("alpha"), /^\d(\.\d{1,6})?$/),
     };
-    this.line = values.get("line") ?? "";
-    this.beside = values.get("beside") ?? "";
-    this.other = values.get("other") ?? "";
-    this.tour = number(values.get("tour"));
   }
 
   hash(): string {
     const values = new URLSearchParams();
     const put = (name: string, value: string | number | null) =>
       value !== "" && value !== null && values.set(name, `${value}`);
-    put("model", this.model);
-    put("look", this.look);
-    put("text", this.text);
-    put("target", this.target);
-    put("block", this.block);
+    for (const name of [...TEXTS, ...NUMBERS]) put(name, this[name]);
+    for (const name of FLAGS) put(name, this[name] ? 1 : null);
     put("head", this.head || null);
-    put("query", this.query);
-    put("key", this.key);
-    put("words", this.words ? 1 : null);
     put("step", this.step > 1 ? this.step : null);
-    put("node", this.node);
     for (const [name, value] of Object.entries(this.settings)) put(name, value);
-    put("line", this.line);
-    put("beside", this.beside);
-    put("other", this.other);
-    put("tour", this.tour);
     return `#/${this.page}?${values}`;
   }
 }

@@ -4,6 +4,9 @@ import { selection, type Page } from "./selection.svelte";
 import { Held, Live, NotHere, type Source, type Tensors } from "./source";
 import type { Head, Look, Model, Question } from "./types";
 
+/** Views that ask a model what no file can know. */
+const ASKING: Page[] = ["heads", "bias", "compare", "training"];
+
 class Session {
   source = $state.raw<Source | null>(null);
   look = $state.raw<Look | null>(null);
@@ -21,6 +24,7 @@ class Session {
   shows(page: Page): boolean {
     const { look } = this;
     if (!look) return page === "answer";
+    if (ASKING.includes(page) && !this.source!.live) return false;
     if (page === "lens" || page === "bias") return look.lens !== null;
     if (page === "search") return look.search !== null;
     return true;

@@ -1,6 +1,7 @@
 // Heads that are switched off, and what is known of their worth. It stays while pages and sentences change.
 
 import type { Comparison, Weighed } from "./experiments";
+import { selection } from "./selection.svelte";
 import type { Source } from "./source";
 import type { Block, Head } from "./types";
 
@@ -12,8 +13,24 @@ export const all = (blocks: Block[]): Head[] =>
   blocks.flatMap(({ name, heads }) => Array.from({ length: heads }, (_, number) => ({ block: name, number })));
 
 class Switches {
-  off = $state.raw<Head[]>([]);
-  way = $state<Way>("silent");
+  get off(): Head[] {
+    return selection.off.split(" ").flatMap((name) => {
+      const [, block, number] = /^(\w+\.\d+\.\w+)\.(\d+)$/.exec(name) ?? [];
+      return block ? [{ block, number: Number(number) }] : [];
+    });
+  }
+
+  set off(heads: Head[]) {
+    selection.off = heads.map(({ block, number }) => `${block}.${number}`).join(" ");
+  }
+
+  get way(): Way {
+    return selection.even ? "even" : "silent";
+  }
+
+  set way(way: Way) {
+    selection.even = way === "even";
+  }
 
   has(head: Head): boolean {
     return this.off.some((other) => same(head, other));
