@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
-from heedful.errors import InputError
+from heedful.errors import InputError, RunError
 from heedful.inspect_.ablation import Head
 from heedful.inspect_.look import Question, look
+from heedful.inspect_.reading import model_of
 from heedful.inspect_.trace import trace
 from heedful.text.tokenizer import EOS
 from subjects import GERMAN, TEXT, classifier, filler, generator, searcher, translator
@@ -89,6 +91,15 @@ def test_a_classifier_says_its_classes_and_an_encoder_nothing():
     assert sum(option.probability or 0.0 for option in answer.options) == pytest.approx(1)
     assert look(searcher(), Question(text=TEXT)).answers == []
     assert look(searcher(), Question(text=TEXT)).lens is None
+
+
+@pytest.mark.parametrize("make", [translator, generator, filler, classifier])
+def test_a_model_that_computes_no_numbers_is_told_of(make):
+    subject = make()
+    with torch.no_grad():
+        model_of(subject).output.weight.fill_(torch.nan)
+    with pytest.raises(RunError, match=r"is not a number \(NaN\)"):
+        look(subject, Question(text="the <mask> dog"))
 
 
 @pytest.mark.parametrize(

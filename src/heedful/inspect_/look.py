@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
-from heedful.errors import InputError
+from heedful.errors import InputError, RunError
 from heedful.inspect_.ablation import Head, switched_off
 from heedful.inspect_.answers import Answer, answers, continued, found_by_search
 from heedful.inspect_.beams import BeamLog, Ghost, explain_search
@@ -76,6 +78,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
 
     Raises:
         InputError: the text is empty or too long, or what is asked does not fit the model.
+        RunError: the model computes what are no numbers.
     """
     if not question.text.strip():
         raise InputError("there is no text; give one sentence")
@@ -83,6 +86,8 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
     with recording(model_of(subject), edits=edits):
         asked = ask(subject, question)
     seen = traced(asked.reading, keep, edits)
+    if strange := next((name for name, values in seen.tensors.items() if np.isnan(values).any()), None):
+        raise RunError(f"{strange} is not a number (NaN): the model's weights are damaged or its training diverged")
     through = lens(asked.reading.model, seen) if speaks(asked.reading.model) else None
     return Look(question, asked.reading, seen, asked.answers, through, asked.log, asked.ghost)
 
