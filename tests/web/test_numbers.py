@@ -32,7 +32,6 @@ def test_the_table_of_a_head_holds_its_weights(live, watched, model, block, head
     page = watched.open(live.url("attention", model=model, text=TEXT, block=block, head=head))
     page.get_by_role("button", name="Numbers as a table").click()
     page.wait_for_selector("tbody tr")
-    page.wait_for_selector("text=rounded to a byte", state="detached")
     weights = own(model).trace[f"{block}.attn"].values[head]
     assert np.allclose(table(page), weights, atol=0.0005 + 1e-9)
 
@@ -41,7 +40,6 @@ def test_words_sum_what_their_pieces_hold(live, watched):
     page = watched.open(live.url("attention", model="translator", text=TEXT, block="enc.0.self", head=1, words=1))
     page.get_by_role("button", name="Numbers as a table").click()
     page.wait_for_selector("tbody tr")
-    page.wait_for_selector("text=rounded to a byte", state="detached")
     seen = own("translator")
     words = seen.reading.lines["src"].read.word_of_piece
     belongs = np.eye(max(words) + 1)[words]
@@ -52,7 +50,6 @@ def test_words_sum_what_their_pieces_hold(live, watched):
 def test_the_cell_that_is_pointed_at_tells_its_weight(live, watched):
     selected = {"model": "translator", "text": TEXT, "block": "dec.2.cross", "head": 0, "query": 1, "key": 2}
     page = watched.open(live.url("attention", **selected))
-    page.wait_for_selector("text=rounded to a byte", state="detached")
     said = page.locator("[aria-live] strong").inner_text()
     assert float(said) == pytest.approx(float(own("translator").trace["dec.2.cross.attn"].values[0, 1, 2]), abs=5e-5)
 
