@@ -58,6 +58,8 @@ def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
         (["dog", "--out", "page.html", "--head", "dec.7.cross.0"], "dec.7.cross"),
         (["  ", "--out", "page.html"], "there is no text"),
         (["dog", "--head", "dec.1.cross.1"], "are for --out FILE"),
+        (["dog", "--out", "page.html", "--beside", "en-de"], "are for the live page"),
+        (["dog", "--out", "page.html", "--data", "."], "are for the live page"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(model, tmp_path, monkeypatch, arguments, words):

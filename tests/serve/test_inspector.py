@@ -145,7 +145,11 @@ def test_what_is_no_request_is_refused_in_words(server, content, words):
         ("{id}/tensors?names=dec.1.cross.q&head=2", 400, "head 2"),
         ("{id}/tensors?head=-1", 400, "no number from 0"),
         ("{id}/tensors?head=²", 400, "no number from 0"),
-        ("{id}/export.html?block=dec.9.self", 400, "there is no tensor dec.9.self.q"),
+        (
+            "{id}/export.html?block=dec.9.self",
+            400,
+            "there is no block dec.9.self whose heads look at anything; there are enc.0.self, enc.1.self, dec.0.self",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused_in_words(server, path, status, words):

@@ -48,6 +48,8 @@ def inspect(
         shown = {name: value for name, value in (("text", text), ("target", target)) if value}
         serve([model, *(beside or [])], shown, sample_of(model, data), host, port, open_browser, device)
         return
+    if beside or data:
+        raise InputError("--beside and --data are for the live page; a file shows one look at one model")
     if text is None:
         raise InputError("--out writes one look, so give a text: heedful inspect en-de 'A dog barks.' --out page.html")
     if not out.parent.is_dir():

@@ -69,6 +69,9 @@ class Page:
         """
         block, number = head
         attention = trace.only(["*.attn"])
+        if f"{block}.attn" not in attention:
+            blocks = ", ".join(name.removesuffix(".attn") for name in attention)
+            raise InputError(f"there is no block {block} whose heads look at anything; there are {blocks}")
         parts = {
             "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
             f"{block} {number}": packed(trace.only([f"{block}.{place}" for place in EXACT], number).encoded()),

@@ -1,0 +1,22 @@
+// How keys move in a grid.
+
+const MOVES: Record<string, [rows: number, columns: number]> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
+  PageUp: [-Infinity, 0],
+  PageDown: [Infinity, 0],
+};
+
+/** By how many rows and columns a key moves, which the browser then leaves alone; null: it is not for the grid. */
+export function moved(event: KeyboardEvent): [rows: number, columns: number] | null {
+  if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || !(event.key in MOVES)) return null;
+  event.preventDefault();
+  return MOVES[event.key];
+}
+
+/** The place nearest to `at` of those from 0 to `size` - 1. */
+export const within = (at: number, size: number): number => Math.max(0, Math.min(size - 1, at));
