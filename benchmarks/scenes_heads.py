@@ -18,10 +18,11 @@ from rich.table import Table
 from heedful.checkpoint import load_model
 from heedful.data.corpus import read_pairs
 from heedful.evaluate import Scoring, score
-from heedful.inspect_.ablation import WAYS, cost, heads
-from heedful.inspect_.bias import shifts, summaries
-from heedful.inspect_.contrasts import contrasts
+from heedful.inspect_.capture.switches import WAYS, heads
 from heedful.inspect_.development import alignment, gold_alignment
+from heedful.inspect_.experiments.ablation import cost
+from heedful.inspect_.experiments.bias import shifts, summaries
+from heedful.inspect_.experiments.contrasts import contrasts
 
 PAIRS = Path(__file__).parent.parent / "docs/how-to/pairs-scenes.tsv"
 

@@ -30,7 +30,7 @@ def load(model: str | Path, device: str = "auto", precision: str = "float32") ->
 
 
 def trace(model: Any, text: str, target: str | None = None, keep: Collection[str] = ("*",)) -> Any:
-    """Run a model over a text and keep every number of it: a `heedful.inspect_.trace.Trace`.
+    """Run a model over a text and keep every number of it: a `heedful.inspect_.capture.trace.Trace`.
 
     `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` is where each head of the first layer looks.
 
@@ -39,12 +39,12 @@ def trace(model: Any, text: str, target: str | None = None, keep: Collection[str
         text: what is read; a language model goes on from it.
         target: what a translator or a language model is to have written, instead of what it would write; or the second
             text of a pair.
-        keep: names of `heedful.inspect_.taps`, or patterns such as "dec.*.cross.attn".
+        keep: names of `heedful.inspect_.capture.taps`, or patterns such as "dec.*.cross.attn".
 
     Raises:
         InputError: the text is empty or too long, there is no such tap, or as in `load`.
     """
-    from heedful.inspect_.trace import trace as look
+    from heedful.inspect_.capture.trace import trace as look
 
     return look(load(model) if isinstance(model, str | Path) else model, text, target, keep)
 

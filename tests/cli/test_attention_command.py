@@ -96,7 +96,7 @@ def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path, model):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("heedful.inspect_.drawing", "heedful.inspect_.fonts"):
+    for name in ("heedful.inspect_.pictures.drawing", "heedful.inspect_.pictures.fonts"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(InputError, match=r'drawing needs matplotlib: pip install "heedful\[plot\]"'):
         run(TEXT, "--out", tmp_path / "a.png")

@@ -10,7 +10,7 @@ import pytest
 from heedful.checkpoint import Checkpoints, load_model
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
-from heedful.inspect_.attention import alignment_error, cross_attention
+from heedful.inspect_.capture.trace import trace
 from heedful.inspect_.development import (
     Aligned,
     alignment,
@@ -20,8 +20,8 @@ from heedful.inspect_.development import (
     run_of,
     snapshots,
 )
+from heedful.inspect_.measures.attention import alignment_error, cross_attention
 from heedful.inspect_.overview import measures
-from heedful.inspect_.trace import trace
 from interrupted import train
 from reversal import SETTINGS, write_pairs
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from heedful.errors import InputError, RunError
-from heedful.inspect_.ablation import Head
+from heedful.inspect_.capture.reading import model_of
+from heedful.inspect_.capture.switches import Head
+from heedful.inspect_.capture.trace import trace
 from heedful.inspect_.look import Question, look
-from heedful.inspect_.reading import model_of
-from heedful.inspect_.trace import trace
 from heedful.text.tokenizer import EOS
 from subjects import GERMAN, TEXT, classifier, filler, generator, searcher, translator
 

@@ -8,9 +8,9 @@ import pytest
 import subjects
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import Generator
-from heedful.inspect_.lens import lens
+from heedful.inspect_.capture.trace import trace
+from heedful.inspect_.measures.lens import lens
 from heedful.inspect_.overview import stream, through
-from heedful.inspect_.trace import trace
 from heedful.models import LanguageModel
 from subjects import GERMAN, SHAPE, TEXT, TOKENIZER
 

@@ -12,7 +12,7 @@ import served
 from heedful.checkpoint import Checkpoints, load_model
 from heedful.config.load import recipe_from_dict
 from heedful.inspect_.development import snapshots
-from heedful.inspect_.embeddings import neighbours, row
+from heedful.inspect_.measures.embeddings import neighbours, row
 from heedful.serve.inspector import Inspector, application
 from interrupted import train
 from reversal import SETTINGS, write_pairs

@@ -19,7 +19,7 @@ def attention(
 ) -> None:
     """Draw the cross-attention of one translation: which source words each target word was written from."""
     try:
-        from heedful.inspect_.drawing import FORMATS, HeatMap, draw
+        from heedful.inspect_.pictures.drawing import FORMATS, HeatMap, draw
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
@@ -28,7 +28,7 @@ def attention(
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
 
     from heedful import load
-    from heedful.inspect_.attention import cross_attention, view
+    from heedful.inspect_.measures.attention import cross_attention, view
 
     translator = load(model, device)
     seen = cross_attention(translator, text, target)

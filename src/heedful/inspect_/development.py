@@ -13,10 +13,10 @@ from heedful.config.schema import Recipe
 from heedful.data.corpus import read_pairs
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
-from heedful.inspect_.attention import AlignedAttention, alignment_error, cross_attention
+from heedful.inspect_.capture.reading import reading
+from heedful.inspect_.capture.trace import traced
+from heedful.inspect_.measures.attention import AlignedAttention, alignment_error, cross_attention
 from heedful.inspect_.overview import measures, numbers
-from heedful.inspect_.reading import reading
-from heedful.inspect_.trace import traced
 from heedful.train.journal import LOG
 
 SENTENCES = 20  # whose gold alignment heads are compared with
@@ -54,7 +54,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the heads did at a checkpoint: `heedful.inspect_.heads.MEASURES`, and "alignment" where there is gold."""
+    """What the heads did at a checkpoint: `measures.heads.MEASURES`, and "alignment" where there is gold."""
 
     step: int
     heads: Measured

@@ -13,13 +13,13 @@ import numpy as np
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
-from heedful.inspect_.ablation import Head, switched_off
-from heedful.inspect_.answers import Answer, answers, continued, found_by_search
-from heedful.inspect_.beams import BeamLog, Ghost, explain_search
-from heedful.inspect_.lens import Lens, lens, speaks
-from heedful.inspect_.reading import Reading, likeliest, model_of, of_generation, of_translation, reading
-from heedful.inspect_.recorder import recording
-from heedful.inspect_.trace import Trace, traced
+from heedful.inspect_.capture.reading import Reading, likeliest, model_of, of_generation, of_translation, reading
+from heedful.inspect_.capture.recorder import recording
+from heedful.inspect_.capture.switches import Head, switched_off
+from heedful.inspect_.capture.trace import Trace, traced
+from heedful.inspect_.measures.answers import Answer, answers, continued, found_by_search
+from heedful.inspect_.measures.beams import BeamLog, Ghost, explain_search
+from heedful.inspect_.measures.lens import Lens, lens, speaks
 
 WIDEST = 20  # beam whose every candidate is noted: those of a step are as many as its square
 
@@ -36,7 +36,7 @@ class Question:
         beam: candidates abreast; None: as many as the model's settings say.
         alpha: exponent of the length penalty; None: as they say.
         off: heads that are switched off meanwhile.
-        way: in which, one of `heedful.inspect_.ablation.WAYS`.
+        way: in which, one of `heedful.inspect_.experiments.ablation.WAYS`.
     """
 
     text: str

@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 from heedful.config.schema import Recipe
-from heedful.inspect_.beams import BeamLog, Fate
-from heedful.inspect_.heads import MEASURES
-from heedful.inspect_.lens import Lens
+from heedful.inspect_.capture.taps import sides, taps
+from heedful.inspect_.capture.trace import SCHEMA, Trace
 from heedful.inspect_.look import Look
-from heedful.inspect_.taps import sides, taps
-from heedful.inspect_.trace import SCHEMA, Trace
+from heedful.inspect_.measures.beams import BeamLog, Fate
+from heedful.inspect_.measures.heads import MEASURES
+from heedful.inspect_.measures.lens import Lens
 from heedful.nn.residual import PostNorm
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer

@@ -14,8 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from heedful.errors import InputError
+from heedful.inspect_.capture.trace import Trace
 from heedful.inspect_.overview import Json
-from heedful.inspect_.trace import Trace
 
 BUILT = Path(str(files("heedful"))) / "inspect_" / "page" / "index.html"
 INLINE = re.compile(r"<(script|style)\b[^>]*>(.*?)</\1>", re.DOTALL)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.data.replacing import replacing
+from heedful.inspect_.capture.trace import Trace
 from heedful.inspect_.look import Look, Question, look
 from heedful.inspect_.overview import facts, overview
 from heedful.inspect_.page import Page
-from heedful.inspect_.trace import Trace
 
 HEIGHT = 900  # pixels in a notebook
 

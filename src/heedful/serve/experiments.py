@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from heedful.decode.translator import Translator
 from heedful.errors import HeedfulError, InputError
 from heedful.evaluate import Comparison
-from heedful.inspect_.ablation import Head, cost, sweep
-from heedful.inspect_.bias import Shift, shifts, summaries
-from heedful.inspect_.contrasts import contrasts
-from heedful.inspect_.effect import effect
+from heedful.inspect_.capture.switches import Head
+from heedful.inspect_.experiments.ablation import cost, sweep
+from heedful.inspect_.experiments.bias import Shift, shifts, summaries
+from heedful.inspect_.experiments.contrasts import contrasts
+from heedful.inspect_.experiments.effect import effect
 from heedful.serve.requests import body, read_as
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from heedful.checkpoint import LoadedModel
 from heedful.errors import HeedfulError, InputError
-from heedful.inspect_.attribution import attribute
 from heedful.inspect_.development import read_run, run_of, snapshots
-from heedful.inspect_.embeddings import neighbours, row
 from heedful.inspect_.look import Question, look
+from heedful.inspect_.measures.attribution import attribute
+from heedful.inspect_.measures.embeddings import neighbours, row
 from heedful.inspect_.overview import facts, overview
 from heedful.inspect_.page import Page
 from heedful.serve.experiments import Experiments

@@ -70,7 +70,7 @@ export interface Lens {
 /** The residual stream at one sublayer, a number a token (heedful/inspect_/overview.py, `stream`). */
 export type Flow = Record<"before" | "added" | "after" | "normalised" | "mean" | "deviation", number[]>;
 
-/** One summand of a logit (heedful/inspect_/attribution.py). */
+/** One summand of a logit (heedful/inspect_/measures/attribution.py). */
 export interface Part {
   source: string;
   kind: "token" | "position" | "head" | "hidden" | "bias" | "norm";

@@ -1,0 +1,88 @@
+"""Heads switched off, each in one of two ways: what a recorder takes as edits."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heedful.errors import InputError
+from heedful.inspect_.capture.recorder import Edit
+from heedful.inspect_.capture.taps import taps
+
+
+@dataclass(frozen=True, order=True)
+class Head:
+    """One head.
+
+    Attributes:
+        block: as in the names of taps, such as "dec.1.cross".
+        number: from 0.
+    """
+
+    block: str
+    number: int
+
+
+def heads(model: torch.nn.Module) -> list[Head]:
+    """Every head of a model, in the order in which they compute."""
+    return [
+        Head(name.removesuffix(".attn"), number)
+        for name, tap in taps(model).items()
+        if name.endswith(".attn")
+        for number in range(int(getattr(tap.module, "heads", 0)))
+    ]
+
+
+def silent(head: Head) -> dict[str, Edit]:
+    """The head adds nothing."""
+    return {f"{head.block}.z": zeroed(head.number)}
+
+
+def even(head: Head) -> dict[str, Edit]:
+    """The head looks at everything that it may see alike, whatever that is."""
+    return {f"{head.block}.score": zeroed(head.number)}
+
+
+WAYS = {"silent": silent, "even": even}
+
+
+def zeroed(number: int) -> Edit:
+    """Zeros for one head of (B H ...).
+
+    Raises:
+        InputError: when it is met by a block with fewer heads.
+    """
+
+    def edit(x: Tensor) -> Tensor:
+        if number >= x.size(1):
+            raise InputError(f"head {number}: the block has {x.size(1)}, counted from 0")
+        x = x.clone()
+        x[:, number] = 0
+        return x
+
+    return edit
+
+
+def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
+    """The edits that switch heads off.
+
+    Args:
+        off: the heads.
+        way: one of `WAYS`.
+
+    Raises:
+        InputError: there is no such way.
+    """
+    if way not in WAYS:
+        raise InputError(f"heads are switched off in one of these ways: {', '.join(WAYS)}; not {way}")
+    edits: dict[str, Edit] = {}
+    for head in off:
+        for name, edit in WAYS[way](head).items():
+            edits[name] = after(edits[name], edit) if name in edits else edit
+    return edits
+
+
+def after(first: Edit, second: Edit) -> Edit:
+    """One edit, then another."""
+    return lambda x: second(first(x))

@@ -1,0 +1,1 @@
+"""What happens when something is changed: heads switched off, a word replaced."""

@@ -1,0 +1,1 @@
+"""What the numbers of a pass say: of heads, blocks, searches, vectors and answers."""

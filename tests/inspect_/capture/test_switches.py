@@ -1,0 +1,50 @@
+"""A head that is switched off is off, in the way that was asked for, and no other is."""
+
+import pytest
+import torch
+
+from heedful.errors import InputError
+from heedful.inspect_.capture.switches import Head, heads, switched_off
+from heedful.inspect_.capture.trace import trace
+from subjects import GERMAN, TEXT, generator, translator
+
+SOURCES = [TEXT, "two women read a book .", "the old book"]
+
+
+@pytest.fixture
+def subject():
+    return translator()
+
+
+def test_every_head_of_a_model_is_named(subject):
+    found = heads(subject.model)
+    assert len(found) == 2 * (2 + 3 + 3)
+    assert found[:3] == [Head("enc.0.self", 0), Head("enc.0.self", 1), Head("enc.1.self", 0)]
+    assert Head("dec.2.cross", 1) in found
+    assert {head.block for head in heads(generator().model)} == {"dec.0.self", "dec.1.self", "dec.2.self"}
+
+
+def test_a_silent_head_reads_nothing_and_others_what_they_read(subject):
+    off = [Head("dec.0.cross", 1), Head("enc.0.self", 0)]
+    seen, plain = trace(subject, TEXT, GERMAN, edits=switched_off(off)), trace(subject, TEXT, GERMAN)
+    assert not seen["dec.0.cross.z"].values[1].any()
+    assert seen["dec.0.cross.z"].values[0].any()
+    assert not seen["enc.0.self.z"].values[0].any()
+    assert (seen["enc.0.self.z"].values[1] == plain["enc.0.self.z"].values[1]).all()
+
+
+def test_an_even_head_sees_all_that_it_may_alike(subject):
+    seen = trace(subject, TEXT, GERMAN, edits=switched_off([Head("dec.1.self", 1)], "even"))
+    weights = torch.from_numpy(seen["dec.1.self.attn"].values[1])
+    expected = torch.ones_like(weights).tril()
+    torch.testing.assert_close(weights, expected / expected.sum(-1, keepdim=True))
+
+
+def test_two_heads_of_a_block_are_off_together(subject):
+    seen = trace(subject, TEXT, GERMAN, edits=switched_off([Head("dec.1.cross", 0), Head("dec.1.cross", 1)]))
+    assert not seen["dec.1.cross.z"].values.any()
+
+
+def test_another_way_is_refused():
+    with pytest.raises(InputError, match="silent, even; not loud"):
+        switched_off([Head("dec.0.cross", 0)], "loud")
