@@ -14,7 +14,7 @@ from torch import nn
 from heedful.config.schema import Recipe
 from heedful.inspect_.capture.taps import sides, taps
 from heedful.inspect_.capture.trace import SCHEMA, Trace
-from heedful.inspect_.look import Look
+from heedful.inspect_.look import WIDEST, Look
 from heedful.inspect_.measures.beams import BeamLog, Fate
 from heedful.inspect_.measures.heads import MEASURES
 from heedful.inspect_.measures.lens import Lens
@@ -125,6 +125,7 @@ def search(log: BeamLog, tokenizer: Tokenizer) -> Json:
     last = max((node.step for node in nodes), default=0)
     return {
         "beam": log.config.beam,
+        "widest": WIDEST,
         "alpha": log.config.alpha,
         "penalty": log.config.penalty,
         "fates": [fate.value for fate in Fate],

@@ -1,18 +1,18 @@
 // English and Chinese: `t("key", {name: value})`.
 
-import answer from "../text/answer.json";
-import attention from "../text/attention.json";
-import bias from "../text/bias.json";
-import compare from "../text/compare.json";
-import formula from "../text/formula.json";
-import frame from "../text/frame.json";
-import heads from "../text/heads.json";
-import lens from "../text/lens.json";
-import search from "../text/search.json";
-import stream from "../text/stream.json";
-import tokens from "../text/tokens.json";
-import tour from "../text/tour.json";
-import training from "../text/training.json";
+import answer from "../views/answer/answer.json";
+import attention from "../views/attention/attention.json";
+import bias from "../views/bias/bias.json";
+import compare from "../views/compare/compare.json";
+import formula from "../views/formula/formula.json";
+import frame from "./frame.json";
+import heads from "../views/heads/heads.json";
+import lens from "../views/lens/lens.json";
+import search from "../views/search/search.json";
+import stream from "../views/stream/stream.json";
+import tokens from "../views/tokens/tokens.json";
+import tour from "../views/tour/tour.json";
+import training from "../views/training/training.json";
 
 const AREAS = [
   answer,
@@ -72,5 +72,11 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 
 /** A number as people of the chosen language write it. */
 export function n(value: number, digits = 3): string {
-  return value.toLocaleString(chosen.language, { maximumFractionDigits: digits, minimumFractionDigits: digits });
+  const form = { maximumFractionDigits: digits, minimumFractionDigits: digits };
+  return value.toLocaleString(chosen.language, form).replace("-", "−");
+}
+
+/** A change: its sign is always written. */
+export function delta(value: number, digits = 3): string {
+  return (value > 0 ? "+" : "") + n(value, digits);
 }

@@ -9,7 +9,7 @@ const modules = import.meta.glob<string>(["../**/*.ts", "!../**/*.test.ts"], {
 });
 const sources = [...Object.values(components), ...Object.values(modules)].join("\n");
 const texts = Object.values(
-  import.meta.glob<Record<"en" | "zh", Record<string, string>>>("../text/*.json", { import: "default", eager: true }),
+  import.meta.glob<Record<"en" | "zh", Record<string, string>>>("../**/*.json", { import: "default", eager: true }),
 );
 
 const places = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
@@ -18,6 +18,7 @@ const places = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name])
 const NAMES = ["heedful", "English", "中文"];
 
 test("both languages say the same things about the same values", () => {
+  expect(texts.length).toBeGreaterThan(10);
   for (const { en, zh } of texts) {
     expect(Object.keys(zh)).toEqual(Object.keys(en));
     for (const key of Object.keys(en)) {

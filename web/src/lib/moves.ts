@@ -18,5 +18,8 @@ export function moved(event: KeyboardEvent): [rows: number, columns: number] | n
   return MOVES[event.key];
 }
 
+/** A place, if there is one in a line of this size. */
+export const inside = (at: number | null, size: number): number | null => (at !== null && at < size ? at : null);
+
 /** The place nearest to `at` of those from 0 to `size` - 1. */
 export const within = (at: number, size: number): number => Math.max(0, Math.min(size - 1, at));

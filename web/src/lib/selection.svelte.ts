@@ -1,5 +1,7 @@
 // What is looked at. All of it stands in the address after the #, so that a link shows the same; no server sees it.
 
+import type { Head } from "./types";
+
 export const PAGES = [
   "answer",
   "tokens",
@@ -69,6 +71,13 @@ class Selection {
       beam: number(values.get("beam")),
       alpha: number(values.get("alpha"), /^\d(\.\d{1,6})?$/),
     };
+  }
+
+  /** Look at a head; in another block no token is pointed at yet. */
+  choose({ block, number }: Head): void {
+    if (block !== this.block) this.query = this.key = null;
+    this.block = block;
+    this.head = number;
   }
 
   hash(): string {

@@ -1,7 +1,7 @@
 // What is open: where looks come from, the look itself, and the tensors that were fetched for it.
 
 import { selection, type Page } from "./selection.svelte";
-import { Held, Live, NotHere, type Source, type Tensors } from "./source";
+import { Held, Live, type Source, type Tensors } from "./source";
 import type { Head, Look, Model, Question } from "./types";
 
 /** Views that ask a model what no file can know. */
@@ -11,7 +11,7 @@ class Session {
   source = $state.raw<Source | null>(null);
   look = $state.raw<Look | null>(null);
   busy = $state(false);
-  error = $state("");
+  problem = $state.raw<unknown>(null);
   private asking: AbortController | null = null;
   private fetched = new Map<string, Promise<Tensors>>();
 
@@ -37,7 +37,7 @@ class Session {
       else if (selection.look) this.restore(await this.source.again(selection.look));
     });
     if (this.source?.live && !this.look && selection.text) {
-      this.error = "";
+      this.problem = null;
       await this.ask();
     }
   }
@@ -103,12 +103,12 @@ class Session {
 
   private async attempt(work: () => Promise<void>): Promise<void> {
     this.busy = true;
-    this.error = "";
+    this.problem = null;
     try {
       await work();
-    } catch (error) {
-      if (error instanceof DOMException && error.name === "AbortError") return;
-      this.error = error instanceof NotHere ? "not here" : (error as Error).message;
+    } catch (problem) {
+      if (problem instanceof DOMException && problem.name === "AbortError") return;
+      this.problem = problem;
     }
     this.busy = false;
   }

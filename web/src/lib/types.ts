@@ -88,6 +88,8 @@ export interface Attribution {
 
 export interface Search {
   beam: number;
+  /** The largest beam that may be asked for. */
+  widest: number;
   alpha: number;
   penalty: string;
   fates: string[];

@@ -1,0 +1,20 @@
+// Blocks and heads: lists of them, and what people call them.
+
+import { t } from "./language.svelte";
+import type { Block, Head } from "./types";
+
+export const same = (a: Head, b: Head): boolean => a.block === b.block && a.number === b.number;
+
+export const all = (blocks: Block[]): Head[] =>
+  blocks.flatMap(({ name, heads }) => Array.from({ length: heads }, (_, number) => ({ block: name, number })));
+
+/** "dec.1.cross" as words; layers count from 1 on the page, as in the paper. */
+export function blockName(block: string): string {
+  const [stack, layer, kind] = block.split(".");
+  return t(`block.${stack}.${kind}` as "block.enc.self", { layer: Number(layer) + 1 });
+}
+
+/** A head as words; heads count from 1 on the page. */
+export function headName({ block, number }: Head): string {
+  return t("heads.chosen", { block: blockName(block), head: number + 1 });
+}

@@ -1,0 +1,45 @@
+// Two models, or one model on two texts, beside each other.
+
+import type { Tensor } from "../../lib/safetensors";
+import type { Pieces } from "../../lib/types";
+
+/** Whether both lines hold the same tokens, so that their places are comparable. */
+export function alike(a: Pieces, b: Pieces): boolean {
+  return a.labels.length === b.labels.length && a.labels.every((label, i) => label === b.labels[i]);
+}
+
+/** Where two sequences part: the first place at which they differ; null if they are the same. */
+export function parting(a: string[], b: string[]): number | null {
+  const place = Array.from({ length: Math.max(a.length, b.length) }, (_, i) => i).find((i) => a[i] !== b[i]);
+  return place ?? null;
+}
+
+/** The log-probability of one token at each place, from logits of shape (places, vocabulary). */
+export function logProbs(logits: Tensor, ids: number[]): number[] {
+  const width = logits.shape[1];
+  return ids.map((id, place) => {
+    const row = logits.values.subarray(place * width, (place + 1) * width);
+    let largest = -Infinity;
+    for (const x of row) if (x > largest) largest = x;
+    let sum = 0;
+    for (const x of row) sum += Math.exp(x - largest);
+    return row[id] - largest - Math.log(sum);
+  });
+}
+
+/** b - a. */
+export function difference(a: Tensor, b: Tensor): Tensor {
+  return { shape: a.shape, values: b.values.map((x, i) => x - a.values[i]) };
+}
+
+/** How much of the attention went elsewhere: 0 if both look alike, 1 if they share no key; the mean over queries. */
+export function moved(a: Tensor, b: Tensor): number {
+  let sum = 0;
+  for (let i = 0; i < a.values.length; i++) sum += Math.abs(a.values[i] - b.values[i]);
+  return sum / 2 / a.shape[0];
+}
+
+/** The layer from which on a token stays the model's first choice, by place, counted from 1. */
+export function settled(rank: number[][]): number[] {
+  return rank[0].map((_, place) => rank.map((row) => row[place] > 0).lastIndexOf(true) + 2);
+}
