@@ -1,5 +1,6 @@
 """A server over small models, asked without a network."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -17,21 +18,30 @@ SAMPLE = (["the old dog sees the station .", "two women read a book ."], ["der a
 
 def models():
     """One of each family that says something, and one that does not."""
-    pair = TokenizerPair(subjects.TOKENIZER, subjects.TOKENIZER)
-    translator, here = subjects.translator(), Path("here")
+    pair, here = TokenizerPair(subjects.TOKENIZER, subjects.TOKENIZER), Path("here")
     return {
-        "translator": LoadedModel(
-            Recipe(model=subjects.SHAPE, decode=translator.config), translator.model, translator.tokenizers, here
+        "translator": loaded_translator(seed=1),
+        "gpt": LoadedModel(
+            Recipe(task="language_model", model=subjects.GPT_SHAPE), subjects.generator().model, pair, here
         ),
-        "gpt": LoadedModel(Recipe(task="language_model"), subjects.generator().model, pair, here),
-        "bert": LoadedModel(Recipe(task="masked_lm"), subjects.filler().model, pair, here),
+        "bert": LoadedModel(Recipe(task="masked_lm", model=subjects.BERT_SHAPE), subjects.filler().model, pair, here),
         "classes": LoadedModel(
-            Recipe(task="classification", data=DataConfig(labels=("a", "b", "c"), max_length=31)),
+            Recipe(
+                task="classification",
+                model=replace(subjects.SHAPE, family="encoder"),
+                data=DataConfig(labels=("a", "b", "c"), max_length=31),
+            ),
             subjects.classifier().reader.model,
             pair,
             here,
         ),
     }
+
+
+def loaded_translator(seed):
+    """A translator as it comes from a folder."""
+    made = subjects.translator(seed)
+    return LoadedModel(Recipe(model=subjects.SHAPE, decode=made.config), made.model, made.tokenizers, Path("here"))
 
 
 def client(token=None, sample=SAMPLE, base="http://127.0.0.1:8642"):

@@ -18,12 +18,14 @@ from heedful.text.training import train_tokenizer
 TEXT = "the old dog sees </script> the station ."
 GERMAN = "der alte Hund sieht den Bahnhof ."
 SHAPE = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=2, decoder_layers=3, tie="none")
+GPT_SHAPE = replace(SHAPE, family="decoder", tie="all", positions="relative")
+BERT_SHAPE = replace(SHAPE, family="encoder", tie="all", segments=2)
 TOKENIZER = train_tokenizer([TEXT, "two women read a book ."], TokenizerConfig(vocab_size=307, mask=True))
 
 
-def translator():
+def translator(seed=1):
     pair = TokenizerPair(TOKENIZER, train_tokenizer([GERMAN], TokenizerConfig(vocab_size=301)))
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     return Translator(
         EncoderDecoder(SHAPE, len(pair.source), len(pair.target)), pair, DecodeConfig(beam=3, max_extra=5)
     )
@@ -31,14 +33,13 @@ def translator():
 
 def generator(context=None):
     torch.manual_seed(1)
-    model = LanguageModel(replace(SHAPE, family="decoder", tie="all", positions="relative"), len(TOKENIZER))
+    model = LanguageModel(GPT_SHAPE, len(TOKENIZER))
     return Generator(model, TOKENIZER, GenerateConfig(max_tokens=7), context)
 
 
 def filler():
     torch.manual_seed(1)
-    shape = replace(SHAPE, family="encoder", tie="all", segments=2)
-    return Filler(MaskedLanguageModel(shape, len(TOKENIZER), pairs=True), TOKENIZER, 31)
+    return Filler(MaskedLanguageModel(BERT_SHAPE, len(TOKENIZER), pairs=True), TOKENIZER, 31)
 
 
 def classifier(family="encoder"):

@@ -5,6 +5,7 @@ import shutil
 import socket
 import threading
 import time
+from copy import deepcopy
 from urllib.parse import urlencode
 
 import pytest
@@ -12,8 +13,12 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 
 import served
+from heedful.checkpoint import load_model
+from heedful.config.load import recipe_from_dict
 from heedful.inspect_.page import Page
 from heedful.serve.inspector import Inspector, application
+from interrupted import train
+from reversal import SETTINGS, write_pairs
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
@@ -65,9 +70,28 @@ class Live:
 
 
 @pytest.fixture(scope="session")
-def live():
+def serving():
+    """What serves the models of an inspector meanwhile."""
+    return Live
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A run with its journal and checkpoints."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_pairs(folder, "train", 101, seed=1)
+    write_pairs(folder, "valid", 11, seed=2)
+    settings = deepcopy(SETTINGS)
+    settings["data"]["root"] = str(folder)
+    train(recipe_from_dict(settings, "test"), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def live(trained):
     """The small models of every family, served with the page as it was built."""
-    with Live(Inspector(served.models(), Page.built(), served.SAMPLE)) as server:
+    models = served.models() | {"second": served.loaded_translator(seed=2), "run": load_model(trained)}
+    with Live(Inspector(models, Page.built(), served.SAMPLE)) as server:
         yield server
 
 

@@ -36,7 +36,7 @@ class Question:
         beam: candidates abreast; None: as many as the model's settings say.
         alpha: exponent of the length penalty; None: as they say.
         off: heads that are switched off meanwhile.
-        way: in which, one of `heedful.inspect_.experiments.ablation.WAYS`.
+        way: in which, one of `heedful.inspect_.capture.switches.WAYS`.
     """
 
     text: str

@@ -60,7 +60,7 @@ def effect(subject: Any, seen: Look, off: Iterable[Head], way: str = "silent") -
         subject: what was looked into.
         seen: the look; heads that its question switches off are off on both sides.
         off: the heads.
-        way: one of `heedful.inspect_.experiments.ablation.WAYS`.
+        way: one of `heedful.inspect_.capture.switches.WAYS`.
 
     Raises:
         InputError: the model has no such heads, or there is no such way.
