@@ -1,5 +1,7 @@
 """A model of somebody else, converted: its pages show what the original attends to."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +27,7 @@ LAYER, HEAD = 2, 1
 def converted(request, tmp_path_factory, serving):
     """The kind of model, the original in its folder, and a server of ours."""
     folder = tmp_path_factory.mktemp("converted") / "theirs"
-    original = foreign_models.bert(folder, request.param)
+    original: Any = foreign_models.bert(folder, request.param)
     original.set_attn_implementation("eager")  # the one that says where it looks
     read = FORMATS["bert"].read(folder)
     write_model(folder.parent / "ours", read.recipe, read.tokenizers, read.weights)

@@ -1,16 +1,15 @@
 """What the page tries on models: heads switched off in one look, heads weighed on a sample, minimal pairs."""
 
-import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from heedful.decode.translator import Translator
-from heedful.errors import HeedfulError, InputError
+from heedful.errors import InputError
 from heedful.evaluate import Comparison
 from heedful.inspect_.capture.switches import Head
 from heedful.inspect_.experiments.ablation import cost, sweep
@@ -18,6 +17,7 @@ from heedful.inspect_.experiments.bias import Shift, shifts, summaries
 from heedful.inspect_.experiments.contrasts import contrasts
 from heedful.inspect_.experiments.effect import effect
 from heedful.serve.requests import body, read_as
+from heedful.serve.streaming import streamed
 
 if TYPE_CHECKING:
     from heedful.serve.inspector import Inspector
@@ -75,20 +75,11 @@ class Experiments:
         return JSONResponse(asdict(found))
 
     async def sweep(self, request: Request) -> Response:
-        """The same for each head alone, one after another, as events; whoever goes away ends it."""
+        """The same for each head alone, one after another, as events."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         steps = self.costs(model, read_as(Way, values).way)
-
-        async def events() -> AsyncIterator[str]:
-            try:
-                while (step := await self.inspector.worker.run(partial(next, steps, None))) is not None:
-                    head, found = step
-                    yield f"data: {json.dumps(asdict(head) | asdict(found))}\n\n"
-            except HeedfulError as error:
-                yield f"data: {json.dumps({'error': str(error)})}\n\n"
-
-        return StreamingResponse(events(), media_type="text/event-stream")
+        return streamed(self.inspector.worker, (asdict(head) | asdict(found) for head, found in steps))
 
     async def probe(self, request: Request) -> Response:
         """Minimal pairs, each alone in its turn, so that others are not kept waiting by a long list."""

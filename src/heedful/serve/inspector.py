@@ -1,17 +1,17 @@
 """What the inspector's page asks for: `/api/v1`, described in `openapi.json` beside this file."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial, wraps
 from importlib.resources import files
+from itertools import chain, islice
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from heedful.checkpoint import LoadedModel
@@ -26,6 +26,7 @@ from heedful.serve.experiments import Experiments
 from heedful.serve.guard import Guard
 from heedful.serve.looks import Kept, Looks, key
 from heedful.serve.requests import body, number, read_as
+from heedful.serve.streaming import streamed
 from heedful.serve.worker import BusyError, Worker
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -138,18 +139,8 @@ class Inspector:
         if folder is None:
             raise InputError("that model came without its run, so its checkpoints are not there")
         steps = snapshots(folder, question.text, question.target)
-        first = await self.worker.run(partial(next, steps, None))  # what does not fit is refused here
-
-        async def events() -> AsyncIterator[str]:
-            found = first
-            try:
-                while found is not None:
-                    yield f"data: {json.dumps(asdict(found))}\n\n"
-                    found = await self.worker.run(partial(next, steps, None))
-            except HeedfulError as error:
-                yield f"data: {json.dumps({'error': str(error)})}\n\n"
-
-        return StreamingResponse(events(), media_type="text/event-stream")
+        first = await self.worker.run(lambda: list(islice(steps, 1)))  # what does not fit is refused here
+        return streamed(self.worker, (asdict(found) for found in chain(first, steps)))
 
     def model(self, name: Any) -> str:
         """The name of a model that is there; a client never says where one lies.

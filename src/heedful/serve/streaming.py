@@ -1,0 +1,24 @@
+"""What is found little by little, as server-sent events."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any
+
+from starlette.responses import StreamingResponse
+
+from heedful.errors import HeedfulError
+from heedful.serve.worker import Worker
+
+
+def streamed(worker: Worker, steps: Iterator[dict[str, Any]]) -> StreamingResponse:
+    """An event for each step, worked out in its turn; what goes wrong is the last. Whoever goes away ends it."""
+
+    async def events() -> AsyncIterator[str]:
+        try:
+            while (found := await worker.run(partial(next, steps, None))) is not None:
+                yield f"data: {json.dumps(found)}\n\n"
+        except HeedfulError as error:
+            yield f"data: {json.dumps({'error': str(error)})}\n\n"
+
+    return StreamingResponse(events(), media_type="text/event-stream")
