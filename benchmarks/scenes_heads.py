@@ -1,8 +1,9 @@
-"""What the heads of a translator of scenes do, and what they are worth: python benchmarks/scenes_heads.py RUN [--help]
+"""What the heads of translators of scenes do, and are worth: python benchmarks/scenes_heads.py RUN... [--help]
 
-RUN was trained by `heedful train recipes/scenes-en-de --data DATA`. Its cross-attention is compared with the gold
-alignment of the validation set, each head of the model is switched off during whole searches over that set, and
-minimal pairs are put to the model beside control pairs.
+Each RUN was trained by `heedful train recipes/scenes-en-de --data DATA`, or by a recipe like it. Its cross-attention is
+compared with the gold alignment of the validation set, each head of the model is switched off during whole searches
+over that set, and minimal pairs are put to the model beside control pairs. What every head is worth stands in the
+.jsonl beside this file.
 """
 
 from dataclasses import asdict
@@ -15,12 +16,11 @@ import record
 from rich.console import Console
 from rich.table import Table
 
-from heedful.checkpoint import load_model
+from heedful.checkpoint import LoadedModel, load_model
 from heedful.data.corpus import read_pairs
-from heedful.evaluate import Scoring, score
-from heedful.inspect_.capture.switches import WAYS, heads
+from heedful.inspect_.capture.switches import WAYS, Head
 from heedful.inspect_.development import alignment, gold_alignment
-from heedful.inspect_.experiments.ablation import cost
+from heedful.inspect_.experiments.ablation import sweep
 from heedful.inspect_.experiments.bias import shifts, summaries
 from heedful.inspect_.experiments.contrasts import contrasts
 
@@ -29,58 +29,75 @@ PAIRS = Path(__file__).parent.parent / "docs/how-to/pairs-scenes.tsv"
 
 def main() -> None:
     parser = record.parser(__doc__)
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--sentences", type=int, default=500, help="of the validation set")
     parser.add_argument("--way", choices=WAYS, default="silent", help="how heads are switched off")
     parser.add_argument("--pairs", type=Path, default=PAIRS)
     options = parser.parse_args()
-    loaded = load_model(options.run)
-    translator = loaded.use()
-    errors = alignment(translator, list(gold_alignment(loaded.recipe, options.sentences)))
-    valid = loaded.recipe.data.valid
+    facts = record.machine(options.threads) | {"sentences": options.sentences, "way": options.way}
+    list_of_pairs = options.pairs.read_text(encoding="utf-8").splitlines()
+    heads = Table("run", "BLEU", "best aligned head", "its error", "BLEU without it", "p", "other heads, mean, median")
+    heads.add_column("costs more than", justify="right")
+    pairs = Table(
+        "run", "pairs: mean shift", "95 % interval", "right", "controls: mean shift", "95 % interval", "|shift|"
+    )
+    differences = []
+    for run in options.runs:
+        loaded = load_model(run)
+        weighed = weigh(loaded, options.sentences, options.way)
+        best = min((row for row in weighed if "error" in row), key=lambda row: row["error"])
+        others = [row["change"] for row in weighed if row is not best]
+        differences.append(best["change"] - mean(others))
+        heads.add_row(
+            run.name,
+            f"{best['whole']:.2f}",
+            f"{best['block']}.{best['number']}",
+            f"{best['error']:.3f}",
+            f"{best['change']:+.2f}",
+            f"{best['p']:.3f}",
+            f"{mean(others):+.2f}, {median(others):+.2f}",
+            f"{sum(best['change'] < other for other in others)} of {len(others)}",
+        )
+        found = summaries(list(shifts(loaded.use(), contrasts(list_of_pairs))))
+        pair, control = found["pair"], found["control"]
+        pairs.add_row(
+            run.name,
+            f"{pair.shift.value:+.2f}",
+            f"{pair.shift.low:+.2f} to {pair.shift.high:+.2f}",
+            f"{pair.sided} of {pair.count}",
+            f"{control.shift.value:+.2f}",
+            f"{control.shift.low:+.2f} to {control.shift.high:+.2f}",
+            f"{control.size.value:.2f}",
+        )
+        shape, train = loaded.recipe.model, loaded.recipe.train
+        model = {"layers": [shape.encoder_layers, shape.decoder_layers], "heads": shape.heads, "seed": train.seed}
+        kinds = {kind: asdict(one) for kind, one in found.items()}
+        record.append(__file__, facts | model | {"weighed": weighed, "pairs": kinds})
+    console = Console(width=140)
+    console.print(facts, heads, pairs)
+    console.print(
+        f"BLEU without the best aligned head less that without another, mean over runs: {mean(differences):+.2f}"
+    )
+
+
+def weigh(loaded: LoadedModel, sentences: int, way: str) -> list[dict[str, Any]]:
+    """Each head: what BLEU loses without it, and its alignment error if it looks at the source."""
+    translator, valid = loaded.use(), loaded.recipe.data.valid
     assert valid is not None
-    pairs = list(islice(read_pairs(valid, loaded.recipe.data), options.sentences))
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    whole = translator.translate(sources)
-    bleu = score(whole, [references], Scoring(metrics=("bleu",)))[0].value
-    shown = Table("head", "alignment error", "BLEU without it", "change", "95 % interval", "p")
-    rows: list[dict[str, Any]] = []
-    for head in heads(translator.model):
-        error = errors[head.block][head.number] if head.block in errors else None
-        found = cost(translator, [head], sources, references, options.way, whole=whole)
-        change = found.system.value - bleu
-        rows.append(asdict(head) | {"alignment error": error, "change": change, "p": found.p_value})
-        low, high = (found.system.mean + sign * found.system.interval for sign in (-1, 1))
-        shown.add_row(
-            f"{head.block}.{head.number}",
-            "" if error is None else f"{error:.3f}",
-            f"{found.system.value:.2f}",
-            f"{change:+.2f}",
-            f"{low:.2f} to {high:.2f}",
-            f"{found.p_value:.3f}",
-        )
-    best = min((row for row in rows if row["alignment error"] is not None), key=lambda row: row["alignment error"])
-    others = [row["change"] for row in rows if row is not best]
-    kinds = summaries(list(shifts(translator, contrasts(options.pairs.read_text(encoding="utf-8").splitlines()))))
-    probe = Table("lines", "count", "mean shift", "95 % interval", "mean |shift|", "both sources prefer their form")
-    for kind, one in kinds.items():
-        probe.add_row(
-            kind,
-            str(one.count),
-            f"{one.shift.value:+.2f}",
-            f"{one.shift.low:+.2f} to {one.shift.high:+.2f}",
-            f"{one.size.value:.2f}",
-            str(one.sided),
-        )
-    facts = record.machine(options.threads) | {
-        "sentences": len(pairs),
-        "way": options.way,
-        "BLEU": bleu,
-        "best aligned": best,
-        "change without another head": {"mean": mean(others), "median": median(others)},
-    }
-    Console(width=120).print(facts, shown, probe)
-    record.append(__file__, facts | {"heads": rows, "pairs": {kind: asdict(one) for kind, one in kinds.items()}})
+    errors = alignment(translator, list(gold_alignment(loaded.recipe, sentences)))
+    pairs = list(islice(read_pairs(valid, loaded.recipe.data), sentences))
+    found = sweep(translator, [pair.source for pair in pairs], [pair.target for pair in pairs], way)
+    return [
+        asdict(head)
+        | {"whole": cost.baseline.value, "change": cost.system.value - cost.baseline.value, "p": cost.p_value}
+        | error_of(head, errors)
+        for head, cost in found
+    ]
+
+
+def error_of(head: Head, errors: dict[str, list[float]]) -> dict[str, float]:
+    """The alignment error of a head that looks at the source."""
+    return {"error": errors[head.block][head.number]} if head.block in errors else {}
 
 
 if __name__ == "__main__":
