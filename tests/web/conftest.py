@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 import uvicorn
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 import served
 from heedful.checkpoint import load_model
@@ -21,7 +21,11 @@ from interrupted import train
 from reversal import SETTINGS, write_pairs
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+PATIENCE = 30_000  # milliseconds: a busy machine is slow, and nothing is timed by these tests
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items):
@@ -104,7 +108,7 @@ class Watched:
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda said: said.type in ("error", "warning") and self.complaints.append(said.text))
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE)
 
     def open(self, url, heading=True):
         self.page.goto(url)
