@@ -156,10 +156,23 @@ async function events<T>(answer: Response, found: (event: T) => void): Promise<v
   }
 }
 
+const missing = (): Promise<never> => Promise.reject(new NotHere());
+
 export class Held implements Source {
   live = false;
   sample = 0;
   models: Model[];
+  look = missing;
+  tensors = missing;
+  attribution = missing;
+  sweep = missing;
+  cost = missing;
+  without = missing;
+  probe = missing;
+  neighbours = missing;
+  development = missing;
+  snapshots = missing;
+
   private constructor(public first: Look) {
     this.models = [first.model];
   }
@@ -171,10 +184,6 @@ export class Held implements Source {
   static async open(): Promise<Held> {
     const text = new TextDecoder().decode(await unpack("overview"));
     return new Held({ id: "", ...JSON.parse(text) });
-  }
-
-  async look(): Promise<Look> {
-    throw new NotHere();
   }
 
   async again(): Promise<Look> {
@@ -196,44 +205,8 @@ export class Held implements Source {
     return readTrace(await unpack(`${block} ${number}`)).tensors;
   }
 
-  async tensors(): Promise<Tensors> {
-    throw new NotHere();
-  }
-
-  async attribution(): Promise<Attribution> {
-    throw new NotHere();
-  }
-
   exportUrl(): string {
     return "";
-  }
-
-  async sweep(): Promise<void> {
-    throw new NotHere();
-  }
-
-  async cost(): Promise<Comparison> {
-    throw new NotHere();
-  }
-
-  async without(): Promise<Effect> {
-    throw new NotHere();
-  }
-
-  async probe(): Promise<Probe> {
-    throw new NotHere();
-  }
-
-  async neighbours(): Promise<EmbeddingRow> {
-    throw new NotHere();
-  }
-
-  async development(): Promise<Development | null> {
-    throw new NotHere();
-  }
-
-  async snapshots(): Promise<void> {
-    throw new NotHere();
   }
 }
 
