@@ -9,6 +9,7 @@ from heedful.inspect_.capture.reading import model_of
 from heedful.inspect_.capture.switches import Head
 from heedful.inspect_.capture.trace import trace
 from heedful.inspect_.look import Question, look
+from heedful.inspect_.measures.forced import log_probs
 from heedful.text.tokenizer import EOS
 from subjects import GERMAN, TEXT, classifier, filler, generator, searcher, translator
 
@@ -39,9 +40,13 @@ def test_a_search_as_wide_as_it_is_asked_for_gives_as_many_answers():
 
 def test_a_target_that_is_given_is_looked_at_instead_of_searched_for():
     seen = look(translator(), Question(text=TEXT, target=GERMAN))
-    assert (seen.log, seen.answers) == (None, [])
     own = trace(translator(), TEXT, GERMAN)
     assert np.array_equal(seen.trace["logits"].values, own["logits"].values)
+    assert seen.log is None
+    [option] = seen.answers[0].options
+    assert (option.text, option.score) == (GERMAN, None)
+    assert list(option.pieces) == seen.reading.lines["tgt"].written.labels
+    assert option.log_probs == pytest.approx(log_probs(seen.reading), abs=1e-5)
 
 
 def test_a_reference_and_a_beginning_reach_the_search():
@@ -71,7 +76,9 @@ def test_a_language_model_goes_on_from_a_prompt():
     end = len(line.said.labels) - (line.said.ids[-1] == EOS)
     assert tuple(line.said.labels[end - len(option.pieces) : end]) == option.pieces
     assert len(option.log_probs) == len(option.pieces)
-    assert look(generator(), Question(text="two", target=" women")).answers == []
+    [option] = look(generator(), Question(text="two", target=" women")).answers[0].options
+    assert option.text == " women"
+    assert len(option.log_probs) == len(option.pieces) > 0
 
 
 def test_gaps_are_filled_where_they_are():

@@ -9,6 +9,7 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
@@ -17,7 +18,7 @@ from heedful.inspect_.capture.reading import Reading, likeliest, model_of, of_ge
 from heedful.inspect_.capture.recorder import recording
 from heedful.inspect_.capture.switches import Head, switched_off
 from heedful.inspect_.capture.trace import Trace, traced
-from heedful.inspect_.measures.answers import Answer, answers, continued, found_by_search
+from heedful.inspect_.measures.answers import Answer, answers, continued, found_by_search, given
 from heedful.inspect_.measures.beams import BeamLog, Ghost, explain_search
 from heedful.inspect_.measures.lens import Lens, lens, speaks
 
@@ -54,6 +55,7 @@ class Look:
     """What was seen.
 
     Attributes:
+        answers: what the model says, or what it was given to write.
         log: of a translator's search; None elsewhere, and where the target was given.
         ghost: the reference in that search.
         lens: None where a model says no tokens.
@@ -89,7 +91,15 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
     if strange := next((name for name, values in seen.tensors.items() if np.isnan(values).any()), None):
         raise RunError(f"{strange} is not a number (NaN): the model's weights are damaged or its training diverged")
     through = lens(asked.reading.model, seen) if speaks(asked.reading.model) else None
-    return Look(question, asked.reading, seen, asked.answers, through, asked.log, asked.ghost)
+    return Look(question, asked.reading, seen, asked.answers or said(question, seen), through, asked.log, asked.ghost)
+
+
+def said(question: Question, seen: Trace) -> list[Answer]:
+    """What was given to a model to write, as if it had said it; nothing where nothing was."""
+    line = next((line.written for line in seen.lines.values() if line.written), None)
+    if question.target is None or line is None or "logits" not in seen:
+        return []
+    return [given(question.target, line, torch.from_numpy(seen.tensors["logits"]))]
 
 
 class Asked(NamedTuple):

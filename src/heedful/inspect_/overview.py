@@ -32,6 +32,7 @@ def facts(name: str, recipe: Recipe, model: nn.Module) -> Json:
         "name": name,
         "task": recipe.task,
         "command": find_task(recipe.task).command,
+        "languages": [recipe.data.source_language, recipe.data.target_language],
         "stacks": [
             {"name": side.name, "sequence": side.sequence, "layers": len(side.stack.blocks)} for side in sides(model)
         ],

@@ -49,7 +49,10 @@ class Inspector:
     def __init__(
         self, models: Mapping[str, LoadedModel], page: Page, sample: tuple[Sequence[str], Sequence[str]]
     ) -> None:
-        self.facts = {name: facts(name, model.recipe, model.model) for name, model in models.items()}
+        self.facts = {
+            name: facts(name, model.recipe, model.model) | {"trained": run_of(model.path) is not None}
+            for name, model in models.items()
+        }
         self.subjects = {name: model.use() for name, model in models.items()}
         self.models = dict(models)
         self.page = page

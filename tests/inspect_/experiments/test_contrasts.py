@@ -21,9 +21,9 @@ def test_lines_are_numbered_as_they_stand_in_the_file():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("a\tb\tc\tpair", "line 2 has 4 columns with tabs between them, and not 5: source A,"),
+        ("a\tb\tc\tpair", "line 2 has 4 columns, and not 5: text A,"),
         ("a b c d pair", "line 2 has 1 columns"),
-        ("a\t \tc\td\tpair", "line 2: source B is empty"),
+        ("a\t \tc\td\tpair", "line 2: text B is empty"),
         ("a\tb\tc\t\tpair", "line 2: form B is empty"),
         ("a\tb\tc\td\tfair", "line 2: the kind is pair or control, not 'fair'"),
         ("a\tb\tc\t c\tpair", "line 2: the two forms are the same"),

@@ -1,7 +1,4 @@
-// Asking a server while somebody is still choosing, and saying what went wrong.
-
-import { t } from "./language.svelte";
-import { NotHere } from "./source";
+// Asking a server while somebody is still choosing.
 
 /** Ask after some milliseconds of silence, for an effect: what this returns ends the waiting and the asking. */
 export function soon(pause: number, ask: (signal: AbortSignal) => void): () => void {
@@ -11,9 +8,4 @@ export function soon(pause: number, ask: (signal: AbortSignal) => void): () => v
     clearTimeout(waiting);
     asking.abort();
   };
-}
-
-/** What went wrong, in words. */
-export function told(problem: unknown): string {
-  return problem instanceof NotHere ? t("not-here") : (problem as Error).message;
 }

@@ -14,6 +14,13 @@ export function blockName(block: string): string {
   return t(`block.${stack}.${kind}` as "block.enc.self", { layer: Number(layer) + 1 });
 }
 
+/** The block of that name; else one of the same layer, such as for "dec.1.ffn"; else the first. */
+export function blockOf(blocks: Block[], name: string): Block {
+  const layer = name.split(".").slice(0, 2).join(".");
+  const named = (test: (name: string) => boolean) => blocks.find((block) => test(block.name));
+  return named((one) => one === name) ?? named((one) => one.startsWith(`${layer}.`)) ?? blocks[0];
+}
+
 /** A head as words; heads count from 1 on the page. */
 export function headName({ block, number }: Head): string {
   return t("heads.chosen", { block: blockName(block), head: number + 1 });

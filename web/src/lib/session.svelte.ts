@@ -33,6 +33,7 @@ class Session {
   async open(): Promise<void> {
     await this.attempt(async () => {
       this.source = Held.holds() ? await Held.open() : await Live.open();
+      selection.model = this.model!.name;
       if (this.source.first) this.restore(this.source.first);
       else if (selection.look) this.restore(await this.source.again(selection.look));
     });
@@ -49,7 +50,13 @@ class Session {
     const { text, target, settings } = selection;
     if (!text.trim()) return;
     if (this.look && text !== this.look.question.text) settings.reference = settings.prefix = "";
-    const question = { text, target: target || null, ...settings, reference: settings.reference || null, ...more };
+    const question = {
+      text,
+      target: target.trim() ? target : null,
+      ...settings,
+      reference: settings.reference || null,
+      ...more,
+    };
     await this.attempt(async () => {
       this.show(await this.source!.look(this.model!.name, question, asking.signal));
     });
@@ -80,7 +87,7 @@ class Session {
     if (selection.look !== look.id) selection.node = null;
     selection.look = look.id;
     selection.model = look.model.name;
-    if (!look.blocks.some(({ name }) => name === selection.block)) {
+    if (!look.blocks.some(({ name }) => name === selection.block) && !(selection.block in look.stream)) {
       const first = this.source!.heldHeads?.[0] ?? { block: look.blocks.at(-1)!.name, number: 0 };
       selection.block = first.block;
       selection.head = first.number;

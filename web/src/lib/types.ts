@@ -4,6 +4,10 @@ export interface Model {
   name: string;
   task: string;
   command: string;
+  /** What it reads and what it writes, such as "en" and "de"; empty where nobody said. */
+  languages: [string, string];
+  /** Whether the run that trained it is there; a file does not say. */
+  trained?: boolean;
   stacks: { name: "enc" | "dec"; sequence: "src" | "tgt"; layers: number }[];
   heads: number;
   d_model: number;
@@ -156,5 +160,11 @@ export interface Snapshot {
 export function pieces(look: Look, line: LineName): Pieces {
   const [sequence, side] = line.split(".");
   const { read, written } = look.lines[sequence];
-  return side === "said" && written ? written : read;
+  return side === "said" && written ? ahead(written) : read;
+}
+
+/** A place named by what is written there next: the model has read only what comes before. */
+function ahead(line: Pieces): Pieces {
+  const next = (names: string[]) => names.map((name) => `→ ${name}`);
+  return { ...line, labels: next(line.labels), words: next(line.words) };
 }

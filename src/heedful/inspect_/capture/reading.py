@@ -85,7 +85,7 @@ def of_translation(subject: Translator, text: str, written: list[int]) -> Readin
     tokenizers, model = subject.tokenizers, subject.model
     read = tokenizers.source.encode(text)
     check_length(read, subject.longest_source)
-    check_length(written, subject.longest_source + subject.config.max_extra)
+    check_length(written, subject.longest_source + subject.config.max_extra, "a translation")
     batch = collate(np.array([[*read, EOS]]), np.array([[*written, EOS]]), subject.device)
     lines = {
         "src": Line(Pieces.of([*read, EOS], tokenizers.source)),
@@ -169,10 +169,10 @@ def stepwise(state: State, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
     return torch.stack([state.step(column) for column in ids.unbind(1)], dim=1)
 
 
-def check_length(ids: list[int], limit: int) -> None:
+def check_length(ids: list[int], limit: int, what: str = "a text") -> None:
     """Raise an InputError if with <eos> there are more than `limit` ids."""
     if len(ids) >= limit:
-        raise InputError(f"a text of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
+        raise InputError(f"{what} of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
 
 
 READINGS: dict[type, Callable[[Any, str, str | None], Reading]] = {

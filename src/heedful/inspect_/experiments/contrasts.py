@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heedful.errors import InputError
 
 KINDS = ("pair", "control")
-COLUMNS = ("source A", "source B", "form A", "form B", "kind")
+COLUMNS = ("text A", "text B", "form A", "form B", "pair or control")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def contrast(number: int, line: str) -> Contrast:
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):
         columns = ", ".join(COLUMNS)
-        raise InputError(f"line {number} has {len(cells)} columns with tabs between them, and not 5: {columns}")
+        raise InputError(f"line {number} has {len(cells)} columns, and not 5: {columns}")
     for name, cell in zip(COLUMNS, cells, strict=True):
         if not cell.strip():
             raise InputError(f"line {number}: {name} is empty")

@@ -1,6 +1,6 @@
 """What a model says about a text, in one form for all tasks: options to choose from, best first.
 
-Translations of a sentence, words for each gap, the classes of a text.
+Translations of a sentence, words for each gap, the classes of a text. T tokens, V the size of the vocabulary.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation
 from heedful.decode.hypothesis import Hypothesis
+from heedful.inspect_.capture.pieces import Pieces
 from heedful.predict.answerer import Answerer
 from heedful.predict.classifier import Classifier
 from heedful.predict.reader import Text
@@ -65,6 +70,12 @@ def continued(found: Generation, tokenizer: Tokenizer) -> Answer:
     pieces = tuple(tokenizer.pieces(found.tokens))
     log_probs = tuple(found.token_scores[: len(pieces)])
     return Answer([Option(found.text, pieces=pieces, log_probs=log_probs, complete=found.reason != "length")])
+
+
+def given(text: str, written: Pieces, logits: Float[Tensor, "T V"]) -> Answer:
+    """What a model was made to write, and how probable it takes each token of it."""
+    chosen = logits.log_softmax(-1).gather(-1, torch.tensor(written.ids)[:, None])[:, 0]
+    return Answer([Option(text, pieces=tuple(written.labels), log_probs=tuple(chosen.tolist()))])
 
 
 def _written(found: Hypothesis, tokenizer: Tokenizer) -> Option:

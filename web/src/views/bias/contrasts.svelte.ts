@@ -18,7 +18,7 @@ export const lines = (text: string): string[] =>
 
 /** What was found as rows for a spreadsheet; every number as it is. */
 export function rows(shifts: Shift[]): (string | number)[][] {
-  const title = ["line", "kind", "source A", "source B", "form A", "form B"];
+  const title = ["line", "kind", "text A", "text B", "form A", "form B"];
   const numbers = ["log P(A|A)", "log P(B|A)", "log P(A|B)", "log P(B|B)", "preference A", "preference B", "shift"];
   const found = shifts.map(({ contrast, scores, preferences, shift, attention }) => [
     ...[contrast.line, contrast.kind, ...contrast.sources, ...contrast.forms],

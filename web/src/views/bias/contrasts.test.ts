@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { lines, rows } from "./contrasts.svelte";
-import { EXAMPLES } from "./examples";
+import { EXAMPLES, suitable } from "./examples";
 import { csv } from "../../lib/csv";
 
 test("a bar stands for a tab where nobody typed one", () => {
@@ -32,4 +32,10 @@ test("a spreadsheet gets every number as it is", () => {
   expect(row.length).toBe(title.length);
   expect(row.slice(6, 13)).toEqual([-1.25, -2, -3, -1.5, 0.75, -1.5, 2.25]);
   expect(csv([['a "b", c', 0.1]])).toBe('"a ""b"", c",0.1');
+});
+
+test("lists in the languages of the model are offered, or else all", () => {
+  expect(suitable(EXAMPLES.translator, ["en", "de"]).map(([name]) => name)).toEqual(["en-de", "scenes en-de"]);
+  expect(suitable(EXAMPLES.generator, ["en", ""]).map(([name]) => name)).toEqual(["en"]);
+  expect(suitable(EXAMPLES.translator, ["fr", "nl"]).length).toBe(Object.keys(EXAMPLES.translator).length);
 });

@@ -1,4 +1,4 @@
-// Lists of minimal pairs to begin with.
+// Lists of minimal pairs to begin with, by what they are for and their languages.
 
 import type { Family } from "./contrasts.svelte";
 
@@ -61,3 +61,10 @@ The young soldier said that [MASK] was tired.|The old soldier said that [MASK] w
 `,
   },
 };
+
+/** The lists in the languages of a model; all of them, if there are none. */
+export function suitable(lists: Record<string, string>, languages: string[]): [string, string][] {
+  const wanted = [languages.join("-"), languages[0]];
+  const found = Object.entries(lists).filter(([name]) => wanted.includes(name.split(" ").at(-1)!));
+  return found.length ? found : Object.entries(lists);
+}

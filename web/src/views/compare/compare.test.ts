@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { alike, difference, logProbs, moved, parting, settled } from "./compare";
+import type { Look } from "../../lib/types";
+import { alike, difference, logProbs, moved, names, parting, settled } from "./compare";
 
 const line = (labels: string[]) => ({ ids: labels.map((_, i) => i), labels, words: labels, word_of_piece: [] });
 
@@ -10,10 +11,21 @@ test("lines are alike if all of their tokens are", () => {
 });
 
 test("sequences part where they first differ, or where one ends", () => {
-  expect(parting(["a", "b"], ["a", "b"])).toBeNull();
-  expect(parting(["a", "b"], ["a", "c"])).toBe(1);
-  expect(parting(["a"], ["a", "c"])).toBe(1);
+  expect(parting(["▁a", "▁b"], ["▁a", "▁b"])).toBeNull();
+  expect(parting(["▁a", "▁b"], ["▁a", "▁c"])).toEqual([1, 1]);
+  expect(parting(["▁a"], ["▁a", "▁c"])).toEqual([1, 1]);
   expect(parting([], [])).toBeNull();
+});
+
+test("sequences that are cut otherwise part where their texts do", () => {
+  expect(parting(["▁Zwe", "i", "▁Hunde"], ["▁Zwei", "▁Hunde"])).toBeNull();
+  expect(parting(["▁Zwe", "i", "▁Hunde"], ["▁Zwei", "▁Katzen"])).toEqual([2, 1]);
+});
+
+test("two looks are called by what differs", () => {
+  const look = (name: string, text: string) => ({ model: { name }, question: { text } }) as unknown as Look;
+  expect(names(look("a", "x"), look("b", "x"))).toEqual(["a", "b"]);
+  expect(names(look("a", "x"), look("a", "y"))).toEqual(["“x”", "“y”"]);
 });
 
 test("log-probabilities of all tokens of a place are those of a distribution", () => {

@@ -1,17 +1,31 @@
 // Two models, or one model on two texts, beside each other.
 
 import type { Tensor } from "../../lib/safetensors";
-import type { Pieces } from "../../lib/types";
+import { spelled } from "../../lib/spelling";
+import type { Look, Pieces } from "../../lib/types";
 
 /** Whether both lines hold the same tokens, so that their places are comparable. */
 export function alike(a: Pieces, b: Pieces): boolean {
   return a.labels.length === b.labels.length && a.labels.every((label, i) => label === b.labels[i]);
 }
 
-/** Where two sequences part: the first place at which they differ; null if they are the same. */
-export function parting(a: string[], b: string[]): number | null {
-  const place = Array.from({ length: Math.max(a.length, b.length) }, (_, i) => i).find((i) => a[i] !== b[i]);
-  return place ?? null;
+/** Where two texts part: the place of the piece in each with which they differ; null if they are the same. */
+export function parting(a: string[], b: string[]): [number, number] | null {
+  const [one, other] = [spelled(a), spelled(b)];
+  if (one === other) return null;
+  const common = [...one].findIndex((sign, i) => sign !== [...other][i]);
+  const length = common < 0 ? [...one].length : common;
+  const place = (pieces: string[]) => {
+    const found = pieces.findIndex((_, i) => [...spelled(pieces.slice(0, i + 1))].length > length);
+    return found < 0 ? pieces.length : found;
+  };
+  return [place(a), place(b)];
+}
+
+/** What two looks are called beside each other: their models, or their texts if it is one model. */
+export function names(one: Look, other: Look): [string, string] {
+  if (one.model.name !== other.model.name) return [one.model.name, other.model.name];
+  return [one, other].map(({ question }) => `“${question.text}”`) as [string, string];
 }
 
 /** The log-probability of one token at each place, from logits of shape (places, vocabulary). */

@@ -1,19 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  add,
-  checked,
-  head,
-  hides,
-  largest,
-  mix,
-  rows,
-  scores,
-  softmax,
-  worked,
-  type Head,
-  type Matrix,
-} from "./formula";
+import { add, checked, head, largest, mix, rows, scores, softmax, worked, type Head, type Matrix } from "./formula";
 import type { Tensor } from "../../lib/safetensors";
 
 const number = fc.double({ min: -9, max: 9, noNaN: true });
@@ -175,11 +162,6 @@ test("the tensors of a block become the matrices of its head", () => {
   );
   expect([...found.k[1]]).toEqual([3, 4, 5]);
   expect([...rows(tensor(2, 3))[1]]).toEqual([3, 4, 5]);
-});
-
-test("only a mask hides, with or without the term of a position", () => {
-  expect([-1e9, -1e9 + 40, -1e9 - 40].every(hides)).toBe(true);
-  expect([0, -3.5, 7, -1e5].some(hides)).toBe(false);
 });
 
 test("the largest number counts without its sign", () => {

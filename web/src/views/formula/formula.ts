@@ -59,11 +59,6 @@ export function head(tensors: Map<string, Tensor>, block: string): Head {
   return { q: of("q"), k: of("k"), v: of("v"), score: of("score"), bias: of("bias"), attn: of("attn"), z: of("z") };
 }
 
-/** A mask stands for minus infinity (heedful.nn.attention.HIDDEN), even where a position has added to it. */
-export function hides(bias: number): boolean {
-  return bias < -1e8;
-}
-
 /** The way from one query to what its head reads: an entry a key. */
 export interface Worked {
   /** q k^T, which the model does not keep: it scales the queries first. */

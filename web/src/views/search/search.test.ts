@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { difference, Log, spelled } from "./search";
+import { spelled } from "../../lib/spelling";
+import { difference, Log } from "./search";
 import { logOf } from "./search.toy";
 import { arranged, breadth, columns, drawn, short } from "./tree";
 import type { Option } from "../../lib/types";

@@ -1,5 +1,6 @@
 // A beam search as its log tells it, and the same search once more from nothing but the log.
 
+import { spelled } from "../../lib/spelling";
 import type { Option, Search } from "../../lib/types";
 
 /** The place of a candidate in the columns of the log. */
@@ -96,13 +97,6 @@ function path({ parent }: Search, node: Node | null): Node[] {
   const nodes = [];
   for (let at = node; at !== null; at = parent[at]) nodes.push(at);
   return nodes.reverse();
-}
-
-/** The text of pieces: "▁" is a space, and bytes that have no sign of their own stand as <0xE4>. */
-export function spelled(pieces: string[]): string {
-  const bytes = (run: string) => Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g)!, (byte) => parseInt(byte, 16));
-  const text = pieces.join("").replaceAll("▁", " ");
-  return text.replace(/(<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).trimStart();
 }
 
 /**

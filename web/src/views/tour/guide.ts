@@ -1,5 +1,7 @@
 // Walking the tour: a stop sets what is selected, and its number stands in the address.
 
+import type { Attachment } from "svelte/attachments";
+
 import { selection } from "../../lib/selection.svelte";
 import { session } from "../../lib/session.svelte";
 import { stops, type Stop } from "./tour";
@@ -8,6 +10,24 @@ import type { Look } from "../../lib/types";
 export function stopsOf(look: Look): Stop[] {
   const { live, heldHeads } = session.source!;
   return stops(look, live, heldHeads?.[0] ?? null).filter(({ page }) => session.shows(page));
+}
+
+/** The stop where one stands, if the tour is being taken. */
+export function stopOf(look: Look): Stop | null {
+  const stops = stopsOf(look);
+  return selection.tour === null ? null : stops[Math.max(1, Math.min(stops.length, selection.tour)) - 1];
+}
+
+/** Whether what is selected is what a stop shows. */
+export function isAt({ name: _, ...place }: Stop): boolean {
+  return Object.entries(place).every(([key, value]) => selection[key as keyof typeof place] === value);
+}
+
+/** For a part of a page: it comes into sight when the tour stops there. */
+export function stopsHere(look: Look, name: string): Attachment<HTMLElement> {
+  return (part) => {
+    if (stopOf(look)?.name === name) part.scrollIntoView({ block: "center" });
+  };
 }
 
 /** Go to a stop, counted from 1. */

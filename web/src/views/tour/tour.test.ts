@@ -7,8 +7,10 @@ const block = (name: string) => ({ name, heads: 2, queries: "", keys: "" });
 const look = (blocks: string[], lines: string[], more: object = {}) =>
   ({
     blocks: blocks.map(block),
-    lines: Object.fromEntries(lines.map((line) => [line, {}])),
-    model: { stacks: [{ name: blocks[0].split(".")[0] }] },
+    lines: Object.fromEntries(
+      lines.map((line) => [line, { read: { ids: [2, 9, 7, 4, 3], labels: ["<bos>", "▁a", "▁word", ".", "<eos>"] } }]),
+    ),
+    model: { stacks: [{ name: blocks[0].split(".")[0] }], trained: true },
     lens: {},
     search: null,
     ...more,
@@ -27,7 +29,7 @@ test("a translator has every stop", () => {
   expect(names(TRANSLATOR)).toEqual([
     "embedding",
     "position",
-    ...[1, 2, 3, 4, 5, 6].map((step) => `attention.${step}`),
+    ...[1, 2, 3, 4, 5, 6, 7].map((step) => `attention.${step}`),
     "heads",
     "stream",
     "feed-forward",
@@ -48,6 +50,19 @@ test("what a model does not have is left out", () => {
   for (const name of ["cross", "masked", "output", "search"]) expect(bert).not.toContain(name);
 });
 
+test("a model without its run has no curves to stop at", () => {
+  expect(names({ ...TRANSLATOR, model: { ...TRANSLATOR.model, trained: false } })).not.toContain("training");
+});
+
+test("the formula is walked where a mask hides something, in the middle of the line", () => {
+  const formula = stops(TRANSLATOR, true, null).filter(({ page }) => page === "formula");
+  expect(new Set(formula.map(({ block, query }) => `${block} ${query}`))).toEqual(new Set(["dec.0.self 2"]));
+});
+
+test("the tour begins with a whole word", () => {
+  expect(stops(TRANSLATOR, true, null)[0].query).toBe(2);
+});
+
 test("stops lead to blocks that are there", () => {
   const found = stops(TRANSLATOR, true, null);
   const blocks = [...TRANSLATOR.blocks.map(({ name }) => name), "enc.0.ffn", undefined];
@@ -59,8 +74,8 @@ test("stops lead to blocks that are there", () => {
 test("a file shows the formula of the head that it holds, and nothing that needs a server", () => {
   const found = stops(TRANSLATOR, false, { block: "dec.1.cross", number: 1 });
   const formula = found.filter(({ page }) => page === "formula");
-  expect(formula.map(({ block, head }) => [block, head])).toEqual(Array(6).fill(["dec.1.cross", 1]));
-  expect(found.map(({ name }) => name)).not.toContain("training");
+  expect(formula.map(({ block, head }) => [block, head])).toEqual(Array(7).fill(["dec.1.cross", 1]));
+  for (const name of ["embedding", "position", "training"]) expect(found.map((stop) => stop.name)).not.toContain(name);
 });
 
 test("every stop has a title and a caption in both languages", () => {

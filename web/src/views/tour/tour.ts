@@ -16,7 +16,7 @@ export interface Stop extends Place {
   name: string;
 }
 
-const STEPS = [1, 2, 3, 4, 5, 6]; // of the formula
+const STEPS = [1, 2, 3, 4, 5, 6, 7]; // of the formula
 
 /**
  * The stops that a look has something for, in their order.
@@ -27,19 +27,21 @@ const STEPS = [1, 2, 3, 4, 5, 6]; // of the formula
  */
 export function stops(look: Look, live: boolean, held: Head | null): Stop[] {
   const blocks = look.blocks.map(({ name }) => name);
-  const first = held ?? { block: blocks[0], number: 0 };
   const last = (kind: string) => blocks.filter((name) => name.endsWith(kind)).at(-1);
   const [cross, masked] = [last(".cross"), blocks.find((name) => /^dec\..*\.self$/.test(name))];
-  const line = Object.keys(look.lines)[0];
+  const [line, { read }] = Object.entries(look.lines)[0];
   const [stack] = look.model.stacks;
+  const shown = held ?? { block: masked ?? blocks[0], number: 0 }; // where some keys are masked, if there is such a block
+  const middle = Math.floor(read.ids.length / 2);
   const all: (Stop | false)[] = [
-    { name: "embedding", page: "tokens", line },
-    live && { name: "position", page: "tokens", line, query: 1 },
+    live && { name: "embedding", page: "tokens", line, query: longest(read.labels) },
+    live && { name: "position", page: "tokens", line, query: middle },
     ...STEPS.map((step): Stop => ({
       name: `attention.${step}`,
       page: "formula",
-      block: first.block,
-      head: first.number,
+      block: shown.block,
+      head: shown.number,
+      query: middle,
       step,
     })),
     { name: "heads", page: "attention", block: blocks[0], head: 0 },
@@ -49,7 +51,13 @@ export function stops(look: Look, live: boolean, held: Head | null): Stop[] {
     masked !== undefined && { name: "masked", page: "attention", block: masked, head: 0 },
     look.lens !== null && { name: "output", page: "lens" },
     look.search !== null && { name: "search", page: "search" },
-    live && { name: "training", page: "training" },
+    live && look.model.trained === true && { name: "training", page: "training" },
   ];
   return all.filter((stop) => stop !== false);
+}
+
+/** The place of the longest piece that is no special token: a whole word, most likely. */
+function longest(labels: string[]): number {
+  const lengths = labels.map((label) => (label.startsWith("<") ? 0 : label.length));
+  return lengths.indexOf(Math.max(...lengths));
 }

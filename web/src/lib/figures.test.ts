@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 
 vi.stubGlobal("navigator", { language: "en" });
-const { figure, power } = await import("./figures");
+const { figure, hides, power } = await import("./figures");
 
 test("a figure is rounded and has a real minus", () => {
   expect([3.41449, -0.5, 12].map((value) => figure(value))).toEqual(["3.414", "−0.500", "12.000"]);
@@ -24,4 +24,9 @@ test("only zero looks like zero", () => {
 
 test("a tiny number is written with its power of ten", () => {
   expect([3.12e-7, -4e-12, 9.96e-8, 0].map(power)).toEqual(["3.1 × 10⁻⁷", "−4.0 × 10⁻¹²", "1.0 × 10⁻⁷", "0"]);
+});
+
+test("only a mask hides, with or without the term of a position", () => {
+  expect([-1e9, -1e9 + 40, -1e9 - 40].every(hides)).toBe(true);
+  expect([0, -3.5, 7, -1e5].some(hides)).toBe(false);
 });

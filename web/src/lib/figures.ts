@@ -1,7 +1,11 @@
-// How the numbers of a formula are written.
+// How numbers of all sizes are written.
 
-import { hides } from "./formula";
-import { n } from "../../lib/language.svelte";
+import { n } from "./language.svelte";
+
+/** A mask stands for minus infinity (heedful.nn.attention.HIDDEN), even where a position has added to it. */
+export function hides(bias: number): boolean {
+  return bias < -1e8;
+}
 
 /** Rounded, but what is not zero never looks like it. */
 export function figure(value: number, digits = 3): string {
