@@ -23,10 +23,19 @@ export function isAt({ name: _, ...place }: Stop): boolean {
   return Object.entries(place).every(([key, value]) => selection[key as keyof typeof place] === value);
 }
 
-/** For a part of a page: it comes into sight when the tour stops there. */
+const SETTLED = 2000; // milliseconds after which nothing more of a page is expected to come
+
+/** For a part of a page: it comes into sight when the tour stops there, and stays while the rest of the page comes. */
 export function stopsHere(look: Look, name: string): Attachment<HTMLElement> {
   return (part) => {
-    if (stopOf(look)?.name === name) part.scrollIntoView({ block: "center" });
+    if (stopOf(look)?.name !== name) return;
+    const growing = new ResizeObserver(() => part.scrollIntoView({ block: "center" }));
+    growing.observe(document.body);
+    const settling = setTimeout(() => growing.disconnect(), SETTLED);
+    return () => {
+      clearTimeout(settling);
+      growing.disconnect();
+    };
   };
 }
 
