@@ -1,5 +1,6 @@
 """What the page is told first agrees with the tensors."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,9 @@ import subjects
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import Generator
 from heedful.inspect_.capture.trace import trace
+from heedful.inspect_.look import Question, look
 from heedful.inspect_.measures.lens import lens
-from heedful.inspect_.overview import stream, through
+from heedful.inspect_.overview import overview, stream, through
 from heedful.models import LanguageModel
 from subjects import GERMAN, SHAPE, TEXT, TOKENIZER
 
@@ -51,3 +53,13 @@ def test_the_lens_names_every_token_that_it_shows():
         assert [piece] == subject.tokenizers.target.pieces([int(token)])
     for kind in ("log_probs", "entropy", "rank", "last_log_probs"):
         assert np.array_equal(np.array(found[kind], dtype=np.float32), getattr(seen, kind))
+
+
+@pytest.mark.parametrize("target", ["", " ", GERMAN])
+@pytest.mark.parametrize("text", ["two", "the <mask>", TEXT])
+@pytest.mark.parametrize("family", [*FAMILIES, "classes"])
+def test_whatever_is_seen_can_be_told(family, text, target):
+    """However short a text is, and even if nothing was written: JSON has no NaN and no infinity."""
+    subject = (FAMILIES | {"classes": subjects.classifier})[family]()
+    for question in (Question(text=text), Question(text=text, target=target)):
+        json.dumps(overview(look(subject, question)), allow_nan=False)

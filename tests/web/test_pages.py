@@ -1,11 +1,15 @@
 """Every page, in both languages, for every family: shown, complete, usable by keyboard, and asking nobody else."""
 
+import math
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
+
+import served
+from heedful.inspect_.look import Question, look
 
 TEXTS = {
     "translator": "the old dog sees the station .",
@@ -150,3 +154,79 @@ def test_what_is_written_while_an_answer_is_awaited_stays(live, watched):
 def test_a_mistake_is_told_in_words(live, watched):
     page = watched.open(live.url(model="translator", text="dog " * 1200), heading=False)
     assert "the model takes 999" in page.wait_for_selector("[role=alert]").inner_text()
+
+
+@pytest.mark.parametrize("model", ["translator", "run", "gpt", "bert"])
+def test_the_tour_is_walked_from_its_first_stop_to_its_last(live, watched, model):
+    text = "w1 w2 w3 w4" if model == "run" else TEXTS[model]
+    page = watched.open(live.url("tour", model=model, text=text))
+    page.get_by_role("button", name="Begin").click()
+    bar = page.get_by_role("complementary", name="Tour")
+    expect(bar).to_contain_text("Stop 1 of ")
+    count = int(re.findall(r"Stop 1 of (\d+)", bar.inner_text())[0])
+    for number in range(1, count + 1):
+        expect(bar).to_contain_text(f"Stop {number} of {count}")
+        expect(page.locator("main h2")).to_be_visible()
+        expect(bar.get_by_role("button", name="Show this stop again")).to_have_count(0)
+        if number < count:
+            bar.get_by_role("button", name="Next").click()
+    assert ("training" in page.url) == (model == "run")
+    assert watched.complaints == []
+
+
+def test_a_stop_of_the_tour_brings_its_part_of_the_page_into_sight(live, watched):
+    page = watched.open(live.url("tokens", model="translator", text=TEXTS["translator"], tour=2))
+    expect(page.locator("main section[aria-label='Positions']")).to_be_in_viewport(ratio=0.5)
+
+
+def test_whoever_leaves_a_stop_of_the_tour_is_led_back(live, watched):
+    page = watched.open(live.url("tour", model="translator", text=TEXTS["translator"], tour=4))
+    back = page.get_by_role("button", name="Show this stop again")
+    back.click()
+    expect(back).to_have_count(0)
+    page.locator("main").get_by_role("button", name="Next", exact=True).click()
+    expect(back).to_be_visible()
+
+
+def test_an_address_that_is_changed_by_hand_asks_again(live, watched):
+    page = watched.open(live.url(model="translator", text="dog"))
+    before = page.inner_text("main")
+    page.evaluate("address => { location.hash = address }", "#/answer?model=translator&text=two+women+read")
+    expect(page).to_have_title(re.compile("^two women read"))
+    assert page.inner_text("main") != before
+
+
+def test_a_text_that_was_given_is_shown_with_the_probability_of_its_tokens(live, watched):
+    page = watched.open(live.url(model="translator", text="the old dog", target="der Hund ."))
+    expect(page.locator("main")).to_contain_text("The text was given")
+    shares = [int(text.replace("<1", "0")) for text in page.locator("main .pieces small").all_inner_texts()]
+    subject = served.models()["translator"].use()
+    expected = look(subject, Question(text="the old dog", target="der Hund .")).answers[0].options[0].log_probs
+    assert shares == [pytest.approx(100 * math.exp(x), abs=0.5 + 1e-6) for x in expected]
+    page.goto(live.url("search", model="translator", text="the old dog", target="der Hund ."))
+    expect(page.locator("main")).to_contain_text("Beam search: this look has nothing for that view")
+
+
+def test_only_spaces_are_no_text_and_no_target(live, watched):
+    page = watched.open(live.url(model="translator", text="dog", target="   "))
+    expect(page.locator("main")).not_to_contain_text("The text was given")
+    page.get_by_label("Text", exact=True).fill("   ")
+    assert not page.evaluate("document.querySelector('form').checkValidity()")
+
+
+def test_a_beginning_that_was_forced_is_told_on_every_page(live, watched):
+    page = watched.open(live.url("attention", model="translator", text="dog", prefix="der"))
+    expect(page.locator("main")).to_contain_text("The model was made to begin with: der")
+
+
+def test_a_newcomer_is_offered_a_sentence(live, watched):
+    page = watched.open(live.address, heading=False)
+    page.get_by_role("button", name="Two young women are reading a book in the park.").click()
+    expect(page.locator("main h2")).to_have_text("Answer")
+
+
+def test_a_row_of_the_stream_stands_in_the_address(live, watched):
+    page = watched.open(live.url("stream", model="translator", text=TEXTS["translator"], block="dec.1.ffn", query=2))
+    expect(page.get_by_role("row", name=re.compile("Decoder 2, FFN"))).to_have_class(re.compile("chosen"))
+    page.get_by_role("button", name="Attention").click()
+    expect(page.locator("main")).to_contain_text("Decoder 2, self, head 1")

@@ -51,3 +51,10 @@ def test_measures_are_those_of_loops(kind):
             )
             expected.append(sum(values) / len(values))
         assert_close(measure(seen).double(), torch.tensor(expected, dtype=torch.float64), atol=1e-6, rtol=1e-6)
+
+
+def test_a_token_that_is_alone_looks_at_itself_and_at_none_beside_it():
+    found = {name: measure(torch.ones(3, 1, 1)).tolist() for name, measure in MEASURES["self"].items()}
+    assert found["itself"] == [1, 1, 1]
+    assert found["previous"] == found["following"] == [0, 0, 0]
+    assert found["entropy"] == [0, 0, 0]

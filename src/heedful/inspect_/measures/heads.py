@@ -18,8 +18,9 @@ def entropy(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
 
 
 def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"]:
-    """The mean weight on the key that stands `distance` after the query, over the queries that have one."""
-    return weights.diagonal(distance, -2, -1).mean(-1)
+    """The mean weight on the key `distance` places after the query, over the queries that have one; 0 without any."""
+    beside = weights.diagonal(distance, -2, -1)
+    return beside.sum(-1) / max(1, beside.size(-1))
 
 
 def itself(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
