@@ -75,7 +75,8 @@ test("a file shows the formula of the head that it holds, and nothing that needs
   const found = stops(TRANSLATOR, false, { block: "dec.1.cross", number: 1 });
   const formula = found.filter(({ page }) => page === "formula");
   expect(formula.map(({ block, head }) => [block, head])).toEqual(Array(7).fill(["dec.1.cross", 1]));
-  for (const name of ["embedding", "position", "feed-forward", "training"]) expect(found.map((stop) => stop.name)).not.toContain(name);
+  for (const name of ["embedding", "position", "feed-forward", "training"])
+    expect(found.map((stop) => stop.name)).not.toContain(name);
 });
 
 test("every stop has a title and a caption in both languages", () => {
