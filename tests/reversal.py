@@ -1,7 +1,11 @@
 """A toy task: to write words in reverse."""
 
 import random
+from copy import deepcopy
 from pathlib import Path
+
+from heedful.config.load import recipe_from_dict
+from interrupted import train
 
 SETTINGS = {
     "data": {
@@ -34,3 +38,13 @@ def write_pairs(folder: Path, name: str, count: int, seed: int) -> None:
     rows = [rng.choices(WORDS, k=rng.randint(1, 7)) for _ in range(count)]
     folder.joinpath(f"{name}.src").write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
     folder.joinpath(f"{name}.tgt").write_text("".join(" ".join(row[::-1]) + "\n" for row in rows), encoding="utf-8")
+
+
+def trained_run(folder: Path) -> Path:
+    """A run of that task with its journal and its checkpoints."""
+    write_pairs(folder, "train", 101, seed=1)
+    write_pairs(folder, "valid", 11, seed=2)
+    settings = deepcopy(SETTINGS)
+    settings["data"]["root"] = str(folder)
+    train(recipe_from_dict(settings, "test"), folder / "run")
+    return folder / "run"

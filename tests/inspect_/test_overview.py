@@ -62,4 +62,5 @@ def test_whatever_is_seen_can_be_told(family, text, target):
     """However short a text is, and even if nothing was written: JSON has no NaN and no infinity."""
     subject = (FAMILIES | {"classes": subjects.classifier})[family]()
     for question in (Question(text=text), Question(text=text, target=target)):
-        json.dumps(overview(look(subject, question)), allow_nan=False)
+        told = json.loads(json.dumps(overview(look(subject, question)), allow_nan=False))
+        assert all(told[part] for part in ("lines", "heads", "stream"))

@@ -1,7 +1,6 @@
 """Neighbours of a token, the curves of a run, and what heads did at its checkpoints, as the page asks for them."""
 
 import json
-from copy import deepcopy
 from dataclasses import asdict
 from urllib.parse import quote
 
@@ -10,12 +9,10 @@ from starlette.testclient import TestClient
 
 import served
 from heedful.checkpoint import Checkpoints, load_model
-from heedful.config.load import recipe_from_dict
 from heedful.inspect_.development import snapshots
 from heedful.inspect_.measures.embeddings import neighbours, row
 from heedful.serve.inspector import Inspector, application
-from interrupted import train
-from reversal import SETTINGS, write_pairs
+from reversal import trained_run
 from subjects import TEXT, generator, translator
 
 TEXTS = {"text": "w1 w2 w3", "target": "w3 w2 w1"}
@@ -23,13 +20,7 @@ TEXTS = {"text": "w1 w2 w3", "target": "w3 w2 w1"}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("run")
-    write_pairs(folder, "train", 101, seed=1)
-    write_pairs(folder, "valid", 11, seed=2)
-    settings = deepcopy(SETTINGS)
-    settings["data"]["root"] = str(folder)
-    train(recipe_from_dict(settings, "test"), folder / "run")
-    return folder / "run"
+    return trained_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import shutil
 import socket
 import threading
 import time
-from copy import deepcopy
 from urllib.parse import urlencode
 
 import pytest
@@ -14,11 +13,9 @@ from playwright.sync_api import expect, sync_playwright
 
 import served
 from heedful.checkpoint import load_model
-from heedful.config.load import recipe_from_dict
 from heedful.inspect_.page import Page
 from heedful.serve.inspector import Inspector, application
-from interrupted import train
-from reversal import SETTINGS, write_pairs
+from reversal import trained_run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 30_000  # milliseconds: a busy machine is slow, and nothing is timed by these tests
@@ -82,13 +79,7 @@ def serving():
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
     """A run with its journal and checkpoints."""
-    folder = tmp_path_factory.mktemp("trained")
-    write_pairs(folder, "train", 101, seed=1)
-    write_pairs(folder, "valid", 11, seed=2)
-    settings = deepcopy(SETTINGS)
-    settings["data"]["root"] = str(folder)
-    train(recipe_from_dict(settings, "test"), folder / "run")
-    return folder / "run"
+    return trained_run(tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture(scope="session")

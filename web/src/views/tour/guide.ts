@@ -2,6 +2,7 @@
 
 import type { Attachment } from "svelte/attachments";
 
+import { within } from "../../lib/moves";
 import { selection } from "../../lib/selection.svelte";
 import { session } from "../../lib/session.svelte";
 import { stops, type Stop } from "./tour";
@@ -12,10 +13,9 @@ export function stopsOf(look: Look): Stop[] {
   return stops(look, live, heldHeads?.[0] ?? null).filter(({ page }) => session.shows(page));
 }
 
-/** The stop where one stands, if the tour is being taken. */
-export function stopOf(look: Look): Stop | null {
-  const stops = stopsOf(look);
-  return selection.tour === null ? null : stops[Math.max(1, Math.min(stops.length, selection.tour)) - 1];
+/** The number of the stop where one stands, from 1. */
+export function whereOf(stops: Stop[]): number {
+  return within((selection.tour ?? 1) - 1, stops.length) + 1;
 }
 
 /** Whether what is selected is what a stop shows. */
@@ -28,7 +28,8 @@ const SETTLED = 2000; // milliseconds after which nothing more of a page is expe
 /** For a part of a page: it comes into sight when the tour stops there, and stays while the rest of the page comes. */
 export function stopsHere(look: Look, name: string): Attachment<HTMLElement> {
   return (part) => {
-    if (stopOf(look)?.name !== name) return;
+    const stops = stopsOf(look);
+    if (selection.tour === null || stops[whereOf(stops) - 1].name !== name) return;
     const growing = new ResizeObserver(() => part.scrollIntoView({ block: "center" }));
     growing.observe(document.body);
     const settling = setTimeout(() => growing.disconnect(), SETTLED);
