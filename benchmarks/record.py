@@ -23,7 +23,8 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 def machine(threads: int, device: torch.device = CPU) -> dict[str, Any]:
     """When and on what it is measured."""
-    return {"date": str(date.today()), "torch": torch.__version__, "threads": threads, "processor": processor(device)}
+    facts = {"date": str(date.today()), "torch": torch.__version__, "threads": threads, "processor": processor(device)}
+    return facts | {"kernels": torch.backends.cpu.get_cpu_capability()}
 
 
 def processor(device: torch.device = CPU) -> str:

@@ -1,7 +1,8 @@
 """How training goes beside other work, by how long waiting threads spin: python benchmarks/threads.py [--help]
 
 The step of `tiny` in train_step.py, on a quiet machine and beside one busy loop; each measurement is a process of its
-own, and the policies take turns. "heedful" adapts while it trains; the others are fixed before torch is imported.
+own, and the policies take turns, each round with another one first. "heedful" adapts while it trains; the others are
+fixed before torch is imported.
 """
 
 import os
@@ -9,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from contextlib import contextmanager
 
 import record
@@ -61,7 +63,7 @@ def busy_processes(count: int):
 
 def main() -> None:
     parser = record.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement")
     parser.add_argument("--avx2", action="store_true", help="as an AVX2 processor, simulated")
     parser.add_argument("--one", choices=POLICIES, help="measure one policy in this process, print the figure")
@@ -70,14 +72,16 @@ def main() -> None:
         print(measure(options.one, options.seconds))
         return
     results: dict[str, dict[int, list[float]]] = {policy: {0: [], 1: []} for policy in POLICIES}
+    order = deque(POLICIES)
     for _ in range(options.rounds):
         for others in (0, 1):
-            for policy, changes in POLICIES.items():
-                surroundings = os.environ | changes | (AS_AVX2 if options.avx2 else {})
+            for policy in order:
+                surroundings = os.environ | POLICIES[policy] | (AS_AVX2 if options.avx2 else {})
                 command = [sys.executable, __file__, "--one", policy, "--seconds", str(options.seconds)]
                 with busy_processes(others):
                     run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=surroundings)
                 results[policy][others].append(float(run.stdout))
+        order.rotate(-1)
     alone = statistics.median(results["torch's own"][0])
     table = Table(title="training, tokens/s, and as a share of torch's own on a quiet machine", title_justify="left")
     for column in ("policy", "quiet", "share", "beside one busy loop", "share"):

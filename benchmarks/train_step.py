@@ -3,9 +3,9 @@
 Random sentences with the lengths of image captions, a vocabulary of 9,712, batches of at most 4096 cells, dropout 0.1,
 label smoothing 0.1, Adam. Every measurement is a process of its own and the systems take turns, so that what else the
 machine does hits all alike. Each peer runs as released, and cured: with the allocator setting that heedful makes for
-itself and, given --shim (see peers/environments.sh), with MKL's AVX-512 kernels on a processor that is not Intel's;
-cured also under bfloat16 autocast. Tokens are those of both sides without padding. On a GPU: --device cuda --sizes base
---cells 25000.
+itself and, given --shim (see peers/environments.sh), with the MKL kernels that an Intel processor would get; cured also
+under bfloat16 autocast. heedful runs in float32 with MKL's own choice of kernels, and cured. Tokens are those of both
+sides without padding. On a GPU: --device cuda --sizes base --cells 25000.
 """
 
 import math
@@ -181,11 +181,12 @@ def rows(rng: np.random.Generator, lengths: np.ndarray) -> np.ndarray:
 
 
 PEERS = {"torch.nn.Transformer": peer(torch_transformer), "HF MarianMT": peer(marian)}
-BFLOAT16 = partial(heedful, precision="bfloat16")
+BFLOAT16, FLOAT32 = (partial(heedful, precision=precision) for precision in ("bfloat16", "float32"))
 SYSTEMS = {
     "heedful bfloat16": System(BFLOAT16, "bfloat16", keeps_freed=True),
     "heedful bfloat16, in quarters": System(partial(BFLOAT16, pieces=4), "bfloat16", keeps_freed=True),
-    "heedful float32": System(partial(heedful, precision="float32"), "float32", keeps_freed=True),
+    "heedful float32": System(FLOAT32, "float32", keeps_freed=True),
+    "heedful float32, cured": System(FLOAT32, "float32", keeps_freed=True, shimmed=True),
 } | {
     f"{name}{kind}": system
     for name, systems in PEERS.items()

@@ -2,7 +2,7 @@
 # Make what the benchmarks' peers need, outside of heedful's own environment: sh benchmarks/peers/environments.sh [FOLDER]
 #   FOLDER/ctranslate2  an environment with CTranslate2
 #   FOLDER/bertviz      BertViz, and FOLDER/bertviz-web the three scripts that it takes from a CDN (needs npm)
-#   FOLDER/libshim.so   makes MKL take its AVX-512 kernels on a processor that is not Intel's (needs a C compiler)
+#   FOLDER/libshim.so   makes MKL take the kernels that it has for Intel's processors on any other (needs a C compiler)
 set -eu
 folder=${1:-build/peers}
 mkdir -p "$folder"
