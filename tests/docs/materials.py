@@ -14,6 +14,7 @@ ENGLISH = [pair.source.text for pair in PAIRS]
 GERMAN = [pair.target.text for pair in PAIRS]
 PARTS = {"train": slice(0, 251), "valid": slice(251, 268), "test": slice(268, 287)}
 LABELLED = [f"{text}\t{number % 2}" for number, text in enumerate(ENGLISH)]
+QUOTED = [f'"{text}",{number % 2}' for number, text in enumerate(ENGLISH)]
 CHAPTERS = ["\n".join(ENGLISH[i : i + 11]) + "\n\n" for i in range(0, 307, 11)]
 MINE = """
 name = "mine"
@@ -70,6 +71,7 @@ def write_pairs(folder: Path) -> None:
 
 def write_texts(folder: Path) -> None:
     """Running text, labelled text, questions and prompts."""
+    write(folder / "book.txt", ENGLISH)
     write(folder / "books/book.txt", ENGLISH)
     write(folder / "DATA/tinyshakespeare/input.txt.gz", ENGLISH)
     for place in ("library/books", "DATA/gutenberg"):
@@ -77,6 +79,7 @@ def write_texts(folder: Path) -> None:
             write(folder / place / f"{book}.txt", CHAPTERS)
     write(folder / "DATA/newstest/newstest2013.en.gz", ENGLISH)
     write(folder / "reviews.tsv", LABELLED)
+    write(folder / "reviews.csv", QUOTED)
     write(folder / "DATA/sst2/train.tsv.gz", LABELLED[PARTS["train"]])
     write(folder / "DATA/sst2/dev.tsv.gz", LABELLED[PARTS["valid"]])
     for name in ("texts.txt", "prompts.txt", "plots.txt"):

@@ -53,6 +53,12 @@ def spans(page: Path) -> Iterator[Code]:
             yield Code(page, number, "", match[1].replace(r"\|", "|"))
 
 
+def rows(page: Path) -> list[list[str]]:
+    """The cells of every row of the page's tables."""
+    lines = page.read_text(encoding="utf-8").split("\n")
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
 def table_commands(page: Path) -> list[Code]:
     """The commands in tables that can be typed as they stand: `heedful COMMAND ...` with an option."""
     lines = page.read_text(encoding="utf-8").split("\n")

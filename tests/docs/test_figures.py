@@ -6,16 +6,12 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from pages import ROOT, table_commands
+from pages import ROOT, name_of, rows, table_commands
 
 READMES = [ROOT / "README.md", ROOT / "README.zh.md"]
+RECIPES = sorted((ROOT / "recipes").glob("*/README.md"))
+MADE_WITH = re.compile(r"## Result\s+Trained\s+in\s+(bfloat16|float32)\s[^:;]*?\s+of\s+an\s+(AMD\s+EPYC|Intel\s+Xeon)")
 BENCHMARK = ROOT / "benchmarks/train_step.jsonl"
-
-
-def rows(page: Path) -> list[list[str]]:
-    """The cells of every row of the page's tables."""
-    lines = page.read_text(encoding="utf-8").split("\n")
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
 def decimals(text: str) -> list[str]:
@@ -43,6 +39,11 @@ def test_a_result_stands_on_the_page_of_its_recipe(page: Path) -> None:
         for figure in figures:
             places = len(figure.partition(".")[2])
             assert [number for number in told if f"{number:.{places}f}" == figure], f"{recipes}: {figure}"
+
+
+@pytest.mark.parametrize("page", RECIPES, ids=name_of)
+def test_the_results_of_a_recipe_begin_with_the_precision_and_the_processor(page: Path) -> None:
+    assert MADE_WITH.search(page.read_text(encoding="utf-8"))
 
 
 def test_both_languages_tell_the_same() -> None:

@@ -2,7 +2,8 @@
 
 Training is cut to a few updates (`hasty.py`), the text is a few hundred sentences (`materials.py`), and what only sets
 things up is left out (`reader.SKIPPED`). A block that cannot run here says so to whoever reads the page's source:
-`<!-- not run: why -->` in the line before it.
+`<!-- not run: why -->` in the line before it. Pages of recipes are for data that is not here, or that is made for
+minutes; `test_prose.py` looks at their commands.
 """
 
 import shutil
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import materials
 import pytest
-from pages import PAGES, ROOT, name_of, steps
+from pages import FENCE, PAGES, ROOT, name_of, steps
 from reader import Reader, hasty_tools
 
 READ = [page for page in PAGES if page.parent.parent != ROOT / "recipes" and steps(page)]
 UNRUN = {"docs/performance.md": 2, "docs/zh/performance.md": 2}  # blocks
+CODE = {"bash", "console", "python", "toml"}
+NO_CODE = {"json", "text"}  # data, and what a command prints
 
 
 def has_a_gpt(reader: Reader) -> None:
@@ -66,6 +69,11 @@ def test_what_a_page_shows_works_in_its_order(page: Path, reader: Reader) -> Non
     BEFORE.get(name_of(page), lambda _: None)(reader)
     for code in steps(page):
         reader.follow(code)
+
+
+@pytest.mark.parametrize("page", READ, ids=name_of)
+def test_every_block_is_code_that_is_followed_or_no_code(page: Path) -> None:
+    assert {match[1] for match in FENCE.finditer(page.read_text(encoding="utf-8"))} <= CODE | NO_CODE
 
 
 def test_few_blocks_are_not_run_and_each_says_why() -> None:

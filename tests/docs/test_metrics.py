@@ -1,0 +1,21 @@
+"""The pages on metrics explain every score that heedful prints, with the direction in which it gets better."""
+
+import re
+
+import pytest
+from pages import ROOT, rows
+
+from heedful.evaluate import METRICS
+from heedful.tasks import TASKS
+from heedful.tasks.task import LOWER_IS_BETTER
+
+BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("高", "低")}
+LOWER = LOWER_IS_BETTER | {"ter"}
+PRINTED = {name for task in TASKS.values() for name in task.scores} | set(METRICS)
+
+
+@pytest.mark.parametrize("page", BETTER)
+def test_every_score_is_explained_with_its_direction(page: str) -> None:
+    told = [row for row in rows(ROOT / page) if row[-1] in BETTER[page]]
+    found = {(name, row[-1]) for row in told for name in re.findall("`([^`]+)`", row[0])}
+    assert found == {(name, BETTER[page][name in LOWER]) for name in PRINTED}
