@@ -81,3 +81,20 @@ def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InputError, match=r"config\.json: has no keys"):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match=r"config\.json: has no model_type; if it is bert, gpt2 or marian, say so"):
+        invoke("convert", tmp_path, "--out", tmp_path / "ours")
+
+
+def test_a_model_of_heedful_is_not_converted_into_itself(tmp_path):
+    foreign_models.gpt2(tmp_path / "theirs")
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    for source in ([], ["--from", "heedful"]):
+        with pytest.raises(InputError, match=r"ours is a model of heedful already; .* one of bert, gpt2, marian$"):
+            invoke("convert", tmp_path / "ours", *source, "--out", tmp_path / "again")
+
+
+def test_a_foreign_model_is_not_converted_into_another_foreign_format(tmp_path):
+    foreign_models.gpt2(tmp_path / "theirs")
+    with pytest.raises(InputError, match="theirs is a gpt2 model, and --to bert takes one of heedful; leave --to out"):
+        invoke("convert", tmp_path / "theirs", "--to", "bert", "--out", tmp_path / "other")

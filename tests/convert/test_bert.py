@@ -106,11 +106,12 @@ def test_a_sentence_encoder_pools_as_its_file_says(theirs, tmp_path):
         read(changed)
 
 
-def test_a_task_that_needs_more_is_refused(theirs):
-    with pytest.raises(InputError, match=r'(?s)for task = "regression".*missing: output\.bias'):
-        read(theirs["BertModel"][0], "regression")
-    with pytest.raises(InputError, match='task = "translation" is learned by'):
-        read(theirs["BertModel"][0], "translation")
+def test_a_task_that_a_bert_is_not_for_is_refused(theirs):
+    for task in ("regression", "translation"):
+        with pytest.raises(
+            InputError, match=f'can be for "masked_lm" or "ranking", and not for "{task}"; .* train.start'
+        ):
+            read(theirs["BertModel"][0], task)
     with pytest.raises(InputError, match='"rankin": there is no such task'):
         read(theirs["BertModel"][0], "rankin")
 
@@ -204,6 +205,9 @@ def test_a_model_of_another_type_is_refused_by_name(theirs, tmp_path):
     roberta = {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}
     with pytest.raises(InputError, match=r'model_type is "roberta" and architectures are \["RobertaForMaskedLM"\]'):
         read(edited(folder, tmp_path, **roberta))
+    (tmp_path / "odd").mkdir()
+    with pytest.raises(InputError, match="architectures are 7: that is no"):
+        read(edited(folder, tmp_path / "odd", architectures=7))
     jina = {"architectures": ["JinaBertForMaskedLM"]}
     (tmp_path / "jina").mkdir()
     with pytest.raises(InputError, match="JinaBertForMaskedLM"):
@@ -315,7 +319,7 @@ def test_a_token_that_is_lacking_has_no_probability(tmp_path):
 def test_what_is_no_bert_is_not_written(theirs, tmp_path):
     ours = read(theirs["BertForMaskedLM"][0])
     other = replace(ours.recipe.model, norm="pre", segments=0, activation="swiglu")
-    with pytest.raises(InputError, match=r'model\.norm = "pre", which is "post" there; model\.activation'):
+    with pytest.raises(InputError, match=r'norm = "post", not "pre"\n  model\.activation = "gelu", not "swiglu"$'):
         write(replace(ours, recipe=replace(ours.recipe, model=other)), tmp_path / "theirs")
     strange = {"pooler.dense.bias": torch.zeros(22), "output.weight": torch.zeros(3, 22)}
     with pytest.raises(InputError) as caught:
@@ -326,3 +330,44 @@ def test_what_is_no_bert_is_not_written(theirs, tmp_path):
     (tmp_path / "full" / "precious.txt").write_text("")
     with pytest.raises(InputError, match="is there already: name a folder that is new or empty"):
         write(ours, tmp_path / "full")
+
+
+def test_all_keys_that_keep_a_model_from_being_a_bert_are_listed_at_once(tmp_path):
+    others = ["d_model=24", 'positions="rotary"', 'norm="pre"', 'activation="relu"', "kv_heads=1"]
+    tokenizer = ["tokenizer.byte_fallback=true", "tokenizer.vocab_size=401"]
+    model, _ = random_bert(*(f"model.{other}" for other in others), *tokenizer)
+    with pytest.raises(InputError, match="cannot become a bert model of Hugging Face") as caught:
+        write(model, tmp_path / "theirs")
+    assert str(caught.value).splitlines()[1:] == [
+        "  model.kv_heads left out, not 1",
+        '  model.positions = "learned", not "rotary"',
+        '  model.norm = "post", not "pre"',
+        '  model.activation = "gelu", not "relu"',
+        "  tokenizer.byte_fallback = false, not true",
+    ]
+
+
+def test_a_trunk_alone_may_have_any_activation_of_theirs(tmp_path):
+    write(random_bert("task=ranking", 'model.activation="silu"')[0], tmp_path / "theirs")
+    assert read(tmp_path / "theirs").recipe.model.activation == "silu"
+    with pytest.raises(InputError, match=r'activation = "silu" or "gelu_tanh" or "gelu" or "relu", not "swiglu"'):
+        write(random_bert("task=ranking", 'model.activation="swiglu"')[0], tmp_path / "other")
+
+
+def test_a_model_for_a_task_that_bert_is_not_for_is_refused(theirs, tmp_path):
+    ours = read(theirs["BertForMaskedLM"][0])
+    message = 'is for the task "tagging", and such a model has the family "encoder" and is for "masked_lm" or "ranking"'
+    with pytest.raises(InputError, match=message):
+        write(replace(ours, recipe=replace(ours.recipe, task="tagging")), tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("architecture", WITH_HEADS)
+def test_a_bert_that_came_in_knows_its_mask_when_it_has_gone_out(theirs, tmp_path, architecture):
+    folder = theirs[architecture][0]
+    write(read(folder), tmp_path / "again")
+    before, after = (transformers.AutoTokenizer.from_pretrained(place) for place in (folder, tmp_path / "again"))
+    assert (after.mask_token, after.cls_token, after.sep_token) == ("[MASK]", "[CLS]", "[SEP]")
+    for text in ("the [MASK] sat", "[MASK][MASK] cat", "a mat [MASK]."):
+        ids = after(text)["input_ids"]
+        assert MASK in ids
+        assert old_ids(folder)[ids].tolist() == before(text)["input_ids"]

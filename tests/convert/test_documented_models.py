@@ -1,16 +1,21 @@
 """The models that the documentation shows can be converted where it says so, and are refused where it says that."""
 
+import json
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from foreign_folders import LINES
+from heedful.cli import app
 from heedful.config.load import load_preset, load_recipe
 from heedful.config.schema import GenerateConfig
 from heedful.convert import FORMATS, Model
+from heedful.data.scenes import generate
 from heedful.decode.generator import Generator, Request
 from heedful.errors import InputError
 from heedful.models import weights
@@ -85,16 +90,27 @@ def test_the_program_of_the_docs_continues_a_text_as_heedful_does(page, tmp_path
 @torch.inference_mode()
 def test_the_bert_of_the_docs_is_one_without_what_they_say_to_leave_out(tmp_path):
     path = shown("how-to/bert-and-gpt.md", "my-bert", tmp_path)
-    with pytest.raises(InputError, match=r'model\.positions = "rotary", which is "learned" there; model\.norm = "pre"'):
+    with pytest.raises(InputError, match=r'positions = "learned", not "rotary"\n  model\.norm = "post", not "pre"$'):
         FORMATS["bert"].write(random_model(load_recipe(path, small()))[0], tmp_path / "theirs")
     lines = path.read_text(encoding="utf-8").splitlines()
     kept = [line for line in lines if not line.startswith(("positions =", "norm =", "init ="))]
     assert len(kept) == len(lines) - 3
     path.write_text("\n".join(kept), encoding="utf-8")
-    model, built = random_model(load_recipe(path, small()))
-    FORMATS["bert"].write(model, tmp_path / "theirs")
-    written = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs").eval()
-    ids, keep = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
+    computes_as_a_bert(load_recipe(path, small()), tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("page", ["how-to/convert.md", "zh/convert.md"])
+def test_the_bert_of_the_docs_that_is_to_be_converted_is_one(page, tmp_path):
+    recipe = load_recipe(shown(page, "my-bert-as-published", tmp_path), small())
+    computes_as_a_bert(recipe, tmp_path / "theirs")
+
+
+@torch.inference_mode()
+def computes_as_a_bert(recipe, folder):
+    model, built = random_model(recipe)
+    FORMATS["bert"].write(model, folder)
+    written = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
+    ids, keep = inputs(transformers.AutoTokenizer.from_pretrained(folder))
     torch.testing.assert_close(written(ids).logits, built(ids, keep, torch.zeros_like(ids)), atol=1e-4, rtol=0)
 
 
@@ -111,5 +127,33 @@ def test_a_translator_as_published_is_a_marian(preset, tmp_path):
 
 def test_what_keeps_a_translator_from_being_a_marian_is_listed(tmp_path):
     changed = small('model.positions="rotary"', 'model.norm="pre"')
-    with pytest.raises(InputError, match=r'positions = "rotary", which is "sinusoidal" there; model\.norm = "pre"'):
+    with pytest.raises(InputError, match=r'positions = "sinusoidal", not "rotary"\n  model\.norm = "post", not "pre"$'):
         FORMATS["marian"].write(random_model(load_preset("tiny", changed))[0], tmp_path / "theirs")
+
+
+OWN_TEXT = {  # for `heedful init`, in the order in which the page tells what to change in its recipes
+    "gpt2": ["book.txt"],
+    "bert": ["book.txt", "--task", "masked_lm"],
+    "marian": ["news.en", "news.de"],
+}
+
+
+@pytest.mark.parametrize("page", ["how-to/convert.md", "zh/convert.md"])
+@pytest.mark.parametrize("kind", OWN_TEXT)
+def test_a_recipe_of_init_makes_a_model_to_convert_with_what_the_docs_change_in_it(kind, page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pairs = list(generate("en-de", 307, seed=1))
+    texts = {"news.en": [pair.source.text for pair in pairs], "news.de": [pair.target.text for pair in pairs]}
+    for name, lines in (texts | {"book.txt": texts["news.en"]}).items():
+        Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    CliRunner().invoke(app, ["init", *OWN_TEXT[kind], "--out", "first"], catch_exceptions=False)
+    with pytest.raises(InputError) as caught:
+        FORMATS[kind].write(random_model(load_recipe("first", small()))[0], tmp_path / "refused")
+
+    parts = [block for block in blocks(page, "toml") if "name =" not in block]
+    tables = tomllib.loads(parts[list(OWN_TEXT).index(kind)])
+    changes = {f"{table}.{key}": json.dumps(value) for table, keys in tables.items() for key, value in keys.items()}
+    changed = load_recipe("first", small(*(f"{key}={value}" for key, value in changes.items())))
+    FORMATS[kind].write(random_model(changed)[0], tmp_path / "theirs")
+    listed = [re.match(r"  (\S+) = (\S+), not ", line) for line in str(caught.value).splitlines()[1:]]
+    assert {found[1]: found[2] for found in listed if found}.items() <= changes.items()

@@ -11,9 +11,10 @@ from safetensors.torch import load_file, save_file
 import foreign_models
 from foreign_folders import LINES, TEXTS
 from heedful.checkpoint import load_model, write_model
-from heedful.config.schema import DecodeConfig, ModelConfig, TokenizerConfig
+from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
+from heedful.decode.generator import Generator
 from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.models import LanguageModel, load_weights, weights
@@ -222,10 +223,10 @@ def test_a_gpt2_that_came_in_and_learned_more_goes_out(ours, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kv_heads": 1, "bias": False, "positions": "rotary"}, 'model.positions = "rotary", which is "learned" there'),
-        ({"kv_heads": 1}, "model.kv_heads = 1, which is null there. A model that is to be converted has to be trained"),
-        ({"activation": "swiglu"}, 'model.activation = "swiglu", which is none of'),
-        ({"family": "encoder"}, 'model.family = "encoder", which is "decoder" there'),
+        ({"kv_heads": 1, "bias": False, "positions": "rotary"}, 'model.positions = "learned", not "rotary"'),
+        ({"kv_heads": 1}, "A model that is to be converted has to be trained with\n  model.kv_heads left out, not 1$"),
+        ({"activation": "swiglu"}, 'model.activation = .* or "gelu_tanh" or .*, not "swiglu"'),
+        ({"family": "encoder"}, 'it has the family "encoder" .* has the family "decoder" and is for "language_model"'),
     ],
 )
 def test_what_is_no_gpt2_is_not_written(trained, tmp_path, change, message):
@@ -235,9 +236,53 @@ def test_what_is_no_gpt2_is_not_written(trained, tmp_path, change, message):
         write(replace(model, recipe=recipe), tmp_path / "theirs")
 
 
+def test_a_decoder_with_another_head_is_not_written_as_one_that_predicts_tokens(trained, tmp_path):
+    model, _ = trained
+    head = {"output.weight": torch.zeros(3, 22), "output.bias": torch.zeros(3)}
+    tagger = replace(model, recipe=replace(model.recipe, task="tagging"), weights=model.weights | head)
+    with pytest.raises(InputError, match=r'is for the task "tagging", and such a model .* is for "language_model"'):
+        write(tagger, tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
+
+
 def test_fields_that_say_the_same_in_other_words_are_written(trained, tmp_path):
     model, _ = trained
     same = replace(model.recipe.model, tie="output", kv_heads=2, d_k=11, d_v=11, encoder_layers=2, dropout=0.3)
     write(replace(model, recipe=replace(model.recipe, model=same)), tmp_path / "theirs")
     assert read(tmp_path / "theirs").recipe.model.dropout == 0.3
     assert isinstance(same, ModelConfig)
+
+
+@pytest.mark.parametrize("settings", [{}, {"output_bias": True}, {"tie": "none", "activation": "gelu", "bias": False}])
+def test_transformers_continues_a_text_as_heedful_does(settings, tmp_path):
+    model, built = random_model(**settings)
+    built.get_parameter("trunk.embedding.weight").data[[PAD, BOS]] *= 3  # both would be said if that were allowed
+    write(replace(model, weights=weights(built)), tmp_path / "theirs")
+    written = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    generator = Generator(built, model.tokenizers.source, GenerateConfig(temperature=0.0, max_tokens=11), 53)
+    for text in LINES[:4]:
+        prompt = tokenizer(text[:23], return_tensors="pt")
+        assert prompt["input_ids"][0].tolist() == model.tokenizers.source.encode(text[:23])
+        found = written.generate(**prompt, do_sample=False, max_new_tokens=11)[0].tolist()
+        expected = generator.generate(text[:23])
+        ends = [EOS] if expected.reason == "eos" else []
+        assert found[prompt["input_ids"].size(1) :] == [*expected.tokens, *ends]
+        assert tokenizer.decode(prompt["input_ids"][0]) == text[:23]
+
+
+def test_a_gpt2_that_came_in_and_went_out_continues_texts_as_before(theirs, tmp_path):
+    write(read(theirs[0]), tmp_path / "again")
+    kinds = (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
+    folders = (theirs[0], tmp_path / "again")
+    (original, before), (again, after) = ([kind.from_pretrained(folder) for kind in kinds] for folder in folders)
+    texts = set()
+    for text in LINES[:4]:
+        said = [
+            tokenizer.decode(model.generate(**tokenizer(text, return_tensors="pt"), max_new_tokens=7)[0])
+            for model, tokenizer in ((original, before), (again, after))
+        ]
+        assert said[0] == said[1]
+        assert len(said[0]) > len(text)
+        texts.add(said[0])
+    assert len(texts) == 4

@@ -188,12 +188,15 @@ def test_copies_and_positions_may_be_there(theirs, ours, tmp_path):
         ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is false"),
         ({"vocab_size": 7}, "the embeddings have 7 rows"),
         ({"model_type": "bart"}, r'model_type is "bart" .* such as MarianModel'),
+        ({"decoder_start_token_id": "</s>"}, r'config\.json: decoder_start_token_id is "</s>", and should be the id'),
+        ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1, and should be the id of a token"),
         ({"d_model": 38}, r"model\.shared\.weight is \(\d+, 34\), and should be \(\d+, 38\)"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(theirs, tmp_path, settings, message):
     for file in theirs[0].iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "generation_config.json").unlink()
     config = json.loads((tmp_path / "config.json").read_text()) | settings
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=message):
@@ -202,6 +205,7 @@ def test_settings_that_do_not_fit_are_refused(theirs, tmp_path, settings, messag
 
 def test_two_vocabularies_are_refused(trained, tmp_path):
     model, _ = trained
-    recipe = replace(model.recipe, model=replace(model.recipe.model, tie="output"))
-    with pytest.raises(InputError, match=r'model\.tie = "output", which is "all" there'):
+    two = replace(model.recipe.tokenizer, joint=False)
+    recipe = replace(model.recipe, model=replace(model.recipe.model, tie="output"), tokenizer=two)
+    with pytest.raises(InputError, match=r'model\.tie = "all", not "output"\n  tokenizer\.joint = true, not false$'):
         write(replace(model, recipe=recipe), tmp_path / "theirs")

@@ -15,6 +15,7 @@ from heedful.serve.inspector import Inspector, application
 from served import PAGE, SAMPLE, client, models
 
 OFF = [{"block": "dec.0.cross", "number": 1}, {"block": "enc.1.self", "number": 0}]
+PATTERN = {"block": "dec.*.cross", "number": 0}
 LINE = f"{subjects.TEXT}\tthe old woman sees the station .\t{subjects.GERMAN}\tder Hund .\tpair"
 
 
@@ -88,11 +89,13 @@ def test_minimal_pairs_are_answered_as_python_answers_them(server):
         ("costs", {"model": "gpt", "off": OFF}, 400, "heads are weighed on a translator and a sample"),
         ("costs", {"model": "nobody", "off": OFF}, 404, "there is no model"),
         ("costs", {"model": "translator", "off": [{"block": "dec.9.self", "number": 0}]}, 400, "no tensor dec.9"),
+        ("costs", {"model": "translator", "off": [{"block": "*", "number": 0}]}, 400, "is a pattern of blocks"),
         ("costs", {"model": "translator", "off": "all"}, 400, "off"),
         ("probes/bias", {"model": "translator", "lines": [LINE, "what"]}, 400, "line 2 has 1 columns"),
         ("probes/bias", {"model": "classes", "lines": [LINE]}, 400, "line 1: .*Classifier does neither"),
         ("probes/bias", {"model": "translator", "lines": [LINE] * 301}, 400, "more than the 300"),
         ("probes/bias", {"model": "translator"}, 400, "lines"),
+        ("probes/bias", {"model": "translator", "lines": [LINE], "head": PATTERN}, 400, "is a pattern of blocks"),
         ("traces/none/without", {"off": OFF}, 404, "that look was forgotten"),
     ],
 )

@@ -104,6 +104,11 @@ def test_special_tokens_can_be_left_out(tmp_path):
     to_hugging_face(ours, tmp_path / "ours", "decoder", absent=(PAD, UNK, BOS))
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     assert (theirs.bos_token_id, theirs.eos_token_id, theirs.pad_token) == (0, 0, None)
+    original = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    two = "cat<|endoftext|>The"
+    assert theirs.eos_token == original.eos_token
+    assert theirs.decode(theirs.encode(two)) == original.decode(original.encode(two)) == two
+    assert theirs.encode(two)[1:-1].count(0) == original.encode(two).count(original.eos_token_id) == 1
     for text in TEXTS:
         assert theirs.encode(text) == [i - EOS for i in ours.encode(text)]
     again, old_id_of = from_hugging_face(tmp_path / "ours")

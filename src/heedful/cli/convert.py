@@ -51,9 +51,8 @@ def convert(
     tokenizer; opennmt is CTranslate2's format. What a format cannot express
     is refused, and weights that are not used are named.
     """
-    source = source or guess(Path(model), target)
-    if (source is Source.HEEDFUL) == (target is Target.HEEDFUL):
-        raise InputError(f"--from {source.value} --to {target.value}: one of both is heedful; give the other one")
+    source = source or guess(model)
+    check_direction(model, source, target)
     if source is Source.HEEDFUL and task is not None:
         raise InputError(f"--task {task}: is for a model that becomes one of heedful's; leave it out")
     if source is Source.HEEDFUL:
@@ -95,21 +94,54 @@ def unused(weights: "Weights") -> Counter[str]:
     return Counter(f"{re.sub(r'(?<=[.])[0-9]+(?=[.])', '#', name)} {tuple(weights[name].shape)}" for name in weights)
 
 
-def guess(folder: Path, target: Target) -> Source:
-    """The format of a folder: heedful's if another one is wanted, else what the files say.
+def check_direction(model: str, source: Source, target: Target) -> None:
+    """Refuse what heedful does not convert: its own format into itself, and one foreign format into another.
 
     Raises:
-        InputError: They say nothing that is known.
+        InputError: It is one of these.
     """
-    if target is not Target.HEEDFUL:
-        return Source.HEEDFUL
+    if source is Source.HEEDFUL and target is Target.HEEDFUL:
+        others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
+        raise InputError(f"{model} is a model of heedful already; to take it elsewhere give --to with one of {others}")
+    if source is not Source.HEEDFUL and target is not Target.HEEDFUL:
+        raise InputError(
+            f"{model} is a {source.value} model, and --to {target.value} takes one of heedful; leave --to out, which "
+            "makes it one"
+        )
+
+
+def guess(model: str) -> Source:
+    """The format of a model, by what its folder holds.
+
+    Raises:
+        InputError: There is no such folder, or it holds nothing that is known.
+    """
+    from heedful.checkpoint.load import find_model
+    from heedful.convert.settings import CONFIG, read_config
+
+    folder = Path(model)
     if (folder / "model.bin").is_file():
         return Source.OPENNMT
-    from heedful.convert.settings import read_config
-
-    kind = read_config(folder).get("model_type")
-    if kind not in ("bert", "gpt2", "marian"):
+    if (folder / CONFIG).is_file():
+        return named(read_config(folder).get("model_type"), folder / CONFIG)
+    try:
+        find_model(model)
+    except InputError as error:
         raise InputError(
-            f"{folder / 'config.json'}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian"
-        )
+            f"{error}. A model of another toolkit is a folder with {CONFIG}, as Hugging Face has it, or model.bin, as "
+            "CTranslate2 has it, and heedful downloads none"
+        ) from error
+    return Source.HEEDFUL
+
+
+def named(kind: object, where: Path) -> Source:
+    """The format that config.json names.
+
+    Raises:
+        InputError: It names none, or one that heedful does not read.
+    """
+    if kind is None:
+        raise InputError(f"{where}: has no model_type; if it is bert, gpt2 or marian, say so with --from")
+    if kind not in ("bert", "gpt2", "marian"):
+        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian")
     return Source(kind)

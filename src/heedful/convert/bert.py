@@ -15,6 +15,8 @@ from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
 from heedful.models import MaskedLanguageModel, SentenceEncoder
+from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.ranking import Ranking
 from heedful.text.foreign import from_hugging_face
 from heedful.text.pair import TokenizerPair
 
@@ -55,6 +57,7 @@ POOLER, PRETRAINING = r"bert\.pooler\..*", r"(?:cls|bert\.pooler)\..*"
 SETTINGS = Settings(
     model_type="bert",
     classes="Bert",
+    tasks=(MaskedLanguageModelling, Ranking),
     keys={
         "hidden_size": "d_model",
         "intermediate_size": "d_ff",
@@ -78,6 +81,7 @@ SETTINGS = Settings(
     },
     needed={"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True},
 )
+PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  # heedful's head for tokens has no other
 
 
 def read(folder: Path, task: str | None = None) -> Model:
@@ -130,11 +134,10 @@ def write(model: Model, folder: Path) -> int:
     recipe, rows = model.recipe, len(model.tokenizers.source)
     own = recipe.model
     config = replace(own, attention_bias=True, bias=True, output_bias=True, segments=max(own.segments, LEAST_SEGMENTS))
-    settings = SETTINGS.config(config, recipe.name)
+    described = PREDICTING if "transform.dense.weight" in model.weights else SETTINGS
+    settings = described.config(replace(recipe, model=config), model.tokenizers.source.config)
     ours = with_zero_biases(model.weights, _expected(replace(recipe, model=config), rows))
     ours[SEGMENTS] = _segments(ours.get(SEGMENTS, torch.zeros(1, config.d_model)))
-    if "transform.dense.weight" in ours:
-        check_activation(config.activation, recipe.name)
     settings["architectures"] = [next(name for part, name in ARCHITECTURES.items() if part in ours)]
     files = sentence_files(recipe) if recipe.task == RANKING else None
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, files=files)

@@ -61,8 +61,8 @@ def read_ctranslate2(folder: Path) -> Ctranslate2Model:
     config = _json(folder / "config.json") if (folder / "config.json").exists() else {}
     if not isinstance(config, dict):
         raise InputError(f"{folder / 'config.json'}: has no keys: {REMEDY}")
-    source, target = read_vocabularies(folder)
     binary = read_model_bin(folder / "model.bin")
+    source, target = read_vocabularies(folder)
     return Ctranslate2Model(binary=binary, config=config, source_vocabulary=source, target_vocabulary=target)
 
 

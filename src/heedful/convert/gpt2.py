@@ -16,6 +16,7 @@ from heedful.convert.names import Names, Weights, compare, with_zero_biases, wit
 from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.models import LanguageModel
+from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.text.foreign import from_hugging_face
 from heedful.text.pair import TokenizerPair
 
@@ -45,6 +46,7 @@ HEADS = r"(?:score|classifier|multiple_choice_head)\..*"
 SETTINGS = Settings(
     model_type="gpt2",
     classes="GPT2",
+    tasks=(CausalLanguageModelling,),
     keys={
         "n_embd": "d_model",
         "n_inner": "d_ff",
@@ -118,7 +120,8 @@ def write(model: Model, folder: Path) -> int:
     """
     own, rows = model.recipe.model, len(model.tokenizers.source)
     config = replace(own, attention_bias=True, bias=True, output_bias=False, tie="all")
-    settings = SETTINGS.config(config, model.recipe.name) | {"embd_pdrop": own.dropout}
+    settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)
+    settings |= {"embd_pdrop": own.dropout}
     ours = with_zero_biases(model.weights, expected(lambda: LanguageModel(config, rows)))
     bias = ours.pop(BIAS, torch.zeros(rows))
     absent = () if OUTPUT in ours else lacking(ours[EMBEDDING], bias)

@@ -15,6 +15,7 @@ from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
+from heedful.tasks.sequence_to_sequence import SequenceToSequence
 from heedful.text.foreign import pair_from_hugging_face
 from heedful.text.tokenizer import BOS
 
@@ -52,6 +53,7 @@ HALF_PRECISION = 1e-3  # the error of a sine that was stored in 16 bits, and a l
 SETTINGS = Settings(
     model_type="marian",
     classes="Marian",
+    tasks=(SequenceToSequence,),
     keys={
         "d_model": "d_model",
         "encoder_ffn_dim": "d_ff",
@@ -122,7 +124,7 @@ def write(model: Model, folder: Path) -> int:
     """
     rows = len(model.tokenizers.target)
     config = replace(model.recipe.model, attention_bias=True, bias=True, output_bias=True)
-    settings = SETTINGS.config(config, model.recipe.name)
+    settings = SETTINGS.config(replace(model.recipe, model=config), model.tokenizers.source.config)
     ours = with_zero_biases(model.weights, expected(lambda: EncoderDecoder(config, rows, rows)))
     extra = {"architectures": ["MarianMTModel"], "decoder_start_token_id": BOS, "forced_eos_token_id": None}
     return write_hugging_face(model, _theirs(ours), settings | extra, folder)

@@ -14,12 +14,12 @@ from heedful.config.load import recipe_from_dict
 from heedful.config.presets import merge
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.names import Weights, compare, without
-from heedful.convert.settings import CONFIG
+from heedful.convert.settings import CONFIG, names_of
 from heedful.convert.weights import SINGLE, read_safetensors
 from heedful.errors import InputError, RunError
 from heedful.models import weights
 from heedful.tasks import find_task
-from heedful.tasks.task import check
+from heedful.tasks.task import Task
 from heedful.text.export import to_hugging_face
 from heedful.text.pair import TokenizerPair
 from heedful.text.pipeline import BOS, EOS, PAD
@@ -58,9 +58,16 @@ def read_only(_model: Model, folder: Path) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How models of a kind are read and written; writing returns how many numbers the weights are."""
+    """How models of a kind are read and written.
+
+    Attributes:
+        reader: Reads one.
+        tasks: What those that are read can be for.
+        write: Writes one, and returns how many numbers its weights are.
+    """
 
     reader: Reader
+    tasks: tuple[type[Task], ...]
     write: Callable[[Model, Path], int] = read_only
 
     def read(self, folder: Path, task: str | None = None) -> Model:
@@ -71,12 +78,19 @@ class Format:
             task: What for; None: what it was made for.
 
         Raises:
-            InputError: The folder cannot be read, its model is none of heedful's, or it lacks what the task needs.
+            InputError: The folder is missing or cannot be read, its model is none of heedful's, or it lacks what the
+                task needs.
         """
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder}; name the one that holds the files of a model")
+        if task is not None and not issubclass(find_task(task), self.tasks):
+            raise InputError(
+                f'{folder}: this model can be for {names_of(self.tasks)}, and not for "{task}"; for another task train '
+                "one that begins with the converted model, by train.start"
+            )
         model = self.reader(folder, task)
         recipe = model.recipe
         wanted = find_task(recipe.task)
-        check(wanted, recipe)
         weights = expected(lambda: wanted.build(recipe, model.tokenizers))
         compare(model.weights, weights, f'{folder}, for task = "{recipe.task}"')
         return model

@@ -6,8 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
+from heedful.tasks import TASKS, find_task
+from heedful.tasks.task import Task
+from heedful.text.export import has_counterpart
 
 CONFIG = "config.json"
 
@@ -20,6 +23,7 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "swish": "silu",
 }
+WRITTEN = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
 
 # Fields that do not change what a trained model computes.
 FREE = (
@@ -36,12 +40,32 @@ LAYERS = {"encoder": "decoder_layers", "decoder": "encoder_layers"}  # those tha
 
 
 @dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """A key of a recipe with a value that another format does not have.
+
+    Attributes:
+        key: With its table, such as "model.norm".
+        value: In the recipe.
+        fitting: The values that the format has; None stands for a key that is left out.
+    """
+
+    key: str
+    value: Any
+    fitting: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        wanted = "left out" if self.fitting == (None,) else f"= {' or '.join(map(json.dumps, self.fitting))}"
+        return f"{self.key} {wanted}, not {json.dumps(self.value)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How the models of one type are described.
 
     Attributes:
         model_type: What config.json calls the type.
         classes: How the names of its classes begin.
+        tasks: What heedful's models of the type are for.
         keys: Their key -> the field of `ModelConfig`; several keys may be one field.
         activation: Their key of the activation.
         fixed: Fields that all models of the type have alike, where they are not the default.
@@ -50,6 +74,7 @@ class Settings:
 
     model_type: str
     classes: str
+    tasks: tuple[type[Task], ...]
     keys: Mapping[str, str]
     activation: str
     fixed: Mapping[str, Any]
@@ -80,39 +105,67 @@ class Settings:
             raise InputError(f"{where}: this model cannot be converted: {'; '.join(sorted(set(problems)))}")
         return {**self.fixed, **fields, "activation": ACTIVATIONS[config[self.activation]]}
 
-    def config(self, model: ModelConfig, where: str) -> dict[str, Any]:
+    def config(self, recipe: Recipe, tokenizer: TokenizerConfig) -> dict[str, Any]:
         """The settings of a model.
 
+        Args:
+            recipe: What the model was trained with.
+            tokenizer: What its tokenizers were trained with.
+
         Raises:
-            InputError: The model is none of this type; what keeps it from being one is listed.
+            InputError: The model is none of this type; every key that keeps it from being one is listed.
         """
-        names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
-        values = {key: getattr(model, field) for key, field in self.keys.items()}
-        values[self.activation] = names.get(model.activation, model.activation)
-        own = asdict(plain(model))
-        theirs = asdict(ModelConfig(**self.fixed, **{field: own[field] for field in self.keys.values()}))
-        differences = [
-            f"model.{field} = {json.dumps(value)}, which is {json.dumps(theirs[field])} there"
-            for field, value in own.items()
-            if field not in (*FREE, "activation") and value != theirs[field]
-        ]
-        if model.activation not in names:
-            differences.append(f'model.activation = "{model.activation}", which is none of {", ".join(names)} there')
-        if differences:
+        refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
+        self._check_task(recipe, refused)
+        if misfits := self._misfits(recipe, tokenizer):
+            listed = "\n  ".join(map(str, misfits))
             raise InputError(
-                f"{where}: this model is no {self.model_type} model: {'; '.join(differences)}. A model that is to be "
-                "converted has to be trained with the values that are there"
+                f"{refused}, and what it has learned cannot be changed afterwards. A model that is to be converted has "
+                f"to be trained with\n  {listed}"
             )
+        values = {key: getattr(recipe.model, field) for key, field in self.keys.items()}
+        values[self.activation] = WRITTEN[recipe.model.activation]
         return {"model_type": self.model_type, **self.needed, **values}
+
+    def _misfits(self, recipe: Recipe, tokenizer: TokenizerConfig) -> list[Misfit]:
+        own = asdict(plain(recipe.model))
+        theirs = asdict(ModelConfig(**self.fixed, **{field: own[field] for field in self.keys.values()}))
+        fitting: dict[str, tuple[Any, ...]] = {field: (value,) for field, value in theirs.items() if field not in FREE}
+        if "activation" not in self.fixed:
+            fitting["activation"] = tuple(WRITTEN)
+        misfits = [
+            Misfit(key=f"model.{field}", value=own[field], fitting=values)
+            for field, values in fitting.items()
+            if own[field] not in values
+        ]
+        if recipe.model.family == "encoder_decoder" and not recipe.tokenizer.joint:
+            misfits.append(Misfit(key="tokenizer.joint", value=False, fitting=(True,)))
+        if not has_counterpart(tokenizer):
+            misfits.append(Misfit(key="tokenizer.byte_fallback", value=True, fitting=(False,)))
+        return misfits
+
+    def _check_task(self, recipe: Recipe, refused: str) -> None:
+        family = ModelConfig(**self.fixed).family
+        if recipe.model.family != family or not issubclass(find_task(recipe.task), self.tasks):
+            raise InputError(
+                f'{refused}: it has the family "{recipe.model.family}" and is for the task "{recipe.task}", and such a '
+                f'model has the family "{family}" and is for {names_of(self.tasks)}'
+            )
 
     def _check_type(self, config: Mapping[str, Any], where: str) -> None:
         kind, names = config.get("model_type", self.model_type), config.get("architectures") or []
-        if kind != self.model_type or not all(str(name).startswith(self.classes) for name in names):
+        known = isinstance(names, list) and all(str(name).startswith(self.classes) for name in names)
+        if kind != self.model_type or not known:
             raise InputError(
                 f"{where}: model_type is {json.dumps(kind)} and architectures are {json.dumps(names)}: that is no "
                 f'"{self.model_type}" with an architecture such as {self.classes}Model, and read as one it would '
                 "compute something else"
             )
+
+
+def names_of(tasks: tuple[type[Task], ...]) -> str:
+    """The tasks that are these or of their kind, for a sentence."""
+    return " or ".join(f'"{name}"' for name, task in TASKS.items() if issubclass(task, tasks))
 
 
 def plain(model: ModelConfig) -> ModelConfig:

@@ -13,6 +13,7 @@ from heedful.text.tokenizer import Tokenizer
 Family = Literal["encoder_decoder", "encoder", "decoder"]
 
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+GPT2_END = "<|endoftext|>"
 ROLES = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")
 
 
@@ -26,7 +27,8 @@ def to_hugging_face(
     """Write a folder that `transformers.AutoTokenizer.from_pretrained` loads; it gives the same ids for any text.
 
     Only the names of special tokens are read in another way there: typed as text they are special tokens. An encoder's
-    are named as in BERT, [CLS] and [MASK], unless the vocabulary has a piece with such a name.
+    are named as in BERT, [CLS] and [MASK], and the one that is both ends of a text as in GPT-2, unless the vocabulary
+    has a piece with such a name.
 
     Args:
         tokenizer: Of any kind.
@@ -43,7 +45,7 @@ def to_hugging_face(
     """
     definition = json.loads(tokenizer.definition)
     model = _model(definition["model"], tokenizer.config)
-    names = _names(definition, tokenizer.config, family)
+    names = _names(definition, tokenizer.config, family, absent)
     kept = [i for i in range(len(tokenizer)) if i not in absent]
     ids = {old: new for new, old in enumerate(kept)}
     special = [_special(i, name, ids[i], tokenizer.config) for i, name in enumerate(names) if i not in absent]
@@ -63,12 +65,21 @@ def to_hugging_face(
         raise RunError(f"{folder}: the tokenizer cannot be written ({error.strerror or error})") from error
 
 
-def _names(definition: Mapping[str, Any], config: TokenizerConfig, family: Family) -> tuple[str, ...]:
+def has_counterpart(config: TokenizerConfig) -> bool:
+    """True of all tokenizers but those of kind "wordpiece" that spell unknown words in bytes."""
+    return not (config.kind == "wordpiece" and config.byte_fallback)
+
+
+def _names(
+    definition: Mapping[str, Any], config: TokenizerConfig, family: Family, absent: Collection[int]
+) -> tuple[str, ...]:
     """What the special tokens are called there."""
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
-    return own if family != "encoder" or pieces & set(BERT_NAMES) else BERT_NAMES[: len(own)]
+    gpt2 = (*own[:EOS], GPT2_END, *own[EOS + 1 :]) if BOS in absent else own
+    customary = BERT_NAMES[: len(own)] if family == "encoder" else gpt2
+    return own if pieces & (set(customary) - set(own)) else customary
 
 
 def _special(i: int, name: str, place: int, config: TokenizerConfig) -> dict[str, Any]:
@@ -83,13 +94,13 @@ def _special(i: int, name: str, place: int, config: TokenizerConfig) -> dict[str
 
 def _model(model: dict[str, Any], config: TokenizerConfig) -> dict[str, Any]:
     """A model that does by itself what heedful does around it: to spell unknown words in bytes."""
-    if config.kind not in ("word", "wordpiece") or not config.byte_fallback:
-        return model
-    if config.kind == "wordpiece":
+    if not has_counterpart(config):
         raise InputError(
             'a tokenizer of kind "wordpiece" with byte fallback has no counterpart in a tokenizer.json; train one with '
             'tokenizer.byte_fallback = false, or of kind "bpe"'
         )
+    if config.kind != "word" or not config.byte_fallback:
+        return model
     return {
         "type": "BPE",
         "vocab": model["vocab"],

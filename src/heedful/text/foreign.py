@@ -122,9 +122,17 @@ def _taken_over(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArra
 
 
 def _start(folder: Path) -> int | None:
-    """The token with which a decoder begins, as the settings for generating say, or else those of the model."""
-    files = (_json(folder / "generation_config.json"), _json(folder / "config.json"))
-    return next((file[START] for file in files if file.get(START) is not None), None)
+    """The token with which a decoder begins, as the settings for generating say, or else those of the model.
+
+    Raises:
+        InputError: They name no id.
+    """
+    for name in ("generation_config.json", "config.json"):
+        if (start := _json(folder / name).get(START)) is not None:
+            if not isinstance(start, int) or start < 0:
+                raise InputError(f"{folder / name}: {START} is {json.dumps(start)}, and should be the id of a token")
+            return start
+    return None
 
 
 def _roles(definition: Definition, folder: Path) -> Roles:

@@ -11,6 +11,8 @@ from heedful.inspect_.capture.recorder import Edit
 from heedful.inspect_.capture.taps import taps
 from heedful.nn.attention import HIDDEN
 
+WILD = set("*?[")  # what makes a pattern of a name
+
 
 @dataclass(frozen=True, order=True)
 class Head:
@@ -19,10 +21,20 @@ class Head:
     Attributes:
         block: as in the names of taps, such as "dec.1.cross".
         number: from 0.
+
+    Raises:
+        InputError: the block is a pattern, which elsewhere chooses several tensors.
     """
 
     block: str
     number: int
+
+    def __post_init__(self) -> None:
+        if WILD & set(self.block):
+            raise InputError(
+                f'"{self.block}" is a pattern of blocks, and a head stands in one; name it, such as dec.1.cross: '
+                "several heads are given one by one"
+            )
 
 
 def heads(model: torch.nn.Module) -> list[Head]:
