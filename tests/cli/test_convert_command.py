@@ -81,3 +81,10 @@ def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InputError, match=r"config\.json: has no keys"):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
+
+
+def test_both_directions_say_what_takes_its_time(tmp_path, reporters):
+    foreign_models.gpt2(tmp_path / "theirs")
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    invoke("convert", tmp_path / "ours", "--to", "gpt2", "--out", tmp_path / "again")
+    assert [reporter.work for reporter in reporters] == [f"converting {tmp_path / name}" for name in ("theirs", "ours")]
