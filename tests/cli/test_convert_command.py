@@ -98,3 +98,10 @@ def test_a_foreign_model_is_not_converted_into_another_foreign_format(tmp_path):
     foreign_models.gpt2(tmp_path / "theirs")
     with pytest.raises(InputError, match="theirs is a gpt2 model, and --to bert takes one of heedful; leave --to out"):
         invoke("convert", tmp_path / "theirs", "--to", "bert", "--out", tmp_path / "other")
+
+
+def test_both_directions_say_what_takes_its_time(tmp_path, reporters):
+    foreign_models.gpt2(tmp_path / "theirs")
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    invoke("convert", tmp_path / "ours", "--to", "gpt2", "--out", tmp_path / "again")
+    assert [reporter.work for reporter in reporters] == [f"converting {tmp_path / name}" for name in ("theirs", "ours")]

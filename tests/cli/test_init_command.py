@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from invocation import invoke
 
+from heedful.cli.init_languages import language_in
 from heedful.config.load import load_recipe
 from heedful.data.corpus import read_pairs
 from heedful.errors import InputError, RunError
+from heedful.progress import ProgressReporter
 
 ENGLISH = [f"the {number} cats sleep" for number in range(101)]
 GERMAN = [f"die {number} Katzen schlafen" for number in range(101)]
@@ -83,7 +85,10 @@ def test_given_text_is_used_where_it_lies(here: Path) -> None:
 
 
 def test_nothing_is_copied_where_all_is_given(here: Path) -> None:
-    run("corpus.en", "corpus.de", "--valid", "corpus.en", "corpus.de", "--test", "corpus.en", "corpus.de")
+    for part, lines_of_part in (("valid", slice(0, 3)), ("test", slice(3, 7))):
+        write(f"{part}.en", ENGLISH[lines_of_part])
+        write(f"{part}.de", GERMAN[lines_of_part])
+    run("corpus.en", "corpus.de", "--valid", "valid.en", "valid.de", "--test", "test.en", "test.de")
     assert [path.name for path in Path("en-de").iterdir()] == ["config.toml"]
     assert load_recipe("en-de").data.train[0].target == "../corpus.de"
 
@@ -104,14 +109,84 @@ def test_languages_come_from_options_names_or_scripts(here: Path) -> None:
     ("arguments", "message"),
     [
         (["--source-language", "de"], "both languages are de; give --source-language and --target-language"),
-        (["--source-language", "../x"], '"../x" is no language code'),
-        (["--valid", "corpus.en", "nowhere.de"], r"nowhere.de: there is no such file"),
+        (["--source-language", "../x"], r'--source-language: "../x" is no language code'),
+        (["--source-language", "en-../x"], r'--source-language: "en-../x" is no language code'),
+        (["--target-language", "chinese"], r'--target-language: "chinese" is no language code .*; did you mean zh\?'),
+        (["--target-language", "xx"], '--target-language: "xx" is no language code'),
+        (
+            ["--valid", "corpus.en", "other.de"],
+            r"corpus.en and corpus.en are the same file; .* none that is trained on",
+        ),
+        (["--test", "linked.en", "other.de"], "corpus.en and linked.en are the same file"),
+        (["--valid", "other.de", "other.de"], "other.de and other.de are the same file"),
+        (["--valid", "other.de", "copied.de"], "other.de, copied.de: both sides are the same in every line"),
+        (["--valid", "other.de", "nowhere.de"], r"nowhere.de: there is no such file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(here: Path, arguments: list[str], message: str) -> None:
+    write("other.de", GERMAN[:7])
+    write("copied.de", GERMAN[:7])
+    Path("linked.en").symlink_to("corpus.en")
+    before = sorted(path.name for path in here.iterdir())
     with pytest.raises(InputError, match=message):
         run("corpus.en", "corpus.de", *arguments)
-    assert sorted(path.name for path in here.iterdir()) == ["corpus.de", "corpus.en"]
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+@pytest.mark.parametrize("other", ["corpus.en", "linked.en", "copied.en"])
+def test_a_text_is_not_its_own_translation(here: Path, other: str) -> None:
+    write("copied.en", ENGLISH)
+    Path("linked.en").symlink_to("corpus.en")
+    with pytest.raises(InputError, match=rf"corpus\.en(, | and ){other}:? .*the same"):
+        run("corpus.en", other, "--target-language", "de")
+    assert not Path("en-de").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("news.de", "de"),
+        ("news.de.gz", "de"),
+        ("german-reviews.en.txt", "en"),
+        ("news-de.txt", "de"),
+        ("zh_TW.txt", "zh_TW"),
+        ("train.zh-Hant", "zh-Hant"),
+        ("train.zh-tw.gz", "zh-tw"),
+        ("kitchen.txt", None),
+        ("en.kitchen.txt", None),
+        ("news.en.old", None),
+        ("train.lc", None),
+        ("notes.md", None),
+        ("english", None),
+    ],
+)
+def test_a_language_is_a_whole_code_at_the_end_of_a_name(name: str, language: str | None) -> None:
+    assert language_in(name) == language
+
+
+def test_guesses_of_languages_are_told_with_the_option_that_corrects_them(here: Path) -> None:
+    write("kitchen.txt", [f"第{number}只猫在睡觉。" for number in range(101)])
+    told = run("corpus.en", "kitchen.txt")
+    assert "source language: en, by the end of the name corpus.en; --source-language says another one" in told
+    assert "target language: zh, as its script is han; --target-language says another one" in told
+    write("attic.txt", GERMAN)
+    told = run("corpus.en", "attic.txt", "--source-language", "eng")
+    assert "source language" not in told
+    assert "target language: tgt, as neither name nor script tells which; --target-language" in told
+    assert load_recipe("eng-tgt").data.target_language == "tgt"
+
+
+def test_reading_and_writing_tell_how_far_they_are(here: Path, reporters: list[ProgressReporter]) -> None:
+    run("corpus.en", "corpus.de")
+    assert [(reporter.work, reporter.unit, reporter.total, reporter.done) for reporter in reporters] == [
+        ("reading corpus.en", "pairs", None, 101),
+        ("comparing both sides", "", None, 0),
+        ("writing en-de/data", "pairs", 101, 101),
+    ]
+
+
+def test_the_time_of_training_is_left_to_training(here: Path) -> None:
+    assert "training says how long it will take as soon as it has begun" in run("corpus.en", "corpus.de")
 
 
 def test_files_of_unequal_length_are_refused(here: Path) -> None:
@@ -130,7 +205,7 @@ def test_too_little_text_is_refused(here: Path) -> None:
 
 def test_bad_utf8_is_an_error_or_skipped_on_both_sides(here: Path) -> None:
     Path("corpus.en").write_bytes(Path("corpus.en").read_bytes().replace(b"the 50 cats", b"the \xff cats"))
-    with pytest.raises(InputError, match=r"corpus\.en, line 51"):
+    with pytest.raises(InputError, match=r"corpus\.en, line 51, .*`heedful init --bad-utf8 skip`"):
         run("corpus.en", "corpus.de")
     assert "100 pairs of sentences" in run("corpus.en", "corpus.de", "--bad-utf8", "skip")
     assert all("50" not in line for path in Path("en-de/data").iterdir() for line in lines(path))

@@ -12,6 +12,7 @@ from heedful.config.schema import Recipe
 from heedful.data.documents import read_documents
 from heedful.data.labelled import read_labelled
 from heedful.errors import InputError
+from heedful.progress import ProgressReporter
 
 
 def run(*arguments: object) -> str:
@@ -99,6 +100,46 @@ def test_lists_beside_text_are_left_alone(here: Path) -> None:
 def test_a_rare_class_is_told(here: Path) -> None:
     own_text.write_lines(Path("odd.tsv"), [f"a text {i}\t{i % 2}" for i in range(101)] + ["one more text\tspan"])
     assert "too rare to be learned, with fewer than 5 examples: span" in run("odd.tsv")
+
+
+def test_ids_are_not_taken_for_the_numbers_to_be_learned(here: Path) -> None:
+    rows = [f"{number}\tsome text of number {number}\t{number / 7}" for number in range(101)]
+    own_text.write_lines(Path("heights.tsv"), ["row\ttext\theight", *rows])
+    assert "text in 'text', label in 'height'" in run("heights.tsv", "--task", "regression")
+    own_text.write_lines(Path("rows.tsv"), ["row\ttext", *(row.rpartition("\t")[0] for row in rows)])
+    with pytest.raises(InputError, match=r"'row' \(ids, 101 different\).*--target-field which of them has the numbers"):
+        run("rows.tsv", "--task", "regression")
+
+
+@pytest.mark.parametrize("name", ["row", "score"])
+def test_numbers_that_may_be_ids_are_doubted(here: Path, name: str) -> None:
+    rows = [f"{number}\tsome text of number {number}" for number in range(101)]
+    own_text.write_lines(Path("rows.tsv"), [f"{name}\ttext", *rows])
+    told = run("rows.tsv", "--target-field", name)
+    assert f"WARNING: all labels in '{name}' are whole numbers, and no two are equal" in told
+    assert "name another column with --target-field" in told
+    assert "WARNING" not in run("scored.tsv")
+
+
+def test_a_column_of_ids_has_too_many_classes(here: Path) -> None:
+    own_text.write_lines(Path("ids.tsv"), ["id\ttext", *(f"{n}\tsome text of number {n}" for n in range(1003))])
+    with pytest.raises(InputError, match=r"'id' has 1,003 different labels, .*another column with --target-field"):
+        run("ids.tsv", "--task", "classification", "--target-field", "id")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("reviews.tsv", [("", None, 0), ("texts", None, 307), ("texts", 307, 307)]),
+        ("book.txt", [("lines", None, 307), ("parts", 3, 3)]),
+    ],
+)
+def test_reading_and_writing_tell_how_far_they_are(
+    here: Path, reporters: list[ProgressReporter], name: str, expected: list[tuple[str, int | None, int]]
+) -> None:
+    run(name)
+    assert [(reporter.unit, reporter.total, reporter.done) for reporter in reporters] == expected
+    assert all(reporter.work.split()[0] in ("looking", "reading", "dividing", "writing") for reporter in reporters)
 
 
 def test_the_amount_of_text_decides_on_its_size_and_its_pieces(here: Path) -> None:

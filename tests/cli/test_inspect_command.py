@@ -43,6 +43,11 @@ def test_a_look_becomes_a_file(model, tmp_path):
     assert list(tmp_path.iterdir()) == [page]
 
 
+def test_a_look_that_takes_its_time_says_so(model, tmp_path, reporters):
+    run(model, TEXT, "--out", tmp_path / "page.html")
+    assert [reporter.work for reporter in reporters] == [f"looking into {model}"]
+
+
 def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
     run(model, TEXT, "--target", "der alte Hund", "--out", tmp_path / "page.html")
     assert 'data-part="dec.2.cross 0"' in (tmp_path / "page.html").read_text(encoding="utf-8")

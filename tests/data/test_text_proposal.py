@@ -8,11 +8,12 @@ import pytest
 
 from heedful.config.load import load_recipe
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.documents import document_lines
 from heedful.data.label_proposal import propose_labelled
 from heedful.data.label_survey import LabelSurvey
-from heedful.data.proposal import Corpora, Machine
+from heedful.data.proposal import Corpora, Machine, Texts
 from heedful.data.survey import Side
-from heedful.data.text_proposal import BERT_SIZES, CPU_BUDGET, GPT_SIZES, propose_bert, propose_gpt
+from heedful.data.text_proposal import BERT_SIZES, CPU_SECONDS, GPT_SIZES, propose_bert, propose_gpt
 from heedful.data.text_survey import TextSurvey, survey_text
 
 LAPTOP = Machine(cores=2, bfloat16=False)
@@ -38,7 +39,7 @@ def text(characters: int, *, sections: int = 1, rows: bool = False, letters: str
 
 
 def proposed(folder: Path, propose, found: TextSurvey, machine: Machine) -> Recipe:
-    (folder / "config.toml").write_text(propose(found, machine, "x", CORPORA, "skip"), encoding="utf-8")
+    (folder / "config.toml").write_text(propose(found, machine, Texts("x", "skip", CORPORA)), encoding="utf-8")
     return load_recipe(folder)
 
 
@@ -76,7 +77,7 @@ def test_a_cpu_is_not_asked_for_more_than_an_hour(tmp_path: Path, propose) -> No
         layers = max(model.decoder_layers if model.family == "decoder" else model.encoder_layers, 1)
         weights = layers * (4 * model.d_model**2 + 2 * model.d_model * model.d_ff)
         work = 6 * (weights + recipe.tokenizer.vocab_size * model.d_model) * train.batch_tokens * train.max_updates
-        assert work <= 1.01 * CPU_BUDGET * LAPTOP.cpu_speed
+        assert work <= 1.01 * LAPTOP.budget(CPU_SECONDS)
 
 
 def test_passages_are_paired_where_documents_have_several_sentences(tmp_path: Path) -> None:
@@ -93,7 +94,8 @@ def test_passages_are_paired_where_documents_have_several_sentences(tmp_path: Pa
 def test_a_text_is_surveyed_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("One two\nthree\n\nfour?\n\n\n\nfive\n", encoding="utf-8")
     (tmp_path / "more.txt").write_text("six\n", encoding="utf-8")
-    found = survey_text(CorpusConfig(source=str(tmp_path)), DataConfig())
+    corpus = CorpusConfig(source=str(tmp_path))
+    found = survey_text(document_lines(corpus, DataConfig()), corpus.source)
     assert (found.files, found.lines, found.paragraphs, found.sections) == (2, 5, 4, 3)
     assert (found.words, found.characters, found.longest) == (6, 8 + 6 + 6 + 5 + 4, 7)
     assert found.longest_at == f"{tmp_path / 'book.txt'}, line 1"
@@ -108,9 +110,7 @@ def labelled(count: int, words: int) -> LabelSurvey:
 
 @pytest.mark.parametrize(("count", "words"), [(23, 3), (1_009, 11), (6_911, 19), (100_003, 211), (53, 9_973)])
 def test_a_classifier_fits_its_texts(tmp_path: Path, count: int, words: int) -> None:
-    found = propose_labelled(
-        labelled(count, words), "classification", ("a", "b"), {"name": "x", "bad_utf8": "error"}, CORPORA
-    )
+    found = propose_labelled(labelled(count, words), "classification", ("a", "b"), Texts("x", "error", CORPORA))
     (tmp_path / "config.toml").write_text(found, encoding="utf-8")
     recipe = load_recipe(tmp_path)
     assert recipe.data.labels == ("a", "b")

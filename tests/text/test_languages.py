@@ -3,29 +3,39 @@
 import pytest
 
 from heedful.errors import InputError
-from heedful.text.languages import NAMES, THREE_LETTERS, base_language, check_language, is_language
+from heedful.text.languages import NAMES, SLIPS, THREE_LETTERS, base_language, check_language, is_language
 
 
 @pytest.mark.parametrize("code", ["zh", "zh-Hans", "ZH_tw", "de", "no", "deu", "ger", "cmn", "gsw"])
 def test_codes_of_languages_are_known(code):
     assert is_language(code)
-    check_language(code)
+    check_language(code, "--language")
 
 
-@pytest.mark.parametrize("code", ["", "xx", "tgt", "english", "e", "zhx-Hans", "und", "mul"])
+@pytest.mark.parametrize("code", ["", "xx", "tgt", "english", "e", "zhx-Hans", "und", "mul", "en-../x", "en-", "de de"])
 def test_other_words_are_not(code):
     assert not is_language(code)
 
 
-@pytest.mark.parametrize(("word", "code"), [("Chinese", "zh"), ("german", "de"), ("Portugese", "pt")])
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [("Chinese", "zh"), ("german", "de"), ("Portugese", "pt"), ("Deutsch", "de"), ("中文", "zh"), ("jp", "ja")],
+)
 def test_a_name_is_answered_with_the_code(word, code):
-    with pytest.raises(InputError, match=f'"{word}" is no language code of ISO 639; did you mean {code}?'):
-        check_language(word)
+    with pytest.raises(InputError, match=f'--language: "{word}" is no language code of ISO 639; did you mean {code}?'):
+        check_language(word, "--language")
 
 
 def test_a_word_that_is_like_no_name_gets_examples():
-    with pytest.raises(InputError, match='"xx" is no language code of ISO 639; give one such as en, de or zh'):
-        check_language("xx")
+    with pytest.raises(
+        InputError, match=r'data\.target_language: "xx" is no language code of ISO 639; give one such as en, de or zh'
+    ):
+        check_language("xx", "data.target_language")
+
+
+def test_a_slip_is_no_code_and_stands_for_one():
+    assert not any(map(is_language, SLIPS))
+    assert all(map(is_language, SLIPS.values()))
 
 
 def test_the_list_is_whole():

@@ -64,6 +64,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         r"in \S+ there is no lost\.a, no lost\.b; ",
     ),
     "no text": ({"data": {"train": []}}, "names no training text"),
+    "no language": (
+        {"data": {"source_language": "Chinese", "target_language": "xx"}},
+        r"2 problems.*\n  data\.source_language: .Chinese. is no .* did you mean zh\?\n  data\.target_language: .xx. ",
+    ),
     "lost validation": (
         {"data": {"valid": {"source": "lost.src", "target": "valid.tgt"}}},
         r"there is no lost\.src; correct the names",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
+from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.convert.names import Weights
@@ -67,8 +68,9 @@ def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
     from heedful.convert import FORMATS
     from heedful.convert.model import count
 
-    found = FORMATS[source.value].read(folder, task)
-    write_model(out, found.recipe, found.tokenizers, found.weights)
+    with show_progress(f"converting {folder}"):
+        found = FORMATS[source.value].read(folder, task)
+        write_model(out, found.recipe, found.tokenizers, found.weights)
     typer.echo(f'{out}: a model for the task "{found.recipe.task}" with {count(found.weights):,} parameters')
     for weight, times in unused(found.left_out).items():
         often = f", {times} times" if times > 1 else ""
@@ -83,9 +85,10 @@ def away(name: str, target: Target, out: Path) -> None:
     from heedful.convert import FORMATS, Model
     from heedful.models import weights
 
-    loaded = load_model(name)
-    model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
-    numbers = FORMATS[target.value].write(model, out)
+    with show_progress(f"converting {name}"):
+        loaded = load_model(name)
+        model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
+        numbers = FORMATS[target.value].write(model, out)
     typer.echo(f"{out}: a {target.value} model with {numbers:,} parameters")
 
 

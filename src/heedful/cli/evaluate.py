@@ -123,7 +123,7 @@ def evaluate(
     from heedful.text.languages import check_language
 
     if language:
-        check_language(language)
+        check_language(language, "--language")
     recipe = recipe_of(model) if model else Recipe()
     names = [name.strip().lower() for name in metrics.split(",")] + ["tokenised-bleu"] * tokenised
     scoring = Scoring(metrics=tuple(dict.fromkeys(names)), language=language or recipe.data.target_language)

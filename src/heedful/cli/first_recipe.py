@@ -21,17 +21,29 @@ if TYPE_CHECKING:
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
+LONG = 100_000  # characters of a line that is pointed out
+
 
 def check_free(folder: Path) -> None:
-    """Refuse what would overwrite files."""
+    """Refuse to overwrite files.
+
+    Raises:
+        InputError: The folder has a recipe or data.
+    """
     for path in (folder / "config.toml", folder / "data"):
         if path.exists():
             raise InputError(f"{path} is there already and stays as it is; name another folder with --out")
 
 
-def folder_of(source: Path, out: Path | None, task: str) -> Path:
-    """The folder to write to: the one that is asked for, or one named after the text and the task."""
-    return out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
+def free_folder(source: Path, out: Path | None, task: str) -> Path:
+    """The folder to write to: the one that is asked for, or one named after the text and the task.
+
+    Raises:
+        InputError: It has a recipe or data already.
+    """
+    folder = out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
+    check_free(folder)
+    return folder
 
 
 def this_machine() -> "Machine":
@@ -57,15 +69,14 @@ def write(file: Path, text: str) -> None:
 
 
 def write_parts(
-    folder: Path, parts: Iterable[tuple[str, tuple[str, ...]]], names: Mapping[str, tuple[str, ...]], unit: str
-) -> Counter[str]:
-    """Write lines to the files of the parts they belong to, all of them or none, and say how many there are.
+    folder: Path, parts: Iterable[tuple[str, tuple[str, ...]]], names: Mapping[str, tuple[str, ...]]
+) -> dict[str, int]:
+    """Write lines to the files of the parts they belong to, all of them or none.
 
     Args:
         folder: Where the files go; nothing may be there.
         parts: The part of each item, and its line in each file of that part.
         names: The files of each part.
-        unit: What the items are.
 
     Returns:
         How many items each part has.
@@ -85,15 +96,26 @@ def write_parts(
             counts[part] += 1
             for stream, line in zip(streams[part], lines, strict=True):
                 stream.write(line.encode() + b"\n")
+    return {part: counts[part] for part in names}
+
+
+def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str) -> None:
+    """Say how many items are in each part, and how many in none, as they share what another one is held out for."""
     typer.echo(f"\nwritten to {folder}:")
-    for part in names:
-        typer.echo(f"  {part:6}{counts[part]:>11,} {unit}")
-    return counts
+    for part, count in counts.items():
+        typer.echo(f"  {part:6}{count:>11,} {unit}")
+    if left := total - sum(counts.values()):
+        typer.echo(f"  and {left:,} left out, as their {shared} is held out already")
 
 
 def json_line(values: Mapping[str, str]) -> str:
     """An object as a line of JSON."""
     return json.dumps(values, ensure_ascii=False)
+
+
+def script_of(script: str | None) -> str:
+    """A script, as people call it."""
+    return f"{script} script" if script else "a script without a filter"
 
 
 def tell_lengths(name: str, unit: str, lengths: "np.ndarray") -> None:
@@ -102,6 +124,12 @@ def tell_lengths(name: str, unit: str, lengths: "np.ndarray") -> None:
 
     half, most, longest = np.quantile(lengths, [0.5, 0.99, 1]).astype(int)
     typer.echo(f"  {name}{unit}: median {half}, 99 % up to {most}, longest {longest:,}")
+
+
+def tell_longest(item: str, characters: int, place: str) -> None:
+    """Point out an item that is so long that something may be wrong with it."""
+    if characters > LONG:
+        typer.echo(f"  the longest {item} has {characters:,} characters: {place}")
 
 
 def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> None:
@@ -115,7 +143,7 @@ def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> N
     run = folder / "run"
     task = find_task(recipe.task)
     typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe.model, vocabs)}: up to {total / 1e6:.1f}M parameters")
-    typer.echo("\nnext:")
+    typer.echo("\nnext (training says how long it will take as soon as it has begun):")
     for command in (
         ["heedful", "train", str(folder), "--out", str(run)],
         ["heedful", "evaluate", str(run)],

@@ -1,5 +1,7 @@
 """`heedful init`: from text of one's own to a first recipe."""
 
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,13 +9,14 @@ import typer
 
 from heedful.cli.first_recipe import BadUtf8
 from heedful.errors import InputError
+from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.data.table_task import Choice
 
 Files = tuple[Path, Path]
 
-ENDING = "the file's ending"
+ENDING = "the end of the file's name"
 HELD_OUT = "held out"
 TASKS = ("translation", "language_model", "masked_lm", "classification", "regression")
 
@@ -62,13 +65,15 @@ def init(
     from heedful.config.schema import CorpusConfig
     from heedful.data.table_task import OF_LABELS, OF_ONE_TEXT, Choice
 
+    languages = {"--source-language": source_language, "--target-language": target_language}
+    check_codes(languages)
+    check_files([file for file in (source, target, *(valid or ()), *(test or ())) if file])
     wanted = Choice(task, source_field, pair_field, target_field)
     if target is None:
         wanted = choice_for(source, wanted, bad_utf8)
     else:
         check_two_files(source, target, wanted)
         wanted = Choice("translation")
-    languages = {"--source-language": source_language, "--target-language": target_language}
     check_options(wanted, {"--valid": valid, "--test": test, **languages})
     corpus = CorpusConfig(
         source=str(source),
@@ -107,7 +112,9 @@ def choice_for(source: Path, wanted: "Choice", bad_utf8: BadUtf8) -> "Choice":
         raise InputError(f"{source}: there is no such file or folder; check the name")
     suffix = Path(source.name.removesuffix(".gz")).suffix
     if source.is_file() and suffix in READERS:
-        return choose(columns_of(source, DataConfig(bad_utf8=bad_utf8)), wanted, str(source))
+        with show_progress(f"looking at the columns of {source}"):
+            columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
+        return choose(columns, wanted, str(source))
     if wanted.source or wanted.pair or wanted.target:
         raise InputError(f"{source}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
     if wanted.task not in (None, *OF_ONE_TEXT):
@@ -118,6 +125,33 @@ def choice_for(source: Path, wanted: "Choice", bad_utf8: BadUtf8) -> "Choice":
     if suffix not in ENDINGS and source.is_file():
         typer.echo(f"{source} alone is read as running text; for a translator, name its translation as a second file")
     return Choice(wanted.task or "language_model")
+
+
+def check_codes(languages: Mapping[str, str | None]) -> None:
+    """Make sure that the languages that options name have codes.
+
+    Raises:
+        InputError: One of them has none.
+    """
+    from heedful.text.languages import check_language
+
+    for option, code in languages.items():
+        if code:
+            check_language(code, option)
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """Refuse a file that is given twice, if only by another name.
+
+    Raises:
+        InputError: One of them is.
+    """
+    for earlier, file in combinations(files, 2):
+        if file.exists() and earlier.exists() and file.samefile(earlier):
+            raise InputError(
+                f"{earlier} and {file} are the same file; the two sides of a translation are different texts, and "
+                "text for validation and test is none that is trained on, or its scores would mean nothing"
+            )
 
 
 def check_two_files(source: Path, target: Path, wanted: "Choice") -> None:

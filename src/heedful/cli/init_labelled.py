@@ -7,16 +7,18 @@ import typer
 
 from heedful.cli.first_recipe import (
     BadUtf8,
-    check_free,
-    folder_of,
+    free_folder,
     json_line,
     tell_lengths,
+    tell_longest,
+    tell_parts,
     tell_recipe,
     write,
     write_parts,
 )
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
+from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.data.label_survey import LabelSurvey
@@ -39,20 +41,20 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
     from heedful.config.load import load_recipe
     from heedful.data.label_proposal import propose_labelled
     from heedful.data.label_survey import survey_labelled
-    from heedful.data.labelled import labels_of
-    from heedful.data.proposal import Corpora
+    from heedful.data.labelled import in_order, read_labelled
+    from heedful.data.proposal import Corpora, Texts
 
-    folder = folder_of(Path(corpus.source), out, task)
-    check_free(folder)
-    data = DataConfig(bad_utf8=bad_utf8, train=(corpus,))
-    found = survey_labelled(corpus, data)
+    folder = free_folder(Path(corpus.source), out, task)
+    data = DataConfig(bad_utf8=bad_utf8)
+    with show_progress(f"reading {corpus.source}", "texts") as progress:
+        found = survey_labelled(progress.over(read_labelled(corpus, data)), corpus)
     tell_text(found, corpus, task)
-    labels = labels_of(data) if task == "classification" else ()
+    labels = in_order(found.labels) if task == "classification" else ()
     hold_out(found, corpus, data, folder / "data")
     fields = {"source_field": "text", **({"pair_field": "pair"} if found.is_pairs else {}), "target_field": "label"}
     corpora = Corpora(**{part: {"source": f"data/{part}.jsonl", **fields} for part in PARTS})
-    texts = {"name": folder.resolve().name, "bad_utf8": bad_utf8}
-    write(folder / "config.toml", propose_labelled(found, task, labels, texts, corpora))
+    texts = Texts(folder.resolve().name, bad_utf8, corpora)
+    write(folder / "config.toml", propose_labelled(found, task, labels, texts))
     tell_recipe(load_recipe(folder), folder, "One text.\tAnother one." if found.is_pairs else None)
 
 
@@ -63,11 +65,12 @@ def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folde
     from heedful.data.survey import split
 
     division = split(found.hashes, valid=True, test=True, share=SHARE)
-    divided = division.divide(read_labelled(corpus, data), text_of, lambda example: bool(text_of(example).strip()))
-    lines = ((part, (line_of(example),)) for part, example in divided)
-    counts = write_parts(folder, lines, {part: (f"{part}.jsonl",) for part in PARTS}, "examples")
-    if left := found.examples - counts.total():
-        typer.echo(f"  and {left:,} left out, as their text is held out already")
+    with show_progress(f"writing {folder}", "texts", found.examples) as progress:
+        examples = progress.over(read_labelled(corpus, data))
+        divided = division.divide(examples, text_of, lambda example: bool(text_of(example).strip()))
+        lines = ((part, (line_of(example),)) for part, example in divided)
+        counts = write_parts(folder, lines, {part: (f"{part}.jsonl",) for part in PARTS})
+    tell_parts(folder, counts, "examples", found.examples, "text")
 
 
 def line_of(example: "Example") -> str:
@@ -80,31 +83,51 @@ def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
     """Say what the examples look like, and what is odd about them.
 
     Raises:
-        InputError: There is one class only.
+        InputError: There is one class only, or there are too many.
     """
     unit = "characters" if found.side.is_spaceless else "words"
     kind = "pairs of texts" if found.is_pairs else "texts"
     pair = f", its second one in {corpus.pair_field!r}" if found.is_pairs else ""
     typer.echo(f"{found.examples:,} {kind}: text in {corpus.source_field!r}{pair}, label in {corpus.target_field!r}")
     tell_lengths("", f"{unit} a text", found.side.characters if found.side.is_spaceless else found.side.words)
-    if found.side.characters.max() > 100_000:
-        typer.echo(f"  the longest text has {found.side.characters.max():,} characters: line {found.longest_at:,}")
+    tell_longest("text", found.side.characters.max(), f"line {found.longest_at:,}")
     if task == "classification":
-        if len(found.labels) < 2:
-            raise InputError(
-                f"{corpus.source}: all labels in {corpus.target_field!r} are {next(iter(found.labels))!r}, and "
-                "classification needs two classes; name another column with --target-field"
-            )
-        shown = [f"{label} {count:,}" for label, count in found.labels.most_common(SHOWN)]
-        typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
-        if rare := [label for label, count in found.labels.items() if count < RARE]:
-            typer.echo(
-                f"  too rare to be learned, with fewer than {RARE} examples: {', '.join(rare[:SHOWN])}; typing slips?"
-            )
+        tell_classes(found, corpus)
+    elif found.counts_rows:
+        typer.echo(
+            f"  WARNING: all labels in {corpus.target_field!r} are whole numbers, and no two are equal: are they ids, "
+            "or numbers of the rows? If so, name another column with --target-field"
+        )
     if found.empty:
         typer.echo(f"  {found.empty:,} examples have no text; take them out if that is not wanted")
     if found.examples < FEW:
         typer.echo(
             f"  fewer than {FEW:,} examples teach little from scratch; begin with a model that has read text before "
             "(--set train.start=RUN), or find more"
+        )
+
+
+def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
+    """Say which classes there are, and which of them are rare.
+
+    Raises:
+        InputError: There is one only, or there are too many.
+    """
+    from heedful.data.labelled import MOST_LABELS
+
+    if len(found.labels) < 2:
+        raise InputError(
+            f"{corpus.source}: all labels in {corpus.target_field!r} are {next(iter(found.labels))!r}, and "
+            "classification needs two classes; name another column with --target-field"
+        )
+    if len(found.labels) > MOST_LABELS:
+        raise InputError(
+            f"{corpus.source}: {corpus.target_field!r} has {len(found.labels):,} different labels, and more than "
+            f"{MOST_LABELS:,} are no classes; name another column with --target-field"
+        )
+    shown = [f"{label} {count:,}" for label, count in found.labels.most_common(SHOWN)]
+    typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if rare := [label for label, count in found.labels.items() if count < RARE]:
+        typer.echo(
+            f"  too rare to be learned, with fewer than {RARE} examples: {', '.join(rare[:SHOWN])}; typing slips?"
         )

@@ -1,10 +1,9 @@
 """The part of `heedful init` that begins a translator."""
 
 import os
-import re
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,24 +13,27 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     check_free,
     json_line,
+    script_of,
     tell_lengths,
+    tell_parts,
     tell_recipe,
     this_machine,
     write,
     write_parts,
 )
+from heedful.cli.init_languages import check_different, language_of
 from heedful.config.schema import CorpusConfig
 from heedful.errors import InputError
+from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.data.corpus import Pair
     from heedful.data.proposal import Keys
-    from heedful.data.survey import Side, Survey
+    from heedful.data.survey import Survey
 
 Files = tuple[Path, Path]
 Languages = tuple[str, str]
 
-LANGUAGES = {"han": "zh", "kana": "ja", "hangul": "ko"}  # the scripts that write one language
 FEW = 10_000  # pairs
 SHOWN = 60  # characters of an example
 
@@ -56,24 +58,42 @@ def init_pairs(request: Request) -> None:
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.proposal import Corpora, Texts, propose
-    from heedful.data.survey import survey
+    from heedful.data.pair_proposal import ParallelTexts, propose_translator
+    from heedful.data.proposal import Corpora
 
-    corpora = {part: CorpusConfig(source=str(a), target=str(b)) for part, (a, b) in request.given.items()}
-    for corpus in corpora.values():
-        deque(pairs_of(corpus, request.bad_utf8), maxlen=0)
-    found = survey(pairs_of(request.corpus, request.bad_utf8))
+    given = {part: CorpusConfig(source=str(a), target=str(b)) for part, (a, b) in request.given.items()}
+    for corpus in given.values():
+        look_at(corpus, request.bad_utf8)
+    found = look_at(request.corpus, request.bad_utf8)
     languages = languages_of(request, found)
     folder = request.out or Path("-".join(languages))
-    check_languages(languages)
     check_free(folder)
     tell_text(found, languages)
     tell_strangers(found, request)
-    names = {part: relative(corpus, folder) for part, corpus in {"train": request.corpus, **corpora}.items()}
+    names = {part: relative(corpus, folder) for part, corpus in {"train": request.corpus, **given}.items()}
     names |= hold_out(found, request, folder / "data", languages)
-    texts = Texts(folder.resolve().name, *languages, Corpora(**names), request.bad_utf8)
-    write(folder / "config.toml", propose(found, this_machine(), texts))
+    texts = ParallelTexts(folder.resolve().name, request.bad_utf8, Corpora(**names), *languages)
+    write(folder / "config.toml", propose_translator(found, this_machine(), texts))
     tell_recipe(load_recipe(folder), folder)
+
+
+def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
+    """Read all pairs of a corpus.
+
+    Raises:
+        InputError: They cannot be read, or both sides are the same.
+    """
+    from heedful.data.survey import survey
+
+    with show_progress(f"reading {corpus.source}", "pairs") as progress:
+        found = survey(progress.over(pairs_of(corpus, bad_utf8)))
+    if found.copies == found.pairs:
+        sides = corpus.target or f"{corpus.source_field} and {corpus.target_field}"
+        raise InputError(
+            f"{corpus.source}, {sides}: both sides are the same in every line, from which a translator would learn to "
+            "copy; name the text and its translation"
+        )
+    return found
 
 
 def pairs_of(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Iterator[Pair]":
@@ -93,29 +113,19 @@ def relative(corpus: CorpusConfig, folder: Path) -> "Keys":
 
 
 def languages_of(request: Request, found: "Survey") -> Languages:
-    """The languages: as the options say, else by the names of files or columns, else by the scripts."""
+    """The languages: as the options say, else by the names of files or columns, else by the scripts.
+
+    Raises:
+        InputError: They are equal.
+    """
     corpus = request.corpus
     here, there = (corpus.source, corpus.target) if corpus.target else (corpus.source_field, corpus.target_field)
-    return (
-        request.source_language or language_of(Path(here), found.source, "src"),
-        request.target_language or language_of(Path(there), found.target, "tgt"),
+    languages = (
+        language_of("source", request.source_language, here, found.source),
+        language_of("target", request.target_language, there, found.target),
     )
-
-
-def language_of(file: Path, side: "Side", otherwise: str) -> str:
-    """A language by the file's name, as in train.de.gz or de.txt, or by a script that writes only one."""
-    codes = [part for part in file.name.split(".") if re.fullmatch(r"[a-z]{2}([-_][A-Za-z]{2,4})?", part)]
-    codes = [code for code in codes if code != "gz"]
-    return codes[-1] if codes else LANGUAGES.get(side.script or "", otherwise)
-
-
-def check_languages(languages: Languages) -> None:
-    """Refuse what would make two files of one name, or a file elsewhere."""
-    for language in languages:
-        if not re.fullmatch(r"[A-Za-z0-9_-]+", language):
-            raise InputError(f'"{language}" is no language code; give one such as en or zh-Hant')
-    if languages[0] == languages[1]:
-        raise InputError(f"both languages are {languages[0]}; give --source-language and --target-language")
+    check_different(languages)
+    return languages
 
 
 def hold_out(found: "Survey", request: Request, folder: Path, languages: Languages) -> "dict[str, Keys]":
@@ -127,20 +137,24 @@ def hold_out(found: "Survey", request: Request, folder: Path, languages: Languag
         return {}
     parts = ["train", *missing]
     division = split(found.source_hashes, valid="valid" in missing, test="test" in missing)
-    pairs = pairs_of(request.corpus, request.bad_utf8)
-    divided = division.divide(pairs, lambda pair: pair.source, can_be_held_out)
     if request.corpus.target:
         names = {part: (f"{part}.{languages[0]}", f"{part}.{languages[1]}") for part in parts}
-        lines = ((part, (pair.source, pair.target)) for part, pair in divided)
         keys: dict[str, Keys] = {part: {"source": f"data/{a}", "target": f"data/{b}"} for part, (a, b) in names.items()}
     else:
         names = {part: (f"{part}.jsonl",) for part in parts}
-        lines = ((part, (json_line({"source": pair.source, "target": pair.target}),)) for part, pair in divided)
         keys = {part: {"source": f"data/{name}"} for part, (name,) in names.items()}
-    counts = write_parts(folder, lines, names, "pairs")
-    if left := found.pairs - counts.total():
-        typer.echo(f"  and {left:,} left out, as their source sentence is held out already")
+    with show_progress(f"writing {folder}", "pairs", found.pairs) as progress:
+        pairs = progress.over(pairs_of(request.corpus, request.bad_utf8))
+        divided = division.divide(pairs, lambda pair: pair.source, can_be_held_out)
+        counts = write_parts(folder, ((part, lines_of(pair, len(names[part]))) for part, pair in divided), names)
+    tell_parts(folder, counts, "pairs", found.pairs, "source sentence")
     return keys
+
+
+def lines_of(pair: "Pair", files: int) -> tuple[str, ...]:
+    """The line of a pair in each of its files: two, or one of JSON."""
+    sides = (pair.source, pair.target)
+    return sides if files == 2 else (json_line({"source": pair.source, "target": pair.target}),)
 
 
 def tell_text(found: "Survey", languages: Languages) -> None:
@@ -152,8 +166,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
     typer.echo(f"{found.pairs:,} pairs of sentences")
     for language, side in zip(languages, (found.source, found.target), strict=True):
         unit, lengths = ("characters", side.characters) if side.is_spaceless else ("words", side.words)
-        script = f"{side.script} script" if side.script else "a script without a filter"
-        tell_lengths(f"{language:4}{script}, ", f"{unit} a line", lengths)
+        tell_lengths(f"{language:4}{script_of(side.script)}, ", f"{unit} a line", lengths)
     for count, what in (
         (found.repeated, "repeat an earlier pair; training leaves them out unless data.filters.duplicates = true"),
         (found.empty, "have an empty side; training leaves them out"),
@@ -175,7 +188,8 @@ def tell_strangers(found: "Survey", request: Request) -> None:
     """Warn where the two sides do not seem to belong together, with examples."""
     from heedful.data.alignment import strangers
 
-    runs = strangers(found.source, found.target)
+    with show_progress("comparing both sides"):
+        runs = strangers(found.source, found.target)
     if not runs:
         return
     named = [f"{found.lines[begin]:,} to {found.lines[end - 1]:,}" for begin, end in runs[:3]]
@@ -186,6 +200,6 @@ def tell_strangers(found: "Survey", request: Request) -> None:
     )
     begin, end = runs[0]
     wanted = {int(found.lines[begin + (end - begin) * step // 4]) for step in (1, 2, 3)}
-    for pair in pairs_of(request.corpus, request.bad_utf8):
+    for pair in takewhile(lambda pair: pair.line <= max(wanted), pairs_of(request.corpus, request.bad_utf8)):
         if pair.line in wanted:
             typer.echo(f"    line {pair.line:,}: {pair.source[:SHOWN]!r} | {pair.target[:SHOWN]!r}")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from heedful.cli.first_recipe import BadUtf8, check_free, folder_of, tell_recipe, this_machine, write
+from heedful.cli.first_recipe import BadUtf8, free_folder, script_of, tell_longest, tell_recipe, this_machine, write
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
+from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.data.proposal import Corpora
@@ -28,43 +29,47 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
+    from heedful.data.documents import document_lines
+    from heedful.data.proposal import Texts
     from heedful.data.text_proposal import propose_bert, propose_gpt
     from heedful.data.text_survey import survey_text
 
-    folder = folder_of(Path(corpus.source), out, task)
-    check_free(folder)
+    folder = free_folder(Path(corpus.source), out, task)
     data = DataConfig(bad_utf8=bad_utf8)
-    found = survey_text(corpus, data)
+    with show_progress(f"reading {corpus.source}", "lines") as progress:
+        found = survey_text(progress.over(document_lines(corpus, data)), corpus.source)
     tell_text(found)
     if found.characters < FEWEST:
         raise InputError(
             f"{corpus.source}: {found.characters:,} characters are too few to learn from and to hold some out; give at "
             f"least {FEWEST:,}"
         )
-    check_parts(corpus, data)
+    with show_progress(f"dividing {corpus.source}", "parts", len(PARTS)) as progress:
+        for part in progress.over(PARTS):
+            check_part(part, corpus, data)
     propose = propose_gpt if task == "language_model" else propose_bert
-    name = folder.resolve().name
-    write(folder / "config.toml", propose(found, this_machine(), name, corpora_of(corpus, folder), bad_utf8))
+    texts = Texts(folder.resolve().name, bad_utf8, corpora_of(corpus, folder))
+    write(folder / "config.toml", propose(found, this_machine(), texts))
     typer.echo("\ntrained on the first 90 % of each file, validated on the next 5 %, tested on the last 5 %")
     example = found.beginning if task == "language_model" else f"{found.beginning} [MASK]"
     tell_recipe(load_recipe(folder), folder, example)
 
 
-def check_parts(corpus: CorpusConfig, data: DataConfig) -> None:
-    """Whether each part has text.
+def check_part(part: str, corpus: CorpusConfig, data: DataConfig) -> None:
+    """Make sure that a part of the text has text in it.
 
     Raises:
-        InputError: One has none.
+        InputError: It has none.
     """
     from heedful.data.documents import read_documents
 
-    for part, share in PARTS.items():
-        if not any(document.text for document in read_documents(replace(corpus, part=share), data)):
-            raise InputError(f"{corpus.source}: its {part} part, {share}, holds no text; give more text")
+    share = PARTS[part]
+    if not any(document.text for document in read_documents(replace(corpus, part=share), data)):
+        raise InputError(f"{corpus.source}: its {part} part, {share}, holds no text; give more text")
 
 
 def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
-    """How a recipe in a folder names the parts of the text."""
+    """The tables of a recipe in a folder that name the parts of the text."""
     from heedful.data.proposal import Corpora
 
     source = {"source": os.path.relpath(corpus.source, folder)}
@@ -75,14 +80,12 @@ def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
 
 def tell_text(found: "TextSurvey") -> None:
     """Say what the text looks like."""
-    script = f"{found.script} script" if found.script else "a script without a filter"
     unit = "rows" if found.is_rows else f"lines in {found.paragraphs:,} paragraphs"
     files = "1 file" if found.files == 1 else f"{found.files:,} files"
     typer.echo(
-        f"{files} of running text: {found.characters:,} characters, {len(found.letters):,} different ones, {script}\n"
-        f"  {found.lines:,} {unit}, {found.words:,} words"
+        f"{files} of running text: {found.characters:,} characters, {len(found.letters):,} different ones, "
+        f"{script_of(found.script)}\n  {found.lines:,} {unit}, {found.words:,} words"
     )
-    if found.longest > 100_000:
-        typer.echo(f"  the longest line has {found.longest:,} characters: {found.longest_at}")
+    tell_longest("line", found.longest, found.longest_at)
     if FEWEST <= found.characters < FEW:
         typer.echo(f"  fewer than {FEW:,} characters teach spelling rather than sense; find more text if you can")

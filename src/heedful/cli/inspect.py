@@ -12,6 +12,7 @@ import typer
 from heedful.cli.evaluate import recipe_of, recipe_test_set
 from heedful.cli.output import writing
 from heedful.errors import InputError, RunError
+from heedful.progress import show_progress
 
 SAMPLE = 200  # sentences on which heads are weighed
 
@@ -73,7 +74,9 @@ def inspect(
     from heedful.machine import choose_device
 
     question = Question(text=text, target=target, reference=reference)
-    html = view(model, question, head_of(head) if head else None, str(choose_device(device))).html
+    chosen = head_of(head) if head else None
+    with show_progress(f"looking into {model}"):
+        html = view(model, question, chosen, str(choose_device(device))).html
     with writing(out) as stream:
         stream.write(html.encode())
     typer.echo(f"{out}: open it in a browser; it asks nobody for anything", err=True)

@@ -38,8 +38,8 @@ class DataConfig:
     """Text. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
 
     root: str = "."
-    source_language: str = "src"
-    target_language: str = "tgt"
+    source_language: str = "src"  # a code of ISO 639, such as en or zh-Hant; src and tgt: not said
+    target_language: str = "tgt"  # decides how scores cut outputs into words
     train: tuple[CorpusConfig, ...] = ()
     valid: CorpusConfig | None = None
     test: CorpusConfig | None = None

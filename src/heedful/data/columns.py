@@ -27,6 +27,7 @@ class Column:
     spaces: int = 0  # cells with a space inside, or with letters of a script without spaces
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
+    repeats: bool = False  # whether a value stands in it more than once
     values: set[str] = field(default_factory=set)
 
     def add(self, cell: str) -> None:
@@ -35,6 +36,7 @@ class Column:
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
         self.all_numbers = self.all_numbers and is_number(cell)
+        self.repeats = self.repeats or cell in self.values
         if len(self.values) < MOST_VALUES:
             self.values.add(cell)
 
@@ -54,12 +56,23 @@ class Column:
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 
     @property
+    def is_id(self) -> bool:
+        """Tell whether it seems to name or to number the rows: with whole numbers, no two of them equal."""
+        return not (self.repeats or self.is_called_label) and all(cell.strip().isdecimal() for cell in self.values)
+
+    @property
     def is_called_label(self) -> bool:
         """Whether its name is one that labels have."""
         return self.name.strip().lower() in LABEL_NAMES
 
     def __str__(self) -> str:
-        kinds = {"lists": self.lists, "text": self.is_text, "labels": self.is_label, "numbers": self.all_numbers}
+        kinds = {
+            "lists": self.lists,
+            "text": self.is_text,
+            "labels": self.is_label,
+            "ids": self.is_id,
+            "numbers": self.all_numbers,
+        }
         kind = next((kind for kind, holds in kinds.items() if holds), "other values")
         count = f"{len(self.values):,}" + "+" * (len(self.values) == MOST_VALUES)
         return f"{self.name!r} ({kind}, {count} different)"

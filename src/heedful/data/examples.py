@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.arrays import SMALL_VOCABULARY
@@ -18,26 +17,20 @@ from heedful.data.filters import DropReport
 from heedful.data.overlap import Texts, report_overlap
 from heedful.data.reuse import made_once
 from heedful.data.store import PairStore, Rows
+from heedful.data.stores import Stores, at_least_one, named_corpora, open_stores
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import check_trainable, train_tokenizer
 
-T = TypeVar("T")
-
 Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
 
 
 @dataclass(frozen=True)
-class Examples:
+class Examples(Stores):
     """Everything that training and validation read."""
 
     tokenizer: Tokenizer
-    train: tuple[PairStore, ...]
-    weights: tuple[float, ...]
-    valid: PairStore | None
-    digest: str
-    report: DropReport
 
 
 def prepare_examples(
@@ -64,9 +57,9 @@ def prepare_examples(
         tokenizer = one_tokenizer(recipe, chain.from_iterable(map(texts, recipe.data.train)), report)
         TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
         total = DropReport()
-        for name, corpus in named_corpora(recipe):
+        for name, corpus in named_corpora(recipe.data):
             drops = DropReport()
-            rows = at_least_one(read(corpus, tokenizer, drops), corpus, drops)
+            rows = at_least_one(read(corpus, tokenizer, drops), corpus.source, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
             report(f"{corpus.source}: {len(store):,} examples, {drops}")
             total.merge(drops)
@@ -74,14 +67,8 @@ def prepare_examples(
         return total
 
     def opened(drops: DropReport) -> Examples:
-        return Examples(
-            tokenizer=TokenizerPair.load(folder / "tokenizer").source,
-            train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(recipe.data.train))),
-            weights=tuple(corpus.weight for corpus in recipe.data.train),
-            valid=PairStore.open(folder / "valid") if recipe.data.valid else None,
-            digest=digest,
-            report=drops,
-        )
+        tokenizer = TokenizerPair.load(folder / "tokenizer").source
+        return Examples(**vars(open_stores(folder, recipe.data, digest, drops)), tokenizer=tokenizer)
 
     whole_digest = f"{digest}, {recipe.data.max_length} tokens, {recipe.model.family}"
     return made_once(folder, whole_digest, make, opened, report)
@@ -96,14 +83,6 @@ def check_examples(recipe: Recipe) -> None:
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
     given_tokenizer(recipe)
-
-
-def named_corpora(recipe: Recipe) -> Iterator[tuple[str, CorpusConfig]]:
-    """The corpora of a recipe and what their stores are called."""
-    for number, corpus in enumerate(recipe.data.train):
-        yield f"train-{number}", corpus
-    if recipe.data.valid:
-        yield "valid", recipe.data.valid
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> Tokenizer:
@@ -133,17 +112,3 @@ def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
     if not pair.joint:
         raise InputError(f"{path}: holds a tokenizer for each of two languages; name the folder of one")
     return pair.source
-
-
-def at_least_one(examples: Iterator[T], corpus: CorpusConfig, drops: DropReport) -> Iterator[T]:
-    """Yield the examples of a corpus.
-
-    Raises:
-        InputError: There is none.
-    """
-    empty = True
-    for example in examples:
-        empty = False
-        yield example
-    if empty:
-        raise InputError(f"{corpus.source}: no examples are left ({drops}); check the file")

@@ -126,8 +126,8 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | No
         if bad_utf8 == "error":
             raise InputError(
                 f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8; "
-                "convert the file (for example `iconv -f LATIN1 -t UTF-8`), or set data.bad_utf8 to "
-                '"skip" or "replace"'
+                "convert the file (for example `iconv -f LATIN1 -t UTF-8`), or have such lines left out: with `heedful "
+                'init --bad-utf8 skip`, or with data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
             ) from error
         return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
 

@@ -10,37 +10,47 @@ from string import Template
 import numpy as np
 
 from heedful.data.label_survey import LabelSurvey
-from heedful.data.proposal import Corpora, Keys, filled
+from heedful.data.proposal import (
+    ADAMW_OF_BERT,
+    BEGINNING,
+    ENCODER,
+    TRAINING,
+    Size,
+    Texts,
+    batch_size,
+    filled,
+    quoted,
+    room_for,
+    save_interval,
+)
 
-BATCHES = (1024, 4096)  # tokens: the smallest and the largest
-LENGTHS = (64, 256)  # tokens of a text, the same
-PASSES = 4  # over the data, as recipes/sst2 and recipes/chnsenticorp have them
+SIZE = Size("tiny", math.inf, 128, 512, 2, 2, dropout=0.1, lr=1e-3, warmup=100, passes=4)
+MOST_TOKENS = 4096  # in a batch
+LENGTHS = (64, 256)  # tokens of a text: the smallest and the largest
 FEWEST_UPDATES = 300
 SAVES = 20  # in a run, each after a validation
 KNOWN_LENGTHS = 0.95  # of the texts are read whole
 
 
-def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], texts: Keys, corpora: Corpora) -> str:
+def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], texts: Texts) -> str:
     """The text of a recipe.
 
     Args:
         found: What the text looks like.
         task: "classification" or "regression".
         labels: The classes in order; none for a regression.
-        texts: The keys `name` and `bad_utf8` of the recipe.
-        corpora: Where the text is.
+        texts: The text as the recipe shall name it.
     """
     spaceless = found.side.is_spaceless
     length = max_length(found.side.tokens, pairs=found.is_pairs)
-    values = dict(texts) | schedule(int(np.minimum(found.side.tokens, length).sum()))
+    values = vars(SIZE) | {"size": SIZE.name, "more_dropout": 2 * SIZE.dropout, "task": task, "max_length": length}
     values |= {
-        "task": task,
         "kind": "character" if spaceless else "wordpiece",
-        "vocab_size": min(8000, 100 * math.ceil((found.side.alphabet + 300) / 100)) if spaceless else pieces(found),
-        "max_length": length,
+        "vocab_size": room_for(found.side.alphabet) if spaceless else pieces(found),
     }
-    classes = filled(CLASSES, {"labels": labels}) if labels else ""
-    return filled(TEMPLATE, values, examples=f"{found.examples:,}", corpora=corpora.tables(), classes=classes)
+    values |= schedule(int(np.minimum(found.side.tokens, length).sum()))
+    classes = f"labels = {quoted(labels)} # the classes\n" if labels else ""
+    return filled(TEMPLATE, texts, values, seen=f"{found.examples:,} labelled texts", classes=classes)
 
 
 def max_length(tokens: np.ndarray, *, pairs: bool) -> int:
@@ -56,25 +66,22 @@ def pieces(found: LabelSurvey) -> int:
 
 def schedule(tokens: int) -> dict[str, object]:
     """How many updates of how many tokens."""
-    batch = min(BATCHES[1], max(BATCHES[0], 2 ** int(math.log2(max(tokens, 1) / 150))))
-    every = max(10, int(float(f"{max(FEWEST_UPDATES, PASSES * tokens / batch) / SAVES:.1e}")))  # two digits
-    passes = max(1, round(SAVES * every * batch / tokens))
+    batch = batch_size(tokens, 150, MOST_TOKENS)
+    every = save_interval(max(FEWEST_UPDATES, SIZE.passes * tokens / batch), SAVES)
     return {
         "batch_tokens": batch,
         "max_updates": SAVES * every,
-        "warmup": min(100, 2 * every),
+        "warmup": min(SIZE.warmup, 2 * every),
         "every": every,
-        "passes": passes,
+        "passes": max(1, round(SAVES * every * batch / tokens)),
     }
 
 
-CLASSES = Template("labels = $labels # the classes\n")
-
-TEMPLATE = Template("""\
-# A first recipe, written by `heedful init` after a look at $examples labelled texts. Change whatever you like:
-# `heedful config schema` describes every key, `heedful config check` finds slips.
+TEMPLATE = Template(
+    BEGINNING
+    + """\
 # To begin with a model that has read text before, which helps most where labels are few:
-#   heedful train ... --set train.start=RUN
+#   heedful train ... --set train.start=RUN --set optimizer.lr=1e-4
 name = $name
 task = $task
 
@@ -88,38 +95,15 @@ $corpora
 kind = $kind
 vocab_size = $vocab_size # an upper bound
 lowercase = true
-
-[model]
-family = "encoder"
-d_model = 128
-d_ff = 512
-heads = 2
-encoder_layers = 2
-norm = "pre"
-positions = "rotary" # so that attention finds neighbouring words at once
-activation = "gelu"
-segments = 2
-scale_embeddings = false
-embedding_norm = true
-dropout = 0.1
+"""
+    + ENCODER
+    + """\
 attention_dropout = 0.1
 pooling = "mean"
-
-[optimizer]
-name = "adamw"
-betas = [0.9, 0.999]
-eps = 1e-6
-weight_decay = 0.01
-schedule = "linear"
-lr = 1e-3 # 1e-4 for a model that begins with another one
-warmup = $warmup
-clip_norm = 1.0
-
-[train]
-max_updates = $max_updates # about $passes passes over the data
-batch_tokens = $batch_tokens
-label_smoothing = 0.0
-validate_every = $every
-save_every = $every
+"""
+    + ADAMW_OF_BERT
+    + TRAINING
+    + """\
 patience = 6 # early stopping: ends after so many validations without a better one
-""")
+"""
+)

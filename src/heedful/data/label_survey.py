@@ -2,12 +2,13 @@
 
 from array import array
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.labelled import Example, read_labelled
+from heedful.config.schema import CorpusConfig
+from heedful.data.labelled import Example
 from heedful.data.survey import Side, Tally, source_hash
 from heedful.errors import InputError
 
@@ -28,21 +29,26 @@ class LabelSurvey:
         """How many there are."""
         return self.labels.total()
 
+    @property
+    def counts_rows(self) -> bool:
+        """Tell whether the labels may be ids or row numbers: whole numbers, no two of them equal."""
+        return len(self.labels) == self.examples and all(map(str.isdecimal, self.labels))
+
 
 def text_of(example: Example) -> str:
     """All that is read of an example."""
     return example.text if example.pair is None else f"{example.text}\t{example.pair}"
 
 
-def survey_labelled(corpus: CorpusConfig, data: DataConfig) -> LabelSurvey:
-    """Read all examples once; takes about 20 bytes of memory for each.
+def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
+    """Read all examples of a corpus once; takes about 20 bytes of memory for each.
 
     Raises:
         InputError: They cannot be read, or there are none.
     """
     tally, labels, hashes = Tally(), Counter[str](), array("Q")
     empty = longest = longest_at = 0
-    for example in read_labelled(corpus, data):
+    for example in examples:
         text = text_of(example)
         tally.add(text)
         labels[example.label] += 1

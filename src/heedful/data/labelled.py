@@ -1,7 +1,7 @@
 """Text with a label or a number: what classifiers, rankers and regressions learn from."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
@@ -71,7 +71,7 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
     Raises:
         InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
     """
-    labels = data.labels or _sorted(_labels_in(data))
+    labels = data.labels or in_order(_labels_in(data))
     if len(labels) < 2:
         names = ", ".join(corpus.source for corpus in data.train)
         raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
@@ -91,7 +91,8 @@ def _labels_in(data: DataConfig) -> set[str]:
     return labels
 
 
-def _sorted(labels: set[str]) -> tuple[str, ...]:
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Sort labels: where all are numbers, 2 comes before 10."""
     numbers = {label: _number(label) for label in labels}
     if None in numbers.values():
         return tuple(sorted(labels))

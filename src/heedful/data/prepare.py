@@ -19,6 +19,7 @@ from heedful.data.filters import DropReport, PairFilter
 from heedful.data.overlap import report_overlap
 from heedful.data.reuse import made_once
 from heedful.data.store import PairStore, Rows
+from heedful.data.stores import VALID, Stores, at_least_one, named_corpora, open_stores
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS
@@ -30,16 +31,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(Stores):
     """Everything that training and validation read."""
 
     tokenizers: TokenizerPair
-    train: tuple[PairStore, ...]
-    weights: tuple[float, ...]
-    valid: PairStore | None
     valid_text: list[tuple[str, str]]  # the raw pairs of `valid`, in its order
-    digest: str
-    report: DropReport
 
 
 def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs) -> Prepared:
@@ -120,13 +116,9 @@ def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
 def _open(recipe: Recipe, folder: Path, read: PairReader, digest: str, drops: DropReport) -> Prepared:
     data = recipe.data
     return Prepared(
+        **vars(open_stores(folder, data, digest, drops)),
         tokenizers=TokenizerPair.load(folder / "tokenizer"),
-        train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(data.train))),
-        weights=tuple(corpus.weight for corpus in data.train),
-        valid=PairStore.open(folder / "valid") if data.valid else None,
         valid_text=[(pair.source, pair.target) for pair in read(data.valid, data)] if data.valid else [],
-        digest=digest,
-        report=drops,
     )
 
 
@@ -137,7 +129,7 @@ def _write(recipe: Recipe, folder: Path, read: PairReader, report: Callable[[str
     tokenizers.save(folder / "tokenizer")
     vocab_size = max(len(tokenizers.source), len(tokenizers.target))
     for name, corpus, rows, drops in _stores(recipe.data, read, tokenizers):
-        store = PairStore.write(folder / name, at_least_one(rows, corpus.source, drops), vocab_size)
+        store = PairStore.write(folder / name, some_pairs(rows, corpus.source, drops), vocab_size)
         report(f"{corpus.source}: {len(store):,} pairs, {drops}")
         total.merge(drops)
     report_overlap(recipe.data, lambda corpus: (pair.source for pair in read(corpus, recipe.data)), report)
@@ -150,7 +142,7 @@ def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None])
     if given is not None:
         return given
     config, data, drops = recipe.tokenizer, recipe.data, DropReport()
-    next(at_least_one(_all_clean_pairs(data, read, drops), "the training text", drops))
+    next(some_pairs(_all_clean_pairs(data, read, drops), "the training text", drops))
     report(f"training the {config.kind} tokenizer")
     sources = (pair.source for pair in _all_clean_pairs(data, read, DropReport()))
     targets = (pair.target for pair in _all_clean_pairs(data, read, DropReport()))
@@ -162,14 +154,15 @@ def _stores(
 ) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
     """Yield what each store is called, its corpus, its rows, and the report that reading the rows fills."""
     pair_filter = PairFilter(data.filters)
-    for number, corpus in enumerate(data.train):
+    for name, corpus in named_corpora(data):
         drops = DropReport()
-        encoded = _encode(_clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops), tokenizers)
-        yield f"train-{number}", corpus, _fitting_rows(encoded, corpus, pair_filter, drops), drops
-    if data.valid:
-        drops = DropReport()
-        encoded = _encode(read(data.valid, data, drops), tokenizers)
-        yield "valid", data.valid, (rows for _, rows in encoded), drops
+        pairs = read(corpus, data, drops)
+        if name == VALID:
+            rows = (pair_rows for _, pair_rows in _encode(pairs, tokenizers))
+        else:
+            encoded = _encode(_clean_pairs(pairs, corpus, pair_filter, drops), tokenizers)
+            rows = _fitting_rows(encoded, corpus, pair_filter, drops)
+        yield name, corpus, rows, drops
 
 
 def _all_clean_pairs(data: DataConfig, read: PairReader, drops: DropReport) -> Iterator[Pair]:
@@ -206,14 +199,6 @@ def _fitting_rows(
             yield source, target
 
 
-def at_least_one(items: Iterator[T], name: str, drops: DropReport) -> Iterator[T]:
-    """Yield the items.
-
-    Raises:
-        InputError: There is none; the message says for which reasons they were dropped.
-    """
-    first = next(items, None)
-    if first is None:
-        raise InputError(f"{name}: no pairs are left ({drops}); check the files and data.filters")
-    yield first
-    yield from items
+def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
+    """Yield pairs, of which there must be one; see `heedful.data.stores.at_least_one`."""
+    return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")

@@ -103,7 +103,8 @@ def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
         if line is None:
             raise InputError(
                 f"{path}, line {number}: not valid UTF-8; a row of CSV may span lines, so one line cannot be "
-                'skipped: convert the file, or set data.bad_utf8 to "replace"'
+                "skipped: convert the file, or have what is lost marked, with `heedful init --bad-utf8 replace` or "
+                'with data.bad_utf8 = "replace" in a recipe'
             )
         yield line + "\n"
 

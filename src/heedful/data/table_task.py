@@ -96,7 +96,7 @@ def target_of(columns: Sequence[Column], task: str, texts: Sequence[str], wanted
     rest = [column for column in columns if column.name not in (wanted.source, wanted.pair)]
     found = {
         "classification": [column.name for column in rest if column.is_label],
-        "regression": [column.name for column in rest if column.all_numbers],
+        "regression": [column.name for column in rest if column.all_numbers and not column.is_id],
         "translation": [text for text in texts if wanted.source or text != texts[0]],
     }[task]
     called = [column.name for column in rest if column.name in found and column.is_called_label]

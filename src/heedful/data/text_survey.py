@@ -1,11 +1,11 @@
 """A look at running text: how much there is, in which script, and what its documents are."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.documents import SECTION_BREAK, document_files, read_documents
+from heedful.data.documents import SECTION_BREAK, Document
 from heedful.data.rows import READERS
 from heedful.data.survey import SPACELESS, main_script
 from heedful.errors import InputError
@@ -43,21 +43,25 @@ class TextSurvey:
         return round(0.7 * self.characters if self.is_spaceless else 1.3 * self.words)
 
 
-def survey_text(corpus: CorpusConfig, data: DataConfig) -> TextSurvey:
+def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
     """Read a file or a folder of running text once, a line at a time.
+
+    Args:
+        texts: Its lines, as `document_lines` gives them.
+        name: Of the file or the folder, for messages.
 
     Raises:
         InputError: It cannot be read, or there is no text in it.
     """
-    files = document_files(corpus, data)
-    by_line = DataConfig(root=data.root, documents="line", bad_utf8=data.bad_utf8)
+    files: set[Path] = set()
     letters: Counter[str] = Counter()
     lines = paragraphs = sections = characters = words = longest = 0
     longest_at = beginning = ""
     before: tuple[Path | None, int] = (None, 0)
-    for text, file, line in read_documents(corpus, by_line):
+    for text, file, line in texts:
         blank = line - before[1] - 1 if file == before[0] and not _has_rows(file) else SECTION_BREAK
         before = (file, line)
+        files.add(file)
         lines += 1
         paragraphs += blank > 0
         sections += blank >= SECTION_BREAK
@@ -68,7 +72,7 @@ def survey_text(corpus: CorpusConfig, data: DataConfig) -> TextSurvey:
         if len(text) > longest:
             longest, longest_at = len(text), f"{file}, line {line}"
     if not lines:
-        raise InputError(f"{corpus.source}: there is no text in it; check the file")
+        raise InputError(f"{name}: there is no text in it; check the file")
     is_rows = all(map(_has_rows, files))
     return TextSurvey(
         files=len(files),

@@ -10,10 +10,10 @@ import numpy as np
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import check_files
-from heedful.data.examples import at_least_one
 from heedful.data.filters import DropReport
 from heedful.data.labelled import Example, labels_of, read_labelled
 from heedful.data.store import Rows
+from heedful.data.stores import at_least_one
 from heedful.errors import InputError
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
 from heedful.losses import Loss, label_cross_entropy
@@ -40,7 +40,7 @@ class Classification(TextTask):
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
         """The examples of a corpus; where the classes are known, each has one of them."""
         check_files(corpus, recipe.data)
-        examples = at_least_one(read_labelled(corpus, recipe.data), corpus, DropReport())
+        examples = at_least_one(read_labelled(corpus, recipe.data), corpus.source, DropReport())
         return known_labels(examples, corpus, recipe) if recipe.data.labels else examples
 
     @staticmethod

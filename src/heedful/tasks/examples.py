@@ -11,9 +11,10 @@ import torch
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
 from heedful.data.documents import check_files
-from heedful.data.examples import Examples, at_least_one, check_examples, prepare_examples
+from heedful.data.examples import Examples, check_examples, prepare_examples
 from heedful.data.filters import DropReport
 from heedful.data.store import PairStore, Rows
+from heedful.data.stores import at_least_one
 from heedful.tasks.task import B, Task
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
@@ -39,7 +40,7 @@ class ExampleTask(Task[B]):
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
         """The texts of a corpus."""
         check_files(corpus, recipe.data)
-        return at_least_one(cls.texts(corpus, recipe), corpus, DropReport())
+        return at_least_one(cls.texts(corpus, recipe), corpus.source, DropReport())
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:

@@ -23,7 +23,7 @@ from heedful.data.chance import seed_of
 from heedful.data.corpus import Pair, read_pairs
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
-from heedful.data.prepare import Prepared, at_least_one, check_pairs, prepare
+from heedful.data.prepare import Prepared, check_pairs, prepare, some_pairs
 from heedful.data.respelling import respell
 from heedful.data.store import PairStore
 from heedful.decode.translator import Translator
@@ -104,7 +104,7 @@ class SequenceToSequence(Task[Batch]):
         """The pairs of a corpus."""
         check_files(corpus, recipe.data)
         drops = DropReport()
-        return at_least_one(cls.read(corpus, recipe.data, drops), corpus.source, drops)
+        return some_pairs(cls.read(corpus, recipe.data, drops), corpus.source, drops)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:

@@ -11,9 +11,9 @@ import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import check_files
-from heedful.data.examples import at_least_one
 from heedful.data.filters import DropReport
 from heedful.data.store import Rows
+from heedful.data.stores import at_least_one
 from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.errors import InputError
 from heedful.evaluate.spans import span_tally
@@ -43,7 +43,7 @@ class Tagging(TextTask):
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
         """The sentences of a corpus, or their tags where the possible ones are known."""
         check_files(corpus, recipe.data)
-        sentences = at_least_one(read_tagged(corpus, recipe.data), corpus, DropReport())
+        sentences = at_least_one(read_tagged(corpus, recipe.data), corpus.source, DropReport())
         return (known_tags(sentence, corpus, recipe) for sentence in sentences) if recipe.data.labels else sentences
 
     @staticmethod

@@ -1,5 +1,6 @@
 """Language codes of ISO 639: the two letters of part 1, the three letters of part 2, and some of part 3."""
 
+import re
 from difflib import get_close_matches
 
 from heedful.errors import InputError
@@ -52,6 +53,15 @@ wel wen wln wol wuu xal xho yao yap yid yor ypk yue zap zbl zen zgh zha zho znd 
 """
 THREE_LETTERS = frozenset(_THREE_LETTERS.split())
 
+# Codes of countries and names that people write instead: whatever is nearest to them in English is another language.
+_SLIPS = """
+cn zh, cz cs, dk da, gr el, jp ja, ua uk, 中文 zh, 汉语 zh, mandarin zh, 日本語 ja, 한국어 ko, русский ru, deutsch de,
+español es, français fr, italiano it, português pt
+"""
+SLIPS = {slip: code for slip, _, code in (entry.strip().partition(" ") for entry in _SLIPS.split(","))}
+
+CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")  # with a script, a region or a variant
+
 
 def base_language(code: str) -> str:
     """The language of a code that may name a script or region as well: "zh" for "zh-Hans" and "ZH_tw"."""
@@ -59,20 +69,24 @@ def base_language(code: str) -> str:
 
 
 def is_language(code: str) -> bool:
-    """Whether a code names a language."""
+    """Tell whether a code names a language, alone or with a script or region."""
     base = base_language(code)
-    return base in NAMES or base in THREE_LETTERS
+    return CODE.fullmatch(code) is not None and (base in NAMES or base in THREE_LETTERS)
 
 
-def check_language(code: str) -> None:
+def check_language(code: str, name: str) -> None:
     """Make sure that a code names a language.
 
+    Args:
+        code: A code, or what somebody took for one.
+        name: The option or the key that has it, for the message.
+
     Raises:
-        InputError: it does not; the message names the code of a language that is called so.
+        InputError: It does not; the message tells the code that is meant, if it can be guessed.
     """
     if is_language(code):
         return
-    codes = {name.casefold(): known for known, name in NAMES.items()}
-    near = get_close_matches(code.casefold(), codes, n=1)
-    hint = f"did you mean {codes[near[0]]}?" if near else "give one such as en, de or zh"
-    raise InputError(f'"{code}" is no language code of ISO 639; {hint}')
+    written, names = code.casefold(), {called.casefold(): known for known, called in NAMES.items()}
+    meant = SLIPS.get(written) or next((names[near] for near in get_close_matches(written, names, n=1)), None)
+    hint = f"did you mean {meant}?" if meant else "give one such as en, de or zh"
+    raise InputError(f'{name}: "{code}" is no language code of ISO 639; {hint}')

@@ -15,18 +15,20 @@ import torch
 
 from heedful.checkpoint import Checkpoints, DamagedError
 from heedful.checkpoint.claim import check_claimable
-from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_device
 from heedful.models.pretrained import check_vectors
 from heedful.tasks import Task, import_task
 from heedful.tasks.task import check
+from heedful.text.languages import check_language
 from heedful.text.pair import TokenizerPair
 from heedful.train.journal import tensorboard
 from heedful.train.resume import check_same_run
 from heedful.train.start import transfers, with_start
 
 EXAMPLES = 100  # of each corpus that are read
+LANGUAGES = ("source_language", "target_language")
 
 
 class Problems:
@@ -78,6 +80,9 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     for check_part in (check_model, check_machine, check_vectors):
         with problems.collected():
             check_part(recipe)
+    for key in LANGUAGES:
+        with problems.collected():
+            check_code(recipe.data, key)
     if folder is not None:
         with problems.collected():
             check_claimable(folder)
@@ -108,6 +113,17 @@ def check_machine(recipe: Recipe) -> None:
     if recipe.train.tensorboard:
         with TemporaryDirectory() as folder:
             tensorboard(Path(folder), 0).close()
+
+
+def check_code(data: DataConfig, key: str) -> None:
+    """Make sure that a language of the data, where one is named, has a code; scores depend on it.
+
+    Raises:
+        InputError: it has none.
+    """
+    code = getattr(data, key)
+    if code != getattr(DataConfig, key):
+        check_language(code, f"data.{key}")
 
 
 def check_newest(recipe: Recipe, folder: Path) -> None:

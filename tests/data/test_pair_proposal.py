@@ -8,8 +8,16 @@ import pytest
 
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
-from heedful.data import proposal
-from heedful.data.proposal import SIZES, Corpora, Machine, Size, Texts, choose_size, propose
+from heedful.data import pair_proposal
+from heedful.data.pair_proposal import (
+    CPU_SECONDS,
+    SIZES,
+    ParallelTexts,
+    TranslatorSize,
+    choose_size,
+    propose_translator,
+)
+from heedful.data.proposal import Corpora, Machine
 from heedful.data.survey import Side, Survey
 
 LAPTOP = Machine(cores=2, bfloat16=False)
@@ -21,8 +29,8 @@ PARTS = ("train", "valid", "test")
 CORPORA = Corpora(**{part: {"source": f"data/{part}.en", "target": f"data/{part}.de"} for part in PARTS})
 
 
-def texts(name: str) -> Texts:
-    return Texts(name, "en", "de", CORPORA, bad_utf8="error")
+def texts(name: str) -> ParallelTexts:
+    return ParallelTexts(name, "error", CORPORA, "en", "de")
 
 
 def side(pairs: int, words: int, script: str | None = "latin", alphabet: int = 97) -> Side:
@@ -36,7 +44,7 @@ def text(pairs: int, words: int = 11, target: Side | None = None) -> Survey:
 
 
 def proposed(folder: Path, found: Survey, machine: Machine, name: str = "en-de") -> Recipe:
-    (folder / "config.toml").write_text(propose(found, machine, texts(name)), encoding="utf-8")
+    (folder / "config.toml").write_text(propose_translator(found, machine, texts(name)), encoding="utf-8")
     return load_recipe(folder)
 
 
@@ -44,9 +52,9 @@ def proposed(folder: Path, found: Survey, machine: Machine, name: str = "en-de")
 @pytest.mark.parametrize("pairs", [1, 23, 29_009, 100_003])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: size.name)
 def test_every_proposal_is_a_recipe_that_can_work(
-    tmp_path: Path, pairs: int, machine: Machine, size: Size, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pairs: int, machine: Machine, size: TranslatorSize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proposal, "SIZES", (size,))
+    monkeypatch.setattr(pair_proposal, "SIZES", (size,))
     recipe = proposed(tmp_path, text(pairs), machine)
     train = recipe.train
     assert recipe.data.train[0].source == "data/train.en"
@@ -74,7 +82,7 @@ def test_the_size_follows_text_and_machine(pairs: int, machine: Machine, name: s
 
 
 def test_work_counts_every_weight_once() -> None:
-    size = Size(
+    size = TranslatorSize(
         "",
         0,
         d_model=7,
@@ -96,7 +104,9 @@ def test_a_cpu_is_not_asked_for_more_than_hours(tmp_path: Path) -> None:
     for pairs in (29_009, 100_003, 500_009):
         train = proposed(tmp_path, text(pairs), LAPTOP).train
         size = choose_size(pairs, int(text(pairs).tokens.sum()), LAPTOP)
-        assert train.max_updates * train.batch_tokens * train.accumulate * size.work <= 1.01 * LAPTOP.budget
+        assert train.max_updates * train.batch_tokens * train.accumulate * size.work <= 1.01 * LAPTOP.budget(
+            CPU_SECONDS
+        )
 
 
 def test_little_text_is_cut_into_enough_batches(tmp_path: Path) -> None:
@@ -112,14 +122,14 @@ def test_large_models_take_large_updates(tmp_path: Path) -> None:
 
 
 def test_the_precision_is_left_to_the_machine_that_trains() -> None:
-    assert "precision" not in tomllib.loads(propose(text(5_003), GPU, texts("x")))["train"]
+    assert "precision" not in tomllib.loads(propose_translator(text(5_003), GPU, texts("x")))["train"]
 
 
 def test_one_long_line_does_not_change_the_recipe(tmp_path: Path) -> None:
     found = text(503)
-    without = propose(text(502), LAPTOP, texts("x")).splitlines()
+    without = propose_translator(text(502), LAPTOP, texts("x")).splitlines()
     found.source.characters[7], found.source.words[7] = 3_000_017, 600_011
-    assert propose(found, LAPTOP, texts("x")).splitlines()[1:] == without[1:]
+    assert propose_translator(found, LAPTOP, texts("x")).splitlines()[1:] == without[1:]
     found.source.characters[7], found.source.words[7] = 1_999, 401
     assert proposed(tmp_path, found, LAPTOP).data.filters.max_tokens == 250
 
@@ -144,7 +154,7 @@ def test_strange_names_are_quoted(tmp_path: Path) -> None:
 
 
 def test_the_comments_tell_the_passes() -> None:
-    recipe = propose(text(29_009), GPU, texts("x"))
+    recipe = propose_translator(text(29_009), GPU, texts("x"))
     train = tomllib.loads(recipe)["train"]
     passes = train["max_updates"] * train["batch_tokens"] / text(29_009).tokens.sum()
     assert f"# about {passes:.0f} passes over the data" in recipe
