@@ -11,11 +11,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.arrays import SMALL_VOCABULARY
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport
 from heedful.data.overlap import Texts, report_overlap
+from heedful.data.parts import train_stores
 from heedful.data.reuse import made_once
 from heedful.data.store import PairStore, Rows
 from heedful.errors import InputError
@@ -64,11 +65,13 @@ def prepare_examples(
         tokenizer = one_tokenizer(recipe, chain.from_iterable(map(texts, recipe.data.train)), report)
         TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
         total = DropReport()
-        for name, corpus in named_corpora(recipe):
+        for name, corpus in named_corpora(recipe.data).items():
             drops = DropReport()
             rows = at_least_one(read(corpus, tokenizer, drops), corpus, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
             report(f"{corpus.source}: {len(store):,} examples, {drops}")
+            for sentence in remarks(drops, len(store), recipe.data.max_length):
+                report(sentence)
             total.merge(drops)
         report_overlap(recipe.data, texts, report)
         return total
@@ -76,7 +79,7 @@ def prepare_examples(
     def opened(drops: DropReport) -> Examples:
         return Examples(
             tokenizer=TokenizerPair.load(folder / "tokenizer").source,
-            train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(recipe.data.train))),
+            train=tuple(PairStore.open(folder / name) for name in train_stores(recipe.data)),
             weights=tuple(corpus.weight for corpus in recipe.data.train),
             valid=PairStore.open(folder / "valid") if recipe.data.valid else None,
             digest=digest,
@@ -98,12 +101,20 @@ def check_examples(recipe: Recipe) -> None:
     given_tokenizer(recipe)
 
 
-def named_corpora(recipe: Recipe) -> Iterator[tuple[str, CorpusConfig]]:
-    """The corpora of a recipe and what their stores are called."""
-    for number, corpus in enumerate(recipe.data.train):
-        yield f"train-{number}", corpus
-    if recipe.data.valid:
-        yield "valid", recipe.data.valid
+def named_corpora(data: DataConfig) -> dict[str, CorpusConfig]:
+    """The corpora of a recipe by what their stores are called."""
+    valid = {} if data.valid is None else {"valid": data.valid}
+    return dict(zip(train_stores(data), data.train, strict=True)) | valid
+
+
+def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
+    """Sentences on what is odd about the examples of a corpus, of which there are so many."""
+    kinds = {
+        "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
+        "empty": "empty texts, of which nothing can be told",
+    }
+    for remark, number, first in drops.remarks():
+        yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> Tokenizer:

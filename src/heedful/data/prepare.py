@@ -17,6 +17,7 @@ from heedful.data.corpus import Pair, PairReader, read_pairs
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport, PairFilter
 from heedful.data.overlap import report_overlap
+from heedful.data.parts import is_test_set, train_stores
 from heedful.data.reuse import made_once
 from heedful.data.store import PairStore, Rows
 from heedful.errors import InputError
@@ -121,7 +122,7 @@ def _open(recipe: Recipe, folder: Path, read: PairReader, digest: str, drops: Dr
     data = recipe.data
     return Prepared(
         tokenizers=TokenizerPair.load(folder / "tokenizer"),
-        train=tuple(PairStore.open(folder / f"train-{number}") for number in range(len(data.train))),
+        train=tuple(PairStore.open(folder / name) for name in train_stores(data)),
         weights=tuple(corpus.weight for corpus in data.train),
         valid=PairStore.open(folder / "valid") if data.valid else None,
         valid_text=[(pair.source, pair.target) for pair in read(data.valid, data)] if data.valid else [],
@@ -162,7 +163,8 @@ def _stores(
 ) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
     """Yield what each store is called, its corpus, its rows, and the report that reading the rows fills."""
     pair_filter = PairFilter(data.filters)
-    for number, corpus in enumerate(data.train):
+    trained_on = () if is_test_set(data) else data.train  # a test set alone is stored once, and nothing of it dropped
+    for number, corpus in enumerate(trained_on):
         drops = DropReport()
         encoded = _encode(_clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops), tokenizers)
         yield f"train-{number}", corpus, _fitting_rows(encoded, corpus, pair_filter, drops), drops
