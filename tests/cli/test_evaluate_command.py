@@ -120,7 +120,7 @@ def test_a_baseline_text_is_compared_by_bootstrap(place):
     assert [entry["p_value"] for entry in result["comparisons"]] == [c.p_value for c in expected]
     assert [entry["system"] for entry in result["comparisons"]] == [vars(c.system) for c in expected]
     heading, first, *_ = run(*options).stdout.splitlines()
-    assert heading.split() == ["baseline", "system", "p-value", "signature"]
+    assert heading.split() == [str(place / "source"), "(baseline)", str(place / "other"), "p-value", "signature"]
     assert first.split()[:5] == [
         "BLEU",
         f"{expected[0].baseline.value:.2f}",
@@ -128,7 +128,22 @@ def test_a_baseline_text_is_compared_by_bootstrap(place):
         "±",
         f"{expected[0].baseline.interval:.2f})",
     ]
-    assert first.index(f"{expected[0].system.value:6.2f} (") == heading.index("system")
+    assert first.index(f"{expected[0].system.value:6.2f} (") == heading.index(str(place / "other"))
+
+
+def test_a_verdict_says_which_system_is_better_and_whether_that_is_more_than_chance(tmp_path):
+    wanted = [f"the old dog {number} sleeps near the house" for number in range(101)]
+    texts = {"target": wanted, "good": wanted, "bad": [line[::-1] for line in wanted]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join(lines))
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    options = ["--reference", tmp_path / "target", "--metrics", "bleu,ter", "--language", "en", "--hypotheses"]
+    for system, baseline in ((good, bad), (bad, good)):
+        bleu, ter = run(*options, system, "--against", baseline).stdout.splitlines()[-2:]
+        assert bleu.startswith(f"BLEU: {good} is better than {bad} by ")
+        assert bleu.endswith(", which is more than chance (p = 0.0010 < 0.05)")
+        assert ter.startswith(f"TER: {good} is better than {bad} by ")
+    assert run(*options, bad, "--against", bad).stdout.endswith(f"\nTER: {bad} and {bad} are equal\n")
 
 
 def test_a_baseline_model_translates_the_same_source(place, model):
@@ -197,6 +212,7 @@ MISTAKES = {
     "--reference needs --source": ["en-de", "--reference", "target"],
     "--data is where": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
     "--output keeps": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
+    "--source-field and the like name columns": [*FILES, "--source-field", "1"],
     "--beam is for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
     "folder that is there": ["en-de", "--output", "nowhere/new"],
     "target has 5 lines, but short has 3": ["--hypotheses", "short", "--reference", "target"],

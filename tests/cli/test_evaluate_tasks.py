@@ -42,22 +42,22 @@ def write_files(folder: Path) -> None:
     write_questions(folder / "squad.json", 31, seed=1)
 
 
-def trained(folder: Path, task: str, **data: object) -> Path:
+def trained(folder: Path, task: str, seed: int = 1, name: str = "run", **data: object) -> Path:
     """A run of two updates whose recipe names one file for all."""
-    family, name = LEARNED[task]
+    family, file = LEARNED[task]
     write_files(folder)
-    corpus = {"source": name}
+    corpus = {"source": file}
     shape = {"d_model": 14, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     recipe = {
         "task": task,
         "data": {"root": str(folder), "train": [corpus], "valid": corpus, "test": corpus, **READ, **data},
         "tokenizer": {"kind": "word", "byte_fallback": False, "mask": True},
         "model": {"family": family, **shape},
-        "train": {"max_updates": 2, "batch_tokens": 307, "device": "cpu", "threads": 1},
+        "train": {"max_updates": 2, "seed": seed, "batch_tokens": 307, "device": "cpu", "threads": 1},
         "decode": {"beam": 1, "max_extra": 3},
     }
-    train(recipe_from_dict(recipe, "test"), folder / "run", Console(quiet=True))
-    return folder / "run"
+    train(recipe_from_dict(recipe, "test"), folder / name, Console(quiet=True))
+    return folder / name
 
 
 @pytest.mark.parametrize("task", LEARNED)
@@ -140,3 +140,117 @@ def test_labels_of_the_training_data_are_kept_when_a_run_goes_on(tmp_path):
 def test_write_is_translate_by_another_name(tmp_path):
     run = trained(tmp_path, "summarisation")
     assert invoke("write", "--model", run, "w1 w2").stdout == invoke("translate", "--model", run, "w1 w2").stdout
+
+
+@pytest.mark.parametrize("task", LEARNED)
+def test_what_is_said_of_a_test_set_is_said_once_and_is_not_of_training(task, tmp_path):
+    run = trained(tmp_path, task)
+    said = invoke("evaluate", run, "--device", "cpu").stderr.splitlines()
+    kinds = {"language_model": "test: 31 documents", "masked_lm": "test: 31 documents"}
+    assert [line for line in said if "dropped" in line] == said[:1]
+    assert said[0].startswith(kinds.get(task, f"{LEARNED[task][1]}: "))
+
+
+def test_own_columns_can_be_named(tmp_path):
+    run = trained(tmp_path, "classification")
+    expected = invoke("evaluate", run, "--source", tmp_path / "classes.tsv").stdout
+    lines = [line.split("\t") for line in FILES["classes.tsv"].splitlines()]
+    own = tmp_path / "own.csv"
+    own.write_text("verdict,id,review\n" + "".join(f"{label},{i},{text}\n" for i, (text, label) in enumerate(lines)))
+    fields = ["--source-field", "review", "--target-field", "verdict"]
+    assert invoke("evaluate", run, "--source", own, *fields).stdout == expected
+    with pytest.raises(InputError, match=r"name columns of a table; give it, and it alone, as --source FILE"):
+        invoke("evaluate", run, *fields)
+    with pytest.raises(InputError, match=r"own\.csv: no column is named 'text'; .*'verdict', 'id', 'review'"):
+        invoke("evaluate", run, "--source", own, "--source-field", "text", "--target-field", "verdict")
+
+
+def test_a_pair_can_be_named(tmp_path):
+    run = trained(tmp_path, "regression")
+    own = tmp_path / "own.tsv"
+    own.write_text("a\tb\tscore\n" + "".join(f"w{i % 7}\tw{i % 5}\t{i % 3}\n" for i in range(31)))
+    fields = ["--source-field", "a", "--target-field", "score"]
+    one = invoke("evaluate", run, "--source", own, *fields).stdout
+    assert invoke("evaluate", run, "--source", own, *fields, "--pair-field", "b").stdout != one
+
+
+COMPARED = {
+    "classification": ["accuracy", "macro_f1", "f1", "matthews"],
+    "dialogue": ["rougeL"],
+    "ranking": ["mrr", "recall@1", "recall@10", "ndcg@10"],
+    "regression": ["spearman", "pearson"],
+    "span_qa": ["f1", "exact_match"],
+    "summarisation": ["rougeL", "rouge1", "rouge2"],
+    "tagging": ["f1", "precision", "recall", "accuracy"],
+    "text_to_text": ["exact_match"],
+}
+
+
+@pytest.mark.parametrize("task", COMPARED)
+def test_two_models_are_compared_by_the_scores_of_their_task(task, tmp_path):
+    run = trained(tmp_path, task)
+    other = trained(tmp_path, task, seed=2, name="other")
+    found = json.loads(invoke("evaluate", run, "--against", other, "--json", "--device", "cpu").stdout)
+    assert [entry["name"] for entry in found["comparisons"]] == COMPARED[task]
+    assert (found["system"], found["baseline"], found["task"]) == (str(run), str(other), task)
+    for side, model in (("system", run), ("baseline", other)):
+        alone = json.loads(invoke("evaluate", model, "--json", "--device", "cpu").stdout)["scores"]
+        scores = {entry["name"]: entry[side]["value"] for entry in found["comparisons"]}
+        assert scores == pytest.approx({name: alone[name] for name in scores})
+
+
+def test_a_comparison_names_both_models_and_gives_a_verdict(tmp_path):
+    run = trained(tmp_path, "classification")
+    other = trained(tmp_path, "classification", seed=2, name="other")
+    result = invoke("evaluate", run, "--against", other, "--device", "cpu")
+    heading, first, *_ = lines = result.stdout.splitlines()
+    assert heading.split() == [str(other), "(baseline)", str(run), "p-value"]
+    assert first.startswith("accuracy ")
+    assert all(str(run) in line and str(other) in line for line in lines[-4:])
+    assert "heedful: scores of a test set as a whole, such as loss, are not compared" in result.stderr
+    assert result.stderr.count("31 examples, 0 dropped") == 1
+    same = invoke("evaluate", run, "--against", run).stdout.splitlines()
+    assert same[-4] == f"accuracy: {run} and {run} are equal"
+
+
+@pytest.mark.parametrize("task", sorted(LEARNED.keys() - COMPARED))
+def test_scores_that_cannot_be_resampled_are_said_to_be_so(task, tmp_path):
+    run = trained(tmp_path, task)
+    with pytest.raises(InputError, match=f'two models for the task "{task}" cannot be compared by resampling'):
+        invoke("evaluate", run, "--against", run)
+
+
+def test_only_models_for_the_same_are_compared(tmp_path):
+    run = trained(tmp_path, "classification")
+    with pytest.raises(InputError, match=r'other is a model for the task "regression", and \S+ for the task "classif'):
+        invoke("evaluate", run, "--against", trained(tmp_path, "regression", name="other"))
+    three = trained(tmp_path, "classification", name="three", labels=["no", "yes", "maybe"])
+    with pytest.raises(InputError, match=r"three tells no, yes, maybe, and \S+ no, yes; compare two models whose"):
+        invoke("evaluate", run, "--against", three)
+
+
+def test_a_few_examples_are_said_to_tell_little(tmp_path):
+    run = trained(tmp_path, "classification")
+    (tmp_path / "few.tsv").write_text("w1 w2\tno\nw3\tyes\n")
+    told = invoke("evaluate", run, "--against", run, "--source", tmp_path / "few.tsv").stderr
+    assert "heedful: 2 examples are few" in told
+
+
+def test_texts_that_are_cut_or_empty_are_told(tmp_path):
+    run = trained(tmp_path, "classification")
+    own = tmp_path / "own.tsv"
+    own.write_text("w1 w2\tno\n" + "w1 " * 12 + "\tyes\n \tno\n")
+    told = invoke("evaluate", run, "--source", own).stderr.splitlines()
+    assert told[1:] == [
+        f"texts longer than data.max_length = 13 tokens, and cut to that: 1 of 3 (first: {own}, line 2)",
+        f"empty texts, of which nothing can be told: 1 of 3 (first: {own}, line 3)",
+    ]
+
+
+def test_texts_that_a_translator_cuts_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("heedful.decode.translator.LONGEST_SOURCE", 11)
+    run = trained(tmp_path, "summarisation")
+    own = tmp_path / "own.tsv"
+    own.write_text("w1 w2\tw1\n" + "w1 " * 11 + "\tw1\n")
+    told = invoke("evaluate", run, "--source", own).stderr
+    assert "texts longer than the 10 tokens that the model reads, and cut to that: 1 of 2" in told

@@ -8,7 +8,7 @@ import pytest
 from invocation import invoke
 
 from heedful.config.load import load_recipe
-from heedful.config.schema import Recipe
+from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import read_documents
 from heedful.data.labelled import read_labelled
 from heedful.errors import InputError
@@ -89,6 +89,28 @@ def test_pairs_of_texts_keep_both(here: Path) -> None:
     recipe = load_recipe("same-classification")
     first = next(iter(read_labelled(recipe.data.train[0], recipe.data)))
     assert (first.text, first.pair) in own_text.PAIRS
+
+
+def test_columns_keep_their_names_so_that_tables_like_the_first_can_be_read(here: Path) -> None:
+    run("reviews.csv", "--out", "named")
+    run("same.tsv", "--out", "numbered")
+    named, numbered = (load_recipe(folder).data for folder in ("named", "numbered"))
+    for corpus in (*named.train, named.valid, named.test):
+        assert corpus
+        assert (corpus.source_field, corpus.pair_field, corpus.target_field) == ("Text", None, "Label")
+    assert [numbered.train[0].source_field, numbered.train[0].pair_field] == ["1", "2"]
+    fields = {"source_field": named.train[0].source_field, "target_field": named.train[0].target_field}
+    own = CorpusConfig(source=str(here / "reviews.csv"), **fields)
+    assert len(list(read_labelled(own, named))) == len(own_text.REVIEWS)
+
+
+@pytest.mark.parametrize(("name", "separators"), [("reviews.tsv", "tabs"), ("reviews.csv", "commas")])
+def test_a_table_whose_name_lies_is_refused(here: Path, name: str, separators: str) -> None:
+    other = {"reviews.tsv": "lying.csv", "reviews.csv": "lying.tsv"}[name]
+    (here / name).rename(other)
+    with pytest.raises(InputError, match=rf"{other}: it seems to have 2 columns with {separators} between them"):
+        run(other)
+    assert not list(here.glob("lying-*"))
 
 
 def test_lists_beside_text_are_left_alone(here: Path) -> None:

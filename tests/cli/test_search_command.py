@@ -11,7 +11,7 @@ from invocation import invoke
 
 import heedful
 from heedful.checkpoint import write_model
-from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
+from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
 from heedful.predict.searcher import Searcher
@@ -29,7 +29,8 @@ def make_model(folder: Path, seed: int = 1) -> Path:
     torch.manual_seed(seed)
     config = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=1)
     tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
-    recipe = Recipe(task="ranking", model=config, data=DataConfig(max_length=13))
+    corpus = CorpusConfig(source="faq.csv", source_field="question", target_field="answer")
+    recipe = Recipe(task="ranking", model=config, data=DataConfig(max_length=13, train=(corpus,)))
     write_model(folder, recipe, TokenizerPair(tokenizer, tokenizer), weights(SentenceEncoder(config, len(tokenizer))))
     return folder
 
@@ -106,7 +107,7 @@ def test_blank_lines_are_left_out_and_counted(place):
 
 def test_an_index_with_blank_lines_is_made_again(place, monkeypatch):
     (place / "corpus").write_text("w3\n\nw5\n")
-    monkeypatch.setattr("heedful.cli.search.read_corpus", lambda _: {1: "w3", 2: "", 3: "w5"})
+    monkeypatch.setattr("heedful.cli.search.read_corpus", lambda *_: {1: "w3", 2: "", 3: "w5"})
     run(*OPTIONS, "--index", "index", "w3")
     monkeypatch.undo()
     monkeypatch.chdir(place)
@@ -136,6 +137,42 @@ def test_vectors_are_written_as_json_or_as_an_array(place):
 def test_a_format_that_nobody_knows_is_refused(place):
     with pytest.raises(InputError, match=r"--output v\.txt: .* ends in \.jsonl, \.npy, \.npz"):
         encode("--model", "model", "--input", "corpus", "--output", "v.txt")
+
+
+def write_table(place, queries):
+    """A table with a query beside each line."""
+    rows = "".join(f'{query},"{line}"\n' for query, line in zip(queries, LINES, strict=True))
+    (place / "faq.csv").write_text(f"question,answer\n{rows}")
+
+
+def test_of_tables_the_columns_of_the_recipe_are_read(place):
+    queries = [f"w{i % 5} w7" for i in range(17)]
+    write_table(place, queries)
+    (place / "queries").write_text("\n".join(queries))
+    expected = run(*OPTIONS, "--count", 3, "--input", "queries").stdout
+    table = ["--model", "model", "--corpus", "faq.csv", "--count", 3]
+    assert run(*table, "--input", "faq.csv").stdout == expected
+    [line] = run(*table, "--json", LINES[11]).stdout.splitlines()
+    assert json.loads(line)[0] == {"rank": 1, "score": pytest.approx(1), "line": 13, "text": LINES[11]}
+    for options, texts in (([], queries), (["--source-field", "answer"], LINES)):
+        found = encode("--model", "model", "--input", "faq.csv", *options).stdout.splitlines()
+        assert [json.loads(vector) for vector in found] == heedful.load("model", "cpu").encode(texts).tolist()
+
+
+def test_an_index_of_another_column_is_refused(place):
+    write_table(place, ["w1"] * 17)
+    table = ["--model", "model", "--corpus", "faq.csv", "--index", "index"]
+    first = run(*table, "w3").stdout
+    assert run(*table, "w3").stdout == first
+    with pytest.raises(InputError, match="index: was made of another corpus; delete it"):
+        run(*table, "--target-field", "question", "w3")
+
+
+def test_a_column_of_what_is_no_table_is_refused(place):
+    with pytest.raises(InputError, match=r"columns are named \(answer\), but --corpus is no table"):
+        run(*OPTIONS, "--target-field", "answer", "w3")
+    with pytest.raises(InputError, match=r"columns are named \(answer\), but --input is no table"):
+        encode("--model", "model", "--input", "corpus", "--source-field", "answer")
 
 
 def test_every_text_and_query_is_counted(place, reporters):

@@ -153,3 +153,15 @@ def test_a_report_survives_json():
     report = DropReport()
     report.drop("length ratio", "a.en", 13)
     assert DropReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
+
+
+def test_what_is_remarked_upon_is_not_dropped():
+    report, other = DropReport(), DropReport()
+    report.drop("header", "a.tsv", 1)
+    report.remark("cut", "a.tsv", 7)
+    other.remark("cut", "b.tsv", 2)
+    other.remark("empty", "b.tsv", 3)
+    report.merge(other)
+    assert str(report) == "1 dropped: 1 for header (first: a.tsv, line 1)"
+    assert report.remarks() == [("cut", 2, "a.tsv, line 7"), ("empty", 1, "b.tsv, line 3")]
+    assert DropReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report

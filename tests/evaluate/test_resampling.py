@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate.resampling import bootstrap_interval
+from heedful.evaluate.resampling import (
+    Comparison,
+    Outcomes,
+    Resampled,
+    bootstrap_interval,
+    compare_outcomes,
+    mean_outcomes,
+)
 
 SCORES = np.random.default_rng(5).random(97)
 
@@ -48,3 +55,89 @@ def test_draws_depend_on_the_seed_alone():
 def test_what_cannot_be_drawn_is_refused(wrong):
     with pytest.raises(InputError, match="a bootstrap needs"):
         bootstrap_interval(mean, **wrong)
+
+
+def right(share, seed, count=401):
+    """Which of so many examples a system that is right in this share of cases gets right."""
+    return (np.random.default_rng(seed).random(count) < share).astype(float)
+
+
+def test_a_large_difference_is_more_than_chance_and_a_small_one_may_be():
+    baseline = mean_outcomes({"accuracy": right(0.6, seed=1)})
+    [better], [similar] = (
+        compare_outcomes(baseline, mean_outcomes({"accuracy": right(share, seed=2)})) for share in (0.8, 0.61)
+    )
+    assert (better.is_better, better.is_significant) == (True, True)
+    assert better.p_value < 0.01
+    assert not similar.is_significant
+
+
+def test_the_p_value_is_that_of_the_normal_approximation():
+    ours, theirs = right(0.66, seed=1), right(0.6, seed=2)
+    [found] = compare_outcomes(mean_outcomes({"x": theirs}), mean_outcomes({"x": ours}), samples=2003)
+    z = (ours - theirs).mean() / ((ours - theirs).std() / math.sqrt(len(ours)))
+    assert found.p_value == pytest.approx(math.erfc(abs(z) / math.sqrt(2)), abs=0.03)
+    assert (found.system.value, found.baseline.value) == (ours.mean(), theirs.mean())
+    assert found.system.interval == pytest.approx(1.96 * ours.std() / math.sqrt(len(ours)), rel=0.1)
+
+
+def test_by_chance_alone_a_difference_is_rarely_called_more():
+    called = [
+        compare_outcomes(
+            mean_outcomes({"x": right(0.7, seed=seed)}), mean_outcomes({"x": right(0.7, seed=seed + 1000)}), samples=199
+        )[0].is_significant
+        for seed in range(200)
+    ]
+    assert sum(called) / len(called) == pytest.approx(0.05, abs=0.04)
+
+
+def test_scores_of_a_whole_set_are_made_anew_of_each_resample():
+    counts = np.array([[1, 2, 1], [0, 1, 1], [2, 2, 3], [1, 1, 1]])
+    outcomes = Outcomes(4, lambda chosen: {"f1": 2 * counts[chosen, 0].sum() / counts[chosen, 1:].sum()})
+    [found] = compare_outcomes(outcomes, outcomes)
+    assert outcomes.scores == {"f1": 2 * 4 / 12}
+    assert found.p_value == 1.0
+    assert found.baseline == found.system
+    assert found.baseline.interval > 0
+
+
+def test_both_systems_meet_the_same_resamples():
+    draws = []
+    for _ in range(2):
+        seen: list[list[int]] = []
+        watched = Outcomes(7, lambda chosen, seen=seen: seen.append(chosen.tolist()) or {"x": 0.0})
+        compare_outcomes(watched, mean_outcomes({"x": np.zeros(7)}), samples=11)
+        draws.append(seen)
+    assert draws[0] == draws[1]
+    assert len({tuple(draw) for draw in draws[0]}) == 12  # the whole set, too
+
+
+def test_two_examples_of_a_rare_kind_are_chance_under_every_score():
+    expected = np.array([0] * 28 + [1] * 2)
+    blind = np.zeros(30, int)
+
+    def outcomes(predicted):
+        def measure(chosen):
+            ours, theirs = predicted[chosen], expected[chosen]
+            recall = (ours & theirs).sum() / max(theirs.sum(), 1)
+            return {"accuracy": (ours == theirs).mean(), "recall": float(recall)}
+
+        return Outcomes(30, measure)
+
+    for found in compare_outcomes(outcomes(blind), outcomes(expected)):
+        assert found.is_better
+        assert not found.is_significant
+
+
+def test_of_errors_the_lower_score_is_better():
+    low, high = Resampled(1.0, 1.0, 0.1), Resampled(2.0, 2.0, 0.1)
+    assert Comparison("TER", high, low, 0.01, lower_is_better=True).is_better
+    assert not Comparison("BLEU", high, low, 0.01).is_better
+
+
+def test_what_cannot_be_compared_is_refused():
+    seven, five = mean_outcomes({"x": np.ones(7)}), mean_outcomes({"x": np.ones(5)})
+    with pytest.raises(InputError, match="7 examples of the baseline, 5 of the system"):
+        compare_outcomes(seven, five)
+    with pytest.raises(InputError, match="0 samples"):
+        compare_outcomes(seven, seven, samples=0)

@@ -53,6 +53,14 @@ def test_a_long_text_loses_its_end():
     assert len(reader.encode(long)) == 11
 
 
+@pytest.mark.parametrize("kind", [Classifier, Scorer])
+def test_an_answer_says_whether_the_end_of_its_text_was_cut_off(kind):
+    predictor = kind(model("encoder", 1), TOKENIZER, DataConfig(max_length=11, labels=("yes",)))
+    whole, pair = " ".join(WORDS[:9]), Text(" ".join(WORDS[:4]), " ".join(WORDS[:4]))
+    texts = [whole, f"{whole} w1", pair, pair._replace(first=f"{pair.first} w1"), ""]
+    assert [answer.truncated for answer in predictor.predict(texts)] == [False, True, False, True, False]
+
+
 def test_answers_are_lines_and_all_that_is_known():
     classifier = Classifier(model("encoder"), TOKENIZER, DataConfig(max_length=23, labels=("no", "yes", "maybe")))
     scorer = Scorer(model("encoder", 1), TOKENIZER, DataConfig(max_length=23))

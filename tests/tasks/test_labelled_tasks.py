@@ -82,6 +82,17 @@ def test_the_scores_of_a_classifier_are_those_of_its_decisions(tmp_path):
 
 
 @torch.no_grad()
+def test_outcomes_are_in_the_order_of_the_file_whatever_the_batches_are(tmp_path):
+    task = prepared("classification", tmp_path)
+    model = built(task)
+    logits, rows = outputs(task, model)
+    found = task.outcomes(model)
+    right = [LABELS[place] == row[1] for place, row in zip(logits.argmax(1), rows, strict=True)]
+    assert found.count == len(rows)
+    assert [found.measure(np.array([i]))["accuracy"] for i in range(len(rows))] == right
+
+
+@torch.no_grad()
 def test_the_loss_of_a_number_is_its_squared_error(tmp_path):
     task = prepared("regression", tmp_path)
     model = built(task)

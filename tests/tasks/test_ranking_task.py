@@ -88,7 +88,7 @@ def test_scores_are_those_of_the_places_of_right_passages():
     rng = np.random.default_rng(5)
     queries, passages = rng.normal(size=(23, 5)), rng.normal(size=(17, 5))
     answers = [set(rng.choice(17, rng.integers(1, 4), replace=False).tolist()) for _ in range(23)]
-    found = retrieval(queries, passages, answers)
+    found = retrieval(queries, passages, answers).scores
     sums = dict.fromkeys(found, 0.0)
     for query, right in zip(queries, answers, strict=True):
         order = sorted(range(17), key=lambda j: -(query @ passages[j]))
@@ -105,9 +105,9 @@ def test_queries_are_ranked_a_few_at_a_time(monkeypatch):
     rng = np.random.default_rng(7)
     queries, passages = rng.normal(size=(11, 5)), rng.normal(size=(13, 5))
     answers = [{int(place)} for place in rng.integers(0, 13, 11)]
-    whole = retrieval(queries, passages, answers)
+    whole = retrieval(queries, passages, answers).scores
     monkeypatch.setattr("heedful.tasks.ranking.QUERIES", 3)
-    assert retrieval(queries, passages, answers) == pytest.approx(whole)
+    assert retrieval(queries, passages, answers).scores == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.resources import files
@@ -18,9 +19,10 @@ from heedful.checkpoint.run import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
+from heedful.evaluate.resampling import Outcomes
 from heedful.models import load_weights
 from heedful.nn.int8 import PRECISIONS
-from heedful.tasks import find_task
+from heedful.tasks import Task, find_task
 from heedful.tasks.task import Scores
 from heedful.text.pair import TokenizerPair
 
@@ -65,7 +67,7 @@ class LoadedModel:
     def test(
         self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object] = lambda _: None
     ) -> Scores:
-        """The scores of the task on `data.test`, which stands in for the training data as well: nothing is learned.
+        """The scores of the task on `data.test`.
 
         Args:
             data: where the test set is and how it is read; what training has decided, such as the classes, stays.
@@ -75,17 +77,37 @@ class LoadedModel:
         Raises:
             InputError: there is no test set, or it cannot be used.
         """
+        with self._testing(data, report, done) as task:
+            return task.test(self.model) or {}
+
+    def outcomes(
+        self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object] = lambda _: None
+    ) -> Outcomes:
+        """The results on each example of `data.test`, for a comparison with another model; the arguments are as above.
+
+        Raises:
+            InputError: as `test`; or no score of the task follows from examples.
+        """
+        with self._testing(data, report, done) as task:
+            return task.outcomes(self.model)
+
+    @contextmanager
+    def _testing(
+        self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object]
+    ) -> Iterator[Task[Any]]:
+        """The task on a test set, which stands in for the training data as well: nothing is learned."""
         if data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         test = replace(data.test, weight=1.0)
-        alone = replace(data, train=(test,), valid=test, labels=self.recipe.data.labels, filters=EVERYTHING)
+        labels = self.recipe.data.labels
+        alone = replace(data, train=(test,), valid=test, test=test, labels=labels, filters=EVERYTHING)
         with TemporaryDirectory() as folder, torch.no_grad():
             self.tokenizers.save(Path(folder) / "tokenizer")
             tokenizer = replace(self.recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
             recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
             task = find_task(recipe.task).prepare(recipe, Path(folder) / "data", report)
-            task.done = done
-            return task.test(self.model) or {}
+            task.done, task.tell = done, report
+            yield task
 
 
 def load_model(path: str | Path, device: str = "cpu", precision: str = "float32") -> LoadedModel:

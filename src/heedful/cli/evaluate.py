@@ -1,4 +1,4 @@
-"""`heedful evaluate`: score a model on a test set, score text that is there, or compare two translation systems."""
+"""`heedful evaluate`: score a model on a test set, score text that is there, or compare two systems."""
 
 import json
 from collections.abc import Sequence
@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.comparison import comparison_lines
 from heedful.cli.inputs import told_if_unknown
-from heedful.cli.options import MODELS, Device, Precision
+from heedful.cli.options import MODELS, Device, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
-from heedful.cli.task_scores import located, score_lines, task_scores, test_set
+from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import prepare
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
-    from heedful.evaluate import Comparison, Resampled, Score, Scoring
+    from heedful.evaluate import Score, Scoring
 
 METRICS = "bleu,chrf,ter"
 ENOUGH = 100  # lines that end in " .": as many make sacrebleu, too, take a text for tokenised
@@ -48,10 +49,19 @@ def evaluate(
         str | None, typer.Argument(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="Text to translate.", show_default="data.test of the model's recipe")
+        Path | None,
+        typer.Option(
+            help="Text to translate; of other tasks, a test set.", show_default="data.test of the model's recipe"
+        ),
     ] = None,
     reference: Annotated[
         list[Path] | None, typer.Option(help="Reference translation of the text. Can be repeated.")
+    ] = None,
+    source_field: SourceField = None,
+    pair_field: PairField = None,
+    target_field: Annotated[
+        str | None,
+        typer.Option(help="That of the label or the wanted text.", show_default="the recipe's target_field"),
     ] = None,
     data: Annotated[
         Path | None,
@@ -84,17 +94,19 @@ def evaluate(
 
     A translator is scored with BLEU, chrF and TER, each with sacrebleu's
     signature, on --source and --reference or else on the test set of its
-    recipe. --against tests by paired bootstrap resampling whether the
-    difference to a baseline is more than chance. A model for another task
-    gets the scores of that task, on --source (and, where a task has two
-    files, --reference) or else on the test set of its recipe.
+    recipe. A model for another task gets the scores of that task, on --source
+    (and, where a task has two files, --reference) or else on the test set of
+    its recipe; if the columns of a table have other names than in the recipe,
+    name them with --source-field and --target-field. --against tests by
+    paired bootstrap resampling whether the difference to a baseline is more
+    than chance.
     """
+    fields = {"source_field": source_field, "pair_field": pair_field, "target_field": target_field}
     if model and hypotheses is None and (recipe := recipe_of(model)).task != "translation":
         refuse(
             {
                 f'{option} is for translations, and {model} is for the task "{recipe.task}"': given
                 for option, given in {
-                    "--against": against,
                     "--output": output,
                     "--metrics": metrics != METRICS,
                     "--tokenised": tokenised,
@@ -103,8 +115,13 @@ def evaluate(
                 }.items()
             }
         )
-        facts = task_scores(model, test_set(recipe, source, reference, data), device, beam)
-        typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(score_lines(facts["scores"])))
+        asked = test_set(recipe, source, reference, data, fields)
+        if against:
+            check_alike(model, recipe, against, recipe_of(against))
+            facts, table = task_comparison(model, against, recipe.task, asked, device, beam)
+        else:
+            facts, table = task_scores(model, asked, device, beam)
+        typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
         return
     refuse(
         {
@@ -115,6 +132,9 @@ def evaluate(
             "--data is where the recipe's test set is, and --reference names another": data and reference,
             "--output keeps what a model translates, and --hypotheses are there already": output and hypotheses,
             "--beam is for models, and there is nothing to translate": beam and hypotheses and not source,
+            "--source-field and the like name columns of a table; the text of translators is in files of its own": any(
+                fields.values()
+            ),
         }
     )
     check_output(output)
@@ -160,28 +180,13 @@ def results(
     with show_progress("comparing by paired bootstrap"):
         comparisons = paired_bootstrap(texts[baseline], lines, wanted, scoring)
     compared = {"baseline": baseline, "comparisons": [asdict(entry) for entry in comparisons]}
-    return {**facts, **compared}, comparison_table(comparisons)
+    return {**facts, **compared}, comparison_lines(baseline, system, comparisons)
 
 
 def score_table(scores: "Sequence[Score]") -> list[str]:
     """One line a metric: name, score, signature."""
     width = max(len(score.name) for score in scores)
     return [f"{score.name:{width}}  {score.value:6.2f}  {score.signature}" for score in scores]
-
-
-def comparison_table(comparisons: "Sequence[Comparison]") -> list[str]:
-    """One line a metric: both systems with mean and 95 % interval over the resamples, p-value, signature."""
-    width = max(len(found.name) for found in comparisons)
-    lines = [f"{'':{width}}  {'baseline':23}  {'system':23}  p-value  signature"]
-    for found in comparisons:
-        systems = f"{interval(found.baseline)}  {interval(found.system)}"
-        lines.append(f"{found.name:{width}}  {systems}  {found.p_value:7.4f}  {found.signature}")
-    return lines
-
-
-def interval(found: "Resampled") -> str:
-    """A score with the mean and the 95 % interval over resamples, 23 characters wide."""
-    return f"{found.value:6.2f} ({found.mean:.2f} ± {found.interval:.2f})".ljust(23)
 
 
 def refuse(problems: dict[str, object]) -> None:

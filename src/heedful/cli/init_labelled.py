@@ -51,7 +51,9 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
     tell_text(found, corpus, task)
     labels = in_order(found.labels) if task == "classification" else ()
     hold_out(found, corpus, data, folder / "data")
-    fields = {"source_field": "text", **({"pair_field": "pair"} if found.is_pairs else {}), "target_field": "label"}
+    # Columns keep their names or numbers, so that the model reads them from other tables like this one too.
+    named = {"source_field": corpus.source_field, "pair_field": corpus.pair_field, "target_field": corpus.target_field}
+    fields = {field: name for field, name in named.items() if name is not None}
     corpora = Corpora(**{part: {"source": f"data/{part}.jsonl", **fields} for part in PARTS})
     texts = Texts(folder.resolve().name, bad_utf8, corpora)
     write(folder / "config.toml", propose_labelled(found, task, labels, texts))
@@ -68,15 +70,15 @@ def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folde
     with show_progress(f"writing {folder}", "texts", found.examples) as progress:
         examples = progress.over(read_labelled(corpus, data))
         divided = division.divide(examples, text_of, lambda example: bool(text_of(example).strip()))
-        lines = ((part, (line_of(example),)) for part, example in divided)
+        lines = ((part, (line_of(example, corpus),)) for part, example in divided)
         counts = write_parts(folder, lines, {part: (f"{part}.jsonl",) for part in PARTS})
     tell_parts(folder, counts, "examples", found.examples, "text")
 
 
-def line_of(example: "Example") -> str:
+def line_of(example: "Example", corpus: CorpusConfig) -> str:
     """An example as a line of JSON."""
-    pair = {} if example.pair is None else {"pair": example.pair}
-    return json_line({"text": example.text, **pair, "label": example.label})
+    pair = {} if corpus.pair_field is None else {corpus.pair_field: example.pair or ""}
+    return json_line({corpus.source_field: example.text, **pair, corpus.target_field: example.label})
 
 
 def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:

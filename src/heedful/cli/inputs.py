@@ -1,11 +1,11 @@
 """What a command reads, line by line: the texts of the command line, a file, or standard input."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -14,6 +14,8 @@ from heedful.progress import ProgressReporter, show_progress
 
 if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 LOOKED_AT = 1000  # characters of a line that tell whether the vocabulary knows its script
 UNFAMILIAR = 0.25  # the share of unknown characters or words that a text in the right language does not reach
@@ -52,6 +54,7 @@ def progress_of(
     output: Path | None,
     unit: str = "lines",
     each: int = 1,
+    count: int | None = None,
 ) -> Iterator[ProgressReporter]:
     """Show how many of the lines are done; somebody who types them sees it, and is told how to end.
 
@@ -62,13 +65,15 @@ def progress_of(
         output: The file that results go to; None: standard output.
         unit: What is counted: lines, or what is made of them.
         each: How many a line counts for.
+        count: How many lines, or rows of a table, there are; None: it is found out.
     """
     if is_typed(text, source):
         typer.echo("Type one line at a time; Ctrl-D ends.", err=True)
         yield ProgressReporter(work, unit, say=str)  # never started, so that it says nothing
         return
     files = [source] if isinstance(source, Path) else source
-    count = len(text) if text else count_lines(*files) if files else None
+    if count is None:
+        count = len(text) if text else count_lines(*files) if files else None
     with show_progress(work, unit, each * count if count else None, bar=shows_bar(output)) as progress:
         yield progress
 
@@ -95,10 +100,11 @@ def count_lines(*files: Path) -> int | None:
     return count
 
 
-def told_if_unknown(texts: Iterable[str], tokenizer: "Tokenizer") -> Iterator[str]:
+def told_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callable[[T], str] = str) -> Iterator[T]:
     """The texts; one warning is given as soon as much of them is unknown to the vocabulary of the model.
 
-    Unknown is what becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes.
+    Unknown is what becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. What is no string,
+    such as a row of a table, is made one by `spell`.
     """
     from heedful.text.coverage import measure_coverage
 
@@ -106,7 +112,7 @@ def told_if_unknown(texts: Iterable[str], tokenizer: "Tokenizer") -> Iterator[st
     told = len(tokenizer) == tokenizer.byte_ids.stop  # nothing but bytes: no script is less known than another
     for text in texts:
         if not told:
-            coverage = measure_coverage(tokenizer, [text[:LOOKED_AT]])
+            coverage = measure_coverage(tokenizer, [spell(text)[:LOOKED_AT]])
             unknown, units = unknown + coverage.unfamiliar, units + coverage.units
             told = unknown >= ENOUGH and tell_unknown(unknown, units)
         yield text

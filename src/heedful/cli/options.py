@@ -15,3 +15,11 @@ Device = Annotated[
 Precision = Annotated[
     str, typer.Option(help="float32, or int8: less memory, slightly different results; faster on some CPUs.")
 ]
+SourceField = Annotated[
+    str | None,
+    typer.Option(help="In a table, the column or key of the text.", show_default="the recipe's source_field"),
+]
+PairField = Annotated[
+    str | None,
+    typer.Option(help="That of the second text, of pairs.", show_default="the recipe's pair_field"),
+]

@@ -102,13 +102,14 @@ class Results:
 
 
 @contextmanager
-def writing_results(path: Path | None, source: Path | None, each: int = 1) -> Iterator[Results]:
+def writing_results(path: Path | None, source: Path | None, each: int = 1, unit: str = "line") -> Iterator[Results]:
     """Open a file or standard output for results. After Ctrl-C the finished ones are in a file that ends in .part.
 
     Args:
         path: The file; it gets its name when all is written. None: standard output.
         source: The file that is read, for the message; None: there is none.
         each: Results for a line.
+        unit: What a result is for, for the message: a line, or a row of a table.
 
     Raises:
         RunError, Exit: as `writing`.
@@ -119,15 +120,15 @@ def writing_results(path: Path | None, source: Path | None, each: int = 1) -> It
         try:
             yield results
         except KeyboardInterrupt as error:
-            raise Interrupted(interrupted(results, path, source)) from error
+            raise Interrupted(interrupted(results, path, source, unit)) from error
 
 
-def interrupted(results: Results, path: Path | None, source: Path | None) -> str:
+def interrupted(results: Results, path: Path | None, source: Path | None, unit: str = "line") -> str:
     """Keep the finished results and say where they are and how to go on."""
     if not results.lines:
-        return f"interrupted before the first line was done{'; nothing is written' if path else ''}"
-    lines = f"{results.lines:,} lines" if results.lines > 1 else "line"
-    rest = f"from line {results.lines + 1:,} of {source or 'the input'} on"
+        return f"interrupted before the first {unit} was done{'; nothing is written' if path else ''}"
+    lines = f"{results.lines:,} {unit}s" if results.lines > 1 else unit
+    rest = f"from {unit} {results.lines + 1:,} of {source or 'the input'} on"
     if path is None:
         return f"interrupted; the first {lines} are done; to go on, run the command on the rest, {rest}"
     part = free_name(path)

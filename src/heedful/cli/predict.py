@@ -3,18 +3,21 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.inputs import lines, progress_of, told_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output
+from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.tables import asked_of, check_columns, columns_of
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
-    from heedful.predict.reader import Text
+    from heedful.config.schema import Recipe
+    from heedful.data.corpus import Row
 
 
 def predict(
@@ -22,45 +25,84 @@ def predict(
     text: Annotated[
         list[str] | None, typer.Argument(help="Texts to classify, score or tag, or questions.", show_default=STDIN)
     ] = None,
-    source: Annotated[Path | None, typer.Option("--input", help="File with a text on each line; plain or .gz.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--input", help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz."
+        ),
+    ] = None,
+    source_field: SourceField = None,
+    pair_field: PairField = None,
     output: Output = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each text, with probabilities.")
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Classify texts, score them, tag the names in them, or answer questions; one line in, one line out.
+    """Classify texts, score them, tag the names in them, or answer questions; one text in, one line out.
 
     Which of these depends on the task that the model was trained for. For a
     pair of texts, or a question and the text that answers it, put a tab
-    between the two on one line.
+    between the two on one line. Of a table, the columns are read that the
+    model's recipe names; other columns, such as labels, do not matter, and a
+    header is no text.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process
-    from heedful.predict import Predictor
+    from heedful.predict import Predictor, Text
 
     check_output(output, source)
+    check_columns(source, "--input", source_field, pair_field)
     given = lines(text, source)
     prepare_process()
     loaded = load_model(model, str(choose_device(device)))
     predictor = loaded.use_as(Predictor)
-    found = texts(told_if_unknown(given, loaded.tokenizers.source))
-    with progress_of("predicting", text, source, output) as progress, writing_results(output, source) as results:
-        for answer in predictor.predict_lines(found):
+    asked = asked_of(pairs_in(given), source, fields_of(loaded.recipe, source_field, pair_field))
+    known = told_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
+    rows, read = tee(known)
+    cut, empty = [], []
+    with (
+        progress_of("predicting", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
+        writing_results(output, source, unit=asked.unit) as results,
+    ):
+        answers = predictor.predict_lines(Text(*row.texts) for row in read)
+        for row, answer in zip(rows, answers, strict=True):
             results.write(json.dumps(asdict(answer), ensure_ascii=False) if as_json else str(answer))
             progress.advance()
+            if getattr(answer, "truncated", False):
+                cut.append(row.line)
+            if not all(part.strip() for part in row.texts):
+                empty.append(row.line)
+    longest = f"the {loaded.recipe.data.max_length:,} tokens that the model reads"
+    tell_some(f"texts longer than {longest}, and cut to that", cut, results.lines)
+    tell_some("empty texts, of which the results mean nothing", empty, results.lines)
 
 
-def texts(lines: Iterable[str]) -> Iterator["Text"]:
+def tell_some(what: str, places: list[int], count: int) -> None:
+    """Warn of texts that are odd, if there are any: how many of how many, and the line of the first one."""
+    if places:
+        typer.echo(f"heedful: {what}: {len(places):,} of {count:,} (first: line {places[0]:,})", err=True)
+
+
+def fields_of(recipe: "Recipe", source_field: str | None, pair_field: str | None) -> tuple[str, ...]:
+    """The columns of the texts in a table: those that are asked for, or else those that the recipe names."""
+    from heedful.tasks import find_task
+
+    columns = columns_of(recipe)
+    pair = pair_field or columns.pair_field or find_task(recipe.task).pair_field
+    return (source_field or columns.source_field, *([pair] if pair else []))
+
+
+def pairs_in(lines: Iterable[str]) -> Iterator["Row"]:
     """Each line as a text, or as a pair with a tab between its texts.
 
     Raises:
         InputError: a line has more than one tab.
     """
-    from heedful.predict.reader import Text
+    from heedful.data.corpus import Row
 
     for number, line in enumerate(lines, start=1):
         parts = line.split("\t")
         if len(parts) > 2:
             raise InputError(f"line {number}: {len(parts)} texts with tabs between them; give one, or a pair")
-        yield Text(*parts)
+        yield Row(number, tuple(parts))

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 import typer
 
 from heedful.cli.inputs import lines, progress_of, told_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output
+from heedful.cli.options import STDIN, Device, Model, Output, SourceField
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -22,12 +23,28 @@ if TYPE_CHECKING:
 VECTORS = (".jsonl", ".npy", ".npz")
 
 
+class Corpus(NamedTuple):
+    """Texts to search, where they stand, and in which column, if that is a table."""
+
+    path: Path
+    field: str
+    texts: Sequence[str]
+
+
 def search(
     model: Model,
-    corpus: Annotated[Path, typer.Option(help="File to search, with a text on each line; plain or .gz.")],
+    corpus: Annotated[Path, typer.Option(help="File to search, with a text on each line, or a table; plain or .gz.")],
     query: Annotated[list[str] | None, typer.Argument(help="Texts to look for.", show_default=STDIN)] = None,
     source: Annotated[
-        Path | None, typer.Option("--input", help="File with a query on each line; plain or .gz.")
+        Path | None, typer.Option("--input", help="File with a query on each line, or a table; plain or .gz.")
+    ] = None,
+    source_field: Annotated[
+        str | None,
+        typer.Option(help="In a table of queries, their column or key.", show_default="the recipe's source_field"),
+    ] = None,
+    target_field: Annotated[
+        str | None,
+        typer.Option(help="In a table to search, the column or key.", show_default="the recipe's target_field"),
     ] = None,
     output: Output = None,
     count: Annotated[int, typer.Option(min=1, help="Texts to find for each query.")] = 10,
@@ -44,21 +61,27 @@ def search(
     and the text; a blank line stands between two queries. Blank lines of the
     corpus are left out. With --json a line is
     [{"rank", "score", "line", "text"}, ...], where line is that of the corpus.
+    Tables are .tsv, .csv and .jsonl files; of each, one column is read.
     """
     if query and source:
         raise InputError("there are queries and --input; give one of them")
     check_output(output, source, corpus, index)
     check_output(index, source, corpus, option="--index")
-    numbers, texts = zip(*read_corpus(corpus).items(), strict=True)
+    check_columns(source, "--input", source_field)
+    check_columns(corpus, "--corpus", target_field)
     loaded, searcher = prepare(model, device)
-    vectors = vectors_of(loaded, searcher, corpus, texts, index)
-    queries = told_if_unknown(lines(query, source), loaded.tokenizers.source)
+    columns = columns_of(loaded.recipe)
+    field = target_field or columns.target_field
+    numbers, texts = zip(*read_corpus(corpus, field).items(), strict=True)
+    vectors = vectors_of(loaded, searcher, Corpus(corpus, field, texts), index)
+    asked = asked_of(whole_lines(lines(query, source)), source, [source_field or columns.source_field])
+    queries = told_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
     with (
-        progress_of("searching", query, source, output, "queries") as progress,
-        writing_results(output, source) as results,
+        progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
+        writing_results(output, source, unit=asked.unit) as results,
     ):
-        for number, asked in enumerate(progress.over(queries)):
-            [hits] = searcher.search([asked], texts, count, vectors)
+        for number, sought in enumerate(progress.over(queries)):
+            [hits] = searcher.search([sought], texts, count, vectors)
             separator = "\n" if number else ""
             results.write(json_line(hits, numbers) if as_json else separator + table(hits))
 
@@ -66,7 +89,13 @@ def search(
 def encode(
     model: Model,
     text: Annotated[list[str] | None, typer.Argument(help="Texts to encode.", show_default=STDIN)] = None,
-    source: Annotated[Path | None, typer.Option("--input", help="File with a text on each line; plain or .gz.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--input", help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz."
+        ),
+    ] = None,
+    source_field: SourceField = None,
     output: Annotated[
         Path | None,
         typer.Option(help="File to write: .jsonl, .npy or .npz.", show_default="standard output, as .jsonl"),
@@ -82,10 +111,16 @@ def encode(
     check_output(output, source)
     if output and output.suffix not in VECTORS:
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
+    check_columns(source, "--input", source_field)
+    given = lines(text, source)
     loaded, searcher = prepare(model, device)
-    texts = told_if_unknown(lines(text, source), loaded.tokenizers.source)
+    asked = asked_of(whole_lines(given), source, [source_field or columns_of(loaded.recipe).source_field])
+    texts = told_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
     write_array = ARRAYS.get(output.suffix) if output else None
-    with progress_of("encoding", text, source, output) as progress, writing_results(output, source) as results:
+    with (
+        progress_of("encoding", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
+        writing_results(output, source, unit=asked.unit) as results,
+    ):
         if write_array:
             write_array(results.stream, searcher.encode(texts, progress.advance))
             return
@@ -126,15 +161,17 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
     return loaded, loaded.use_as(Searcher)
 
 
-def read_corpus(corpus: Path) -> dict[int, str]:
-    """The texts of a corpus by their lines, from 1; blank lines are left out and counted.
+def read_corpus(corpus: Path, field: str) -> dict[int, str]:
+    """The texts of a corpus, of a table those in a column, by their lines, from 1; blank ones are left out and counted.
 
     Raises:
         InputError: the file cannot be read, or has no text.
     """
     from heedful.data.files import read_lines
+    from heedful.data.unlabelled import is_table
 
-    every = dict(enumerate(read_lines(corpus), start=1))
+    rows = table_rows(corpus, [field], "--target-field").rows if is_table(corpus) else whole_lines(read_lines(corpus))
+    every = {row.line: row.texts[0] for row in rows}
     texts = {number: line for number, line in every.items() if line.strip()}
     if not texts:
         raise InputError(f"{corpus}: has no text to search; give a file with a text on each line")
@@ -143,9 +180,7 @@ def read_corpus(corpus: Path) -> dict[int, str]:
     return texts
 
 
-def vectors_of(
-    loaded: "LoadedModel", searcher: "Searcher", corpus: Path, texts: Sequence[str], index: Path | None
-) -> "np.ndarray":
+def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, index: Path | None) -> "np.ndarray":
     """The vectors of a corpus: from its index, if there is one; otherwise made, and kept there if one is named.
 
     Raises:
@@ -153,18 +188,23 @@ def vectors_of(
     """
     from heedful.data.arrays import file_digest
     from heedful.data.digest import text_digest
+    from heedful.data.unlabelled import is_table
     from heedful.predict.index import read_index, write_index
 
-    made_of = {"model": file_digest(loaded.path / "manifest.json"), "corpus": text_digest(corpus)}
+    digest = text_digest(corpus.path)
+    made_of = {
+        "model": file_digest(loaded.path / "manifest.json"),
+        "corpus": f"{digest}, {corpus.field}" if is_table(corpus.path) else digest,
+    }
     if index and index.exists():
         vectors = read_index(index, made_of)
-        if len(vectors) != len(texts):
+        if len(vectors) != len(corpus.texts):
             raise InputError(
-                f"{index}: was made with the blank lines of {corpus}; delete it, and it is made again without them"
+                f"{index}: was made with the blank lines of {corpus.path}; delete it, and it is made again without them"
             )
         return vectors
-    with show_progress(f"encoding {corpus}", "lines", len(texts)) as progress:
-        vectors = searcher.encode(texts, progress.advance)
+    with show_progress(f"encoding {corpus.path}", "lines", len(corpus.texts)) as progress:
+        vectors = searcher.encode(corpus.texts, progress.advance)
     if index:
         write_index(index, vectors, made_of)
     return vectors

@@ -9,6 +9,7 @@ from heedful.config.schema import DataConfig
 from heedful.data.files import BadUtf8, decode_lines, open_bytes
 from heedful.data.header import LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES, is_header, is_number
 from heedful.data.rows import cells_of_csv, cells_of_tsv, parse_object
+from heedful.data.separators import check_separators
 from heedful.errors import InputError
 
 MOST_VALUES = 20_000  # different ones that are remembered of a column
@@ -84,31 +85,42 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
     Columns without a header have their numbers, from 1, for names.
 
     Raises:
-        InputError: The file cannot be read, or holds nothing.
+        InputError: The file cannot be read, holds nothing, or other characters separate its columns than its name says.
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
-    found = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, suffix, policy)
+    found = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, policy)
     if not found or not found[0].rows:
         raise InputError(f"{path}: there are no rows in it; check the file")
     return found
 
 
-def _cells(path: Path, suffix: str, policy: BadUtf8) -> Iterator[Sequence[str]]:
+def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
+    """Return whether the first row of a table (.tsv, .csv) names its columns.
+
+    Raises:
+        InputError: The file cannot be read, or other characters separate its columns than its name says.
+    """
+    check_separators(path, bad_utf8)
+    first = next(_cells(path, bad_utf8), [])
+    others = (row[: len(first)] for row in _cells(path, bad_utf8) if len(row) >= len(first))
+    next(others, None)
+    return is_header(first, others)
+
+
+def _cells(path: Path, policy: BadUtf8) -> Iterator[Sequence[str]]:
     with open_bytes(path) as stream:
         lines = decode_lines(stream, str(path), bad_utf8=policy)
-        rows = cells_of_csv(lines, path) if suffix == ".csv" else cells_of_tsv(lines)
+        is_csv = path.name.removesuffix(".gz").endswith(".csv")
+        rows = cells_of_csv(lines, path) if is_csv else cells_of_tsv(lines)
         yield from (cells for _, cells in rows if cells is not None)
 
 
-def _of_table(path: Path, suffix: str, policy: BadUtf8) -> list[Column]:
-    first = next(_cells(path, suffix, policy), [])
-    width = len(first)
-    others = (row[:width] for row in _cells(path, suffix, policy) if len(row) >= width)
-    next(others, None)
-    has_names = is_header(first, others)
+def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
+    first = next(_cells(path, policy), [])
+    has_names = has_header(path, policy)
     columns = [Column(name) if has_names else Column(str(number)) for number, name in enumerate(first, start=1)]
-    for number, row in enumerate(_cells(path, suffix, policy)):
+    for number, row in enumerate(_cells(path, policy)):
         if number or not has_names:
             for column, cell in zip(columns, row, strict=False):
                 column.add(cell)

@@ -57,11 +57,13 @@ def prepare_examples(
         tokenizer = one_tokenizer(recipe, chain.from_iterable(map(texts, recipe.data.train)), report)
         TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
         total = DropReport()
-        for name, corpus in named_corpora(recipe.data):
+        for name, corpus in named_corpora(recipe.data).items():
             drops = DropReport()
             rows = at_least_one(read(corpus, tokenizer, drops), corpus.source, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
             report(f"{corpus.source}: {len(store):,} examples, {drops}")
+            for sentence in remarks(drops, len(store), recipe.data.max_length):
+                report(sentence)
             total.merge(drops)
         report_overlap(recipe.data, texts, report)
         return total
@@ -83,6 +85,16 @@ def check_examples(recipe: Recipe) -> None:
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
     given_tokenizer(recipe)
+
+
+def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
+    """Sentences on what is odd about the examples of a corpus, of which there are so many."""
+    kinds = {
+        "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
+        "empty": "empty texts, of which nothing can be told",
+    }
+    for remark, number, first in drops.remarks():
+        yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> Tokenizer:

@@ -26,6 +26,9 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
+Remark = Literal["cut", "empty"]  # longer than data.max_length; without text
+REMARKS: tuple[Remark, ...] = get_args(Remark)
+
 # The first words of the Unicode names of a script's letters. Japanese writes kana and han in one sentence.
 LETTER_NAMES = {
     "latin": ("LATIN",),
@@ -41,16 +44,18 @@ LETTER_NAMES = {
 
 @dataclass
 class DropReport:
-    """How many pairs were dropped for each reason, with the place of the first one."""
+    """Counts of pairs that were dropped for each reason, or kept with a remark, with the place of the first one."""
 
-    counts: dict[Reason, int] = field(default_factory=dict)
-    examples: dict[Reason, str] = field(default_factory=dict)
+    counts: dict[Reason | Remark, int] = field(default_factory=dict)
+    examples: dict[Reason | Remark, str] = field(default_factory=dict)
 
     def drop(self, reason: Reason, name: str, line: int) -> None:
         """Count one dropped pair that stands in file `name` at `line`, counted from 1."""
-        if reason not in self.counts:
-            self.examples[reason] = f"{name}, line {line}"
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+        self._count(reason, name, line)
+
+    def remark(self, remark: Remark, name: str, line: int) -> None:
+        """Count one example that is kept, though something about it is odd."""
+        self._count(remark, name, line)
 
     def merge(self, other: Self) -> None:
         """Add what `other` counted; an example stays the first one met."""
@@ -62,22 +67,32 @@ class DropReport:
         """Return (reason, count, place of the first one) in the order in which the filters run."""
         return [(reason, self.counts[reason], self.examples[reason]) for reason in REASONS if reason in self.counts]
 
+    def remarks(self) -> list[tuple[Remark, int, str]]:
+        """Return (remark, count, place of the first one)."""
+        return [(remark, self.counts[remark], self.examples[remark]) for remark in REMARKS if remark in self.counts]
+
     def __str__(self) -> str:
-        dropped = [f"{count:,} for {reason} (first: {example})" for reason, count, example in self.rows()]
-        return f"{sum(self.counts.values()):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
+        rows = self.rows()
+        dropped = [f"{count:,} for {reason} (first: {example})" for reason, count, example in rows]
+        return f"{sum(count for _, count, _ in rows):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the report as JSON-ready values."""
-        return {reason: {"count": count, "first": example} for reason, count, example in self.rows()}
+        found = [*self.rows(), *self.remarks()]
+        return {reason: {"count": count, "first": example} for reason, count, example in found}
 
     @classmethod
     def from_dict(cls, values: dict[str, dict[str, Any]]) -> Self:
         """Return the report that `to_dict` gave."""
-        known: list[Reason] = [reason for reason in REASONS if reason in values]
+        known: list[Reason | Remark] = [reason for reason in (*REASONS, *REMARKS) if reason in values]
         return cls(
             counts={reason: values[reason]["count"] for reason in known},
             examples={reason: values[reason]["first"] for reason in known},
         )
+
+    def _count(self, reason: Reason | Remark, name: str, line: int) -> None:
+        self.examples.setdefault(reason, f"{name}, line {line}")
+        self.counts[reason] = self.counts.get(reason, 0) + 1
 
 
 class PairFilter:

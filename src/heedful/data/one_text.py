@@ -17,6 +17,7 @@ from heedful.data.documents import read_documents
 from heedful.data.examples import given_tokenizer, one_tokenizer
 from heedful.data.filters import DropReport
 from heedful.data.overlap import lines_of, report_overlap
+from heedful.data.parts import text_parts
 from heedful.data.reuse import made_once
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
@@ -60,26 +61,26 @@ def prepare_text(recipe: Recipe, folder: Path, form: Form[S], report: Callable[[
     """
     check_documents(recipe)
     digest = data_digest(recipe)
+    parts = text_parts(recipe.data)
+    folders = [folder / name for name in parts]
 
     def make(temporary: Path) -> DropReport:
         total = DropReport()
         tokenizer = text_tokenizer(recipe, report)
         TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
-        parts = {"train": recipe.data.train, "valid": (recipe.data.valid,) if recipe.data.valid else ()}
         for name, corpora in parts.items():
-            if corpora:
-                drops = DropReport()
-                stored = form.write(temporary / name, all_texts(corpora, recipe, drops), tokenizer)
-                report(f"{name}: {form.size(stored)}, {drops}")
-                total.merge(drops)
+            drops = DropReport()
+            stored = form.write(temporary / name, all_texts(corpora, recipe, drops), tokenizer)
+            report(f"{name}: {form.size(stored)}, {drops}")
+            total.merge(drops)
         report_overlap(recipe.data, lambda corpus: long_lines(corpus, recipe.data), report)
         return total
 
     def opened(drops: DropReport) -> PreparedText[S]:
         return PreparedText(
             tokenizer=TokenizerPair.load(folder / "tokenizer").source,
-            train=form.open(folder / "train"),
-            valid=form.open(folder / "valid") if recipe.data.valid else None,
+            train=form.open(folders[0]),
+            valid=form.open(folders[-1]) if recipe.data.valid else None,
             digest=digest,
             report=drops,
         )

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.parts import is_test_set
 from heedful.errors import InputError
 
 MOST = 200_000  # held-out texts that are looked up
@@ -89,7 +90,7 @@ def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]
         texts: The texts of a corpus that are compared.
         report: Told a sentence for each part that shares text, or that cannot be read: training does without tests.
     """
-    if any(corpus is data.valid for corpus in data.train):  # a test set alone, which stands for both
+    if is_test_set(data):
         return
     for name, corpus in (("validation", data.valid), ("test", data.test)):
         if corpus is None:

@@ -154,7 +154,7 @@ def _stores(
 ) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
     """Yield what each store is called, its corpus, its rows, and the report that reading the rows fills."""
     pair_filter = PairFilter(data.filters)
-    for name, corpus in named_corpora(data):
+    for name, corpus in named_corpora(data).items():
         drops = DropReport()
         pairs = read(corpus, data, drops)
         if name == VALID:

@@ -13,8 +13,9 @@ from heedful.data.files import BadUtf8, decode_lines, decode_utf8, open_bytes
 from heedful.errors import InputError
 
 # The names that stand for the first columns of a table without a header.
-USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair", "target"))
+USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
+OPTIONS = "(commands that read tables have options for that, such as --source-field)"
 
 Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
 
@@ -122,7 +123,8 @@ def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators
         if max(columns) >= len(cells):
             raise InputError(
                 f"{path}, line {line}: {len(cells)} column(s), but column {max(columns) + 1} is wanted; "
-                f"columns are separated by {separators}"
+                f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
+                f"{OPTIONS}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
 
@@ -145,7 +147,7 @@ def _column(name: str, first_row: list[str], path: Path) -> int:
         return first_row.index(name)
     raise InputError(
         f"{path}: no column is named {name!r}; the first line has {', '.join(map(repr, first_row[:20]))}. Set "
-        f"source_field and target_field (and pair_field) to names in it, or to column numbers from 1"
+        f"source_field and target_field (and pair_field) to names in it, or to column numbers from 1 {OPTIONS}"
     )
 
 
@@ -169,7 +171,8 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
     if key not in values:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
         raise InputError(
-            f"{place}: no key {key!r}; it has {keys}. Set source_field and target_field (and pair_field) to its keys"
+            f"{place}: no key {key!r}; it has {keys}. Set source_field and target_field (and pair_field) to its "
+            f"keys {OPTIONS}"
         )
     value = values[key]
     if key == fields.label and isinstance(value, int | float):

@@ -1,4 +1,7 @@
-"""The stores of all corpora of a recipe, side by side: folder/train-0, folder/train-1, ..., and folder/valid."""
+"""The stores of all corpora of a recipe, side by side: folder/train-0, folder/train-1, ..., and folder/valid.
+
+A test set alone, which stands for training and validation data, is stored once: in folder/valid.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,6 +10,7 @@ from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.filters import DropReport
+from heedful.data.parts import is_test_set
 from heedful.data.store import PairStore
 from heedful.errors import InputError
 
@@ -40,18 +44,21 @@ def open_stores(folder: Path, data: DataConfig, digest: str, report: DropReport)
     Raises:
         InputError: One is missing or damaged.
     """
-    stores = {name: PairStore.open(folder / name) for name, _ in named_corpora(data)}
-    valid = stores.pop(VALID, None)
+    stores = {name: PairStore.open(folder / name) for name in named_corpora(data)}
+    train = tuple(stores[name] for name in train_names(data))
     weights = tuple(corpus.weight for corpus in data.train)
-    return Stores(train=tuple(stores.values()), weights=weights, valid=valid, digest=digest, report=report)
+    return Stores(train=train, weights=weights, valid=stores.get(VALID), digest=digest, report=report)
 
 
-def named_corpora(data: DataConfig) -> Iterator[tuple[str, CorpusConfig]]:
-    """The corpora of a recipe and what their stores are called, those for training first."""
-    for number, corpus in enumerate(data.train):
-        yield f"train-{number}", corpus
-    if data.valid:
-        yield VALID, data.valid
+def named_corpora(data: DataConfig) -> dict[str, CorpusConfig]:
+    """The corpora of a recipe by the names of their stores, those for training first."""
+    valid = {VALID: data.valid} if data.valid else {}
+    return dict(zip(train_names(data), data.train, strict=True)) | valid
+
+
+def train_names(data: DataConfig) -> list[str]:
+    """The names of the stores of the training corpora."""
+    return [VALID] if is_test_set(data) else [f"train-{number}" for number in range(len(data.train))]
 
 
 def at_least_one(

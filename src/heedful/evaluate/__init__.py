@@ -1,10 +1,9 @@
 """How good outputs are: one file a kind of score. Those of translations can be imported from here."""
 
+from heedful.evaluate.resampling import Comparison, Resampled
 from heedful.evaluate.translation import (
     METRICS,
     TOKENIZERS,
-    Comparison,
-    Resampled,
     Score,
     Scoring,
     check_aligned,

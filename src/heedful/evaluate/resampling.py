@@ -1,11 +1,14 @@
-"""How far a score would move on another test set of the same kind: the bootstrap (Efron & Tibshirani 1993)."""
+"""The bootstrap (Efron & Tibshirani 1993): how far scores would move on another test set of the same kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from heedful.errors import InputError
+
+SIGNIFICANT = 0.05  # p-values below it are taken for more than chance
 
 
 class Interval(NamedTuple):
@@ -14,6 +17,104 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """A system's score on the test set; and, over resamples of it, the mean and half the 95 % interval's width."""
+
+    value: float
+    mean: float
+    interval: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems under one metric; `p_value`: how often chance alone makes a difference as large as theirs."""
+
+    name: str
+    baseline: Resampled
+    system: Resampled
+    p_value: float
+    signature: str = ""  # sacrebleu's, of the scores of translations
+    lower_is_better: bool = False
+
+    @property
+    def is_better(self) -> bool:
+        """True if the system has the better score of the two."""
+        better, worse = (self.baseline, self.system) if self.lower_is_better else (self.system, self.baseline)
+        return better.value > worse.value
+
+    @property
+    def is_significant(self) -> bool:
+        """True if the difference is more than chance."""
+        return self.p_value < SIGNIFICANT
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Results on each example of a test set, from which the scores of any choice of examples follow.
+
+    Attributes:
+        count: Examples.
+        measure: Gives the scores, by name, of the examples with these numbers, int64, from 0; one may come repeatedly.
+    """
+
+    count: int
+    measure: Callable[[np.ndarray], dict[str, float]]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The scores of all examples."""
+        return self.measure(np.arange(self.count))
+
+
+def mean_outcomes(figures: Mapping[str, Sequence[float] | np.ndarray]) -> Outcomes:
+    """Return outcomes whose scores are means; each score comes with its figure for every example."""
+    columns = {name: np.asarray(values, np.float64) for name, values in figures.items()}
+    (count,) = {len(values) for values in columns.values()}
+    return Outcomes(count, lambda chosen: {name: float(values[chosen].mean()) for name, values in columns.items()})
+
+
+def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, seed: int = 1) -> list[Comparison]:
+    """Compare two systems, for which higher scores are better, on the same resamples of a test set (Koehn 2004).
+
+    The p-value is two-sided: twice the share of resamples on which the system that is worse on the test set is at least
+    as good as the other one.
+
+    Args:
+        baseline: Of one system.
+        system: Of another one, on the same examples in the same order.
+        samples: Test sets to draw; the smallest p-value that can result is 2 / (samples + 1).
+        seed: Decides the draws.
+
+    Returns:
+        One comparison for each score.
+
+    Raises:
+        InputError: There are no examples, not as many of both, or no samples.
+    """
+    if not baseline.count == system.count > 0 or samples < 1:
+        raise InputError(
+            f"{baseline.count} examples of the baseline, {system.count} of the system, {samples} samples: a paired "
+            "bootstrap needs the same examples of both, and 1 sample or more"
+        )
+    draws = [_draw(system.count, sample, seed) for sample in range(samples)]
+    drawn = [[outcomes.measure(chosen) for chosen in draws] for outcomes in (baseline, system)]
+    comparisons = []
+    was, now = baseline.scores, system.scores
+    for name in now:
+        theirs, ours = (np.array([scores[name] for scores in side]) for side in drawn)
+        gains = ours - theirs
+        fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum()))
+        p_value = min(1.0, 2 * (1 + fewer) / (samples + 1))
+        comparisons.append(Comparison(name, _resampled(was[name], theirs), _resampled(now[name], ours), p_value))
+    return comparisons
+
+
+def _resampled(value: float, drawn: np.ndarray) -> Resampled:
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Resampled(value, float(drawn.mean()), float(high - low) / 2)
 
 
 def bootstrap_interval(

@@ -18,6 +18,7 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from heedful.errors import InputError
+from heedful.evaluate.resampling import Comparison, Resampled
 from heedful.evaluate.scripts import script_warning
 from heedful.text.languages import base_language
 
@@ -61,26 +62,6 @@ class Score:
 
     name: str
     value: float
-    signature: str
-
-
-@dataclass(frozen=True)
-class Resampled:
-    """A system's score on the test set; and, over resamples of it, the mean and half the 95 % interval's width."""
-
-    value: float
-    mean: float
-    interval: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two systems under one metric; `p_value`: how often chance alone makes a difference as large as theirs."""
-
-    name: str
-    baseline: Resampled
-    system: Resampled
-    p_value: float
     signature: str
 
 
@@ -153,7 +134,7 @@ def _compare(
     baseline, system = (Resampled(float(x.score), float(x.mean), float(x.ci)) for x in pair)
     same = baseline.value == system.value  # sacrebleu counts draws above this difference, and none is above 0
     p_value = 1.0 if same else float(pair[1].p_value)
-    return Comparison(_title(name, metric), baseline, system, p_value, str(signature))
+    return Comparison(_title(name, metric), baseline, system, p_value, str(signature), lower_is_better=name == "ter")
 
 
 def check_aligned(texts: Mapping[str, Sequence[str]]) -> None:

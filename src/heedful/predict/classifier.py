@@ -12,10 +12,15 @@ from heedful.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Classified:
-    """A class, and how probable the model takes each to be."""
+    """A class, and how probable the model takes each to be.
+
+    Attributes:
+        truncated: the text was longer than the model reads, and its end did not count.
+    """
 
     label: str
     probabilities: dict[str, float]
+    truncated: bool = False
 
     def __str__(self) -> str:
         return self.label
@@ -30,6 +35,6 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
         """The class of each text, in order."""
-        for logits in self.reader.read(texts):
+        for row, logits in self.reader.read_with_rows(texts):
             shares = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
-            yield Classified(max(shares, key=lambda label: shares[label]), shares)
+            yield Classified(max(shares, key=lambda label: shares[label]), shares, row.truncated)

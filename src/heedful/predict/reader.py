@@ -4,7 +4,7 @@ B batch, S tokens.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice, repeat
+from itertools import chain, islice, repeat, tee
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.decode.translator import batches, evaluating
 from heedful.text.padding import pad
-from heedful.text.sequence import segments, sequence
+from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
 WINDOW = 1024  # texts read at a time: enough to make batches of similar length
@@ -29,6 +29,13 @@ class Text(NamedTuple):
 
     first: str
     second: str | None = None
+
+
+class Row(NamedTuple):
+    """A text as the model reads it, and whether its end was cut off."""
+
+    ids: list[int]
+    truncated: bool
 
 
 class Reader:
@@ -55,10 +62,21 @@ class Reader:
             results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
+    def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[Row, Tensor]]:
+        """Each text as it is read, and its result, in order."""
+        given, read = tee(map(self.row, texts))
+        results = self.read_groups([row.ids] for row in read)
+        return ((row, result) for row, (result,) in zip(given, results, strict=True))
+
     def encode(self, text: Text) -> list[int]:
-        """A text as the model was trained to see it."""
-        second = None if text.second is None else self.tokenizer.encode(text.second)
-        return sequence(self.tokenizer.encode(text.first), second, longest=self.longest)
+        """The ids of a text as the model was trained to see it."""
+        return self.row(text).ids
+
+    def row(self, text: Text) -> Row:
+        """A text as the model was trained to see it, and whether its end was cut off."""
+        parts = [self.tokenizer.encode(part) for part in text if part is not None]
+        ids = sequence(*parts, longest=self.longest)
+        return Row(ids, is_cut(ids, *parts))
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply) -> list[Tensor]:

@@ -10,9 +10,14 @@ from heedful.predict.text_predictor import TextPredictor
 
 @dataclass(frozen=True)
 class Scored:
-    """A number in the units of the training data."""
+    """A number in the units of the training data.
+
+    Attributes:
+        truncated: the text was longer than the model reads, and its end did not count.
+    """
 
     score: float
+    truncated: bool = False
 
     def __str__(self) -> str:
         return f"{self.score:.4f}"
@@ -23,4 +28,4 @@ class Scorer(TextPredictor[TextClassifier, Scored]):
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Scored]:
         """The number of each text, in order."""
-        return (Scored(output.item()) for output in self.reader.read(texts))
+        return (Scored(output.item(), row.truncated) for row, output in self.reader.read_with_rows(texts))

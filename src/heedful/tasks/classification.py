@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import check_files
@@ -16,13 +18,13 @@ from heedful.data.store import Rows
 from heedful.data.stores import at_least_one
 from heedful.errors import InputError
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
+from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
 from heedful.tasks.task import Scores
-from heedful.tasks.texts import Batch, TextTask
+from heedful.tasks.texts import Batch, TextTask, row_of
 from heedful.text.pair import TokenizerPair
-from heedful.text.sequence import sequence
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -57,9 +59,7 @@ class Classification(TextTask):
         """
         numbers = {label: number for number, label in enumerate(recipe.data.labels)}
         for example in known_labels(read_labelled(corpus, recipe.data, drops), corpus, recipe):
-            pair = None if example.pair is None else tokenizer.encode(example.pair)
-            ids = sequence(tokenizer.encode(example.text), pair, longest=recipe.data.max_length)
-            yield ids, [numbers[example.label]]
+            yield row_of(example, corpus, recipe, tokenizer, drops), [numbers[example.label]]
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
@@ -82,21 +82,26 @@ class Classification(TextTask):
         logits = model(batch.ids, batch.keep, batch.segments)
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
 
-    def validate(self, model: TextClassifier) -> Scores | None:
-        """Accuracy, F1 (of two classes that of the second), correlation (Matthews) and loss."""
-        store = self.examples.valid
-        if store is None:
-            return None
-        means = self.mean_losses(model, self.batches_of(store, model))
-        decisions = [
-            (model(batch.ids, batch.keep, batch.segments).argmax(-1).tolist(), batch.targets[:, 0].tolist())
-            for batch in self.batches_of(store, model)
-        ]
-        predicted, expected = (np.concatenate(side) for side in zip(*decisions, strict=True))
-        matrix = confusion_matrix(predicted, expected, len(self.recipe.data.labels))
-        f1 = {"f1": class_tallies(matrix)[1].f1} if len(matrix) == 2 else {}
-        scores = {"accuracy": accuracy(matrix), "macro_f1": macro_f1(matrix), **f1, "matthews": matthews(matrix)}
-        return self.summary(means) | scores
+    def outcomes(self, model: TextClassifier) -> Outcomes:
+        """Decisions, of which accuracy, F1 (of two classes that of the second) and correlation (Matthews) are made."""
+
+        def decide(batch: Batch) -> Tensor:
+            decided = model(batch.ids, batch.keep, batch.segments).argmax(-1)
+            return torch.stack([decided, batch.targets[:, 0]], dim=1)
+
+        predicted, expected = self.results_of(model, decide).T
+        classes = len(self.recipe.data.labels)
+
+        def measure(chosen: np.ndarray) -> Scores:
+            return label_scores(confusion_matrix(predicted[chosen], expected[chosen], classes))
+
+        return Outcomes(len(expected), measure)
+
+
+def label_scores(matrix: np.ndarray) -> Scores:
+    """The scores of a confusion matrix (C, C)."""
+    f1 = {"f1": class_tallies(matrix)[1].f1} if len(matrix) == 2 else {}
+    return {"accuracy": accuracy(matrix), "macro_f1": macro_f1(matrix), **f1, "matthews": matthews(matrix)}
 
 
 def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Recipe) -> Iterator[Example]:

@@ -15,6 +15,7 @@ class Dialogue(SequenceToSequence):
     """Pairs of a context, its turns with tabs between them, and a reply."""
 
     scores = ("perplexity", "loss", "rougeL", "distinct_1", "distinct_2")
+    means = ("rougeL",)
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:

@@ -15,7 +15,8 @@ from heedful.data.examples import Examples, check_examples, prepare_examples
 from heedful.data.filters import DropReport
 from heedful.data.store import PairStore, Rows
 from heedful.data.stores import at_least_one
-from heedful.tasks.task import B, Task
+from heedful.errors import InputError
+from heedful.tasks.task import B, Scores, Task
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
 
@@ -81,8 +82,37 @@ class ExampleTask(Task[B]):
         """The examples of one batch; nothing in it is random."""
         return self.collate(*assemble(self.examples.train, ids), device)
 
+    def validate(self, model: torch.nn.Module) -> Scores | None:
+        """The scores of the outcomes, and the loss."""
+        store = self.examples.valid
+        if store is None:
+            return None
+        losses = self.summary(self.mean_losses(model, self.batches_of(store, model)))
+        return self.outcomes(model).scores | losses
+
+    @property
+    def valid(self) -> tuple[CorpusConfig, PairStore]:
+        """The examples that models are validated on: where they stand, and as they were prepared.
+
+        Raises:
+            InputError: there are none.
+        """
+        corpus, store = self.recipe.data.valid, self.examples.valid
+        if corpus is None or store is None:
+            raise InputError("the recipe names no validation data; set data.valid")
+        return corpus, store
+
+    def valid_plan(self, store: PairStore) -> list[np.ndarray]:
+        """Batches of all examples of a store, each as their numbers, in an order that is always the same."""
+        return BatchPlan([self.lengths(store)], [1.0], self.recipe.train.batch_tokens, seed=0).epoch(0)
+
     def batches_of(self, store: PairStore, model: torch.nn.Module) -> Iterator[B]:
         """All examples of a store in an order that is always the same."""
         device = next(model.parameters()).device
-        plan = BatchPlan([self.lengths(store)], [1.0], self.recipe.train.batch_tokens, seed=0)
-        return (self.collate(*assemble([store], ids), device) for ids in plan.epoch(0))
+        return (self.collate(*assemble([store], ids), device) for ids in self.valid_plan(store))
+
+    def results_of(self, model: torch.nn.Module, result: Callable[[B], torch.Tensor]) -> np.ndarray:
+        """Results of a model on the validation examples, in their order; `result` gives a row for each of a batch."""
+        _, store = self.valid
+        found = np.concatenate([result(batch).cpu().numpy() for batch in self.batches_of(store, model)])
+        return found[np.argsort(np.concatenate(self.valid_plan(store)))]

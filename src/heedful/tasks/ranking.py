@@ -5,6 +5,7 @@ B batch, S tokens of a query, T tokens of a passage, D model.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,19 +16,25 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.corpus import read_pairs
 from heedful.data.filters import DropReport
 from heedful.data.store import PairStore, Rows
+from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
 from heedful.losses import Loss
 from heedful.models import SentenceEncoder
 from heedful.predict.reader import Reader
 from heedful.predict.searcher import Searcher
 from heedful.tasks.examples import ExampleTask
-from heedful.tasks.task import Scores
 from heedful.text.pair import TokenizerPair
-from heedful.text.sequence import segments, sequence
+from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 
 TEMPERATURE = 0.05  # of SimCSE (Gao et al. 2021, section 3), and the usual one of sentence encoders
 QUERIES = 256  # ranked at a time
+MEASURES = {
+    "mrr": mean_reciprocal_rank,
+    "recall@1": partial(recall_at, k=1),
+    "recall@10": partial(recall_at, k=10),
+    "ndcg@10": partial(ndcg_at, k=10),
+}
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class Ranking(ExampleTask[Batch]):
 
     command = "heedful search"
     example = "--corpus FILE 'Some text.'"
-    scores = ("mrr", "recall@1", "recall@10", "ndcg@10", "loss")
+    scores = (*MEASURES, "loss")
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -102,7 +109,10 @@ class Ranking(ExampleTask[Batch]):
             elif not texts[1].strip():
                 drops.drop("empty target", corpus.source, line)
             else:
-                query, passage = (sequence(tokenizer.encode(t), longest=recipe.data.max_length) for t in texts)
+                ids = [tokenizer.encode(text) for text in texts]
+                query, passage = (sequence(row, longest=recipe.data.max_length) for row in ids)
+                if is_cut(query, ids[0]) or is_cut(passage, ids[1]):
+                    drops.remark("cut", corpus.source, line)
                 yield query, passage
 
     @classmethod
@@ -127,15 +137,13 @@ class Ranking(ExampleTask[Batch]):
         scores = queries @ passages.T / TEMPERATURE
         return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
-    def validate(self, model: SentenceEncoder) -> Scores | None:
-        """Where a query's passages stand among all passages of the validation set; and the loss of its batches."""
-        store = self.examples.valid
-        if store is None:
-            return None
+    def outcomes(self, model: SentenceEncoder) -> Outcomes:
+        """Places of each query's passages among all passages of the validation set."""
+        _, store = self.valid
         queries, passages, answers = judgements(store)
         reader = Reader(model, self.tokenizers.source, self.recipe.data.max_length)
         asked, found = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
-        return retrieval(asked, found, answers) | self.summary(self.mean_losses(model, self.batches_of(store, model)))
+        return retrieval(asked, found, answers)
 
 
 def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list[set[int]]]:
@@ -148,20 +156,14 @@ def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list
     return [list(row) for row in queries], [list(row) for row in passages], list(queries.values())
 
 
-def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Scores:
-    """The scores of a ranking of all passages (M, D) for each query (N, D), a few queries at a time."""
-    sums = np.zeros(4)
+def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Outcomes:
+    """The figures of each query (N, D) in a ranking of all passages (M, D), a few queries at a time."""
+    figures = []
     for start in range(0, len(queries), QUERIES):
         cosines = queries[start : start + QUERIES] @ passages.T
         gains = np.zeros_like(cosines)
         for row, right in zip(gains, answers[start:], strict=False):
             row[list(right)] = 1
-        rankings = [ranked(scores, right) for scores, right in zip(cosines, gains, strict=True)]
-        figures = (
-            mean_reciprocal_rank(rankings),
-            recall_at(rankings, 1),
-            recall_at(rankings, 10),
-            ndcg_at(rankings, 10),
-        )
-        sums += len(rankings) * np.array(figures)
-    return dict(zip(Ranking.scores, (sums / len(queries)).tolist(), strict=False))
+        rankings = (ranked(scores, right) for scores, right in zip(cosines, gains, strict=True))
+        figures += [[measure([ranking]) for measure in MEASURES.values()] for ranking in rankings]
+    return mean_outcomes(dict(zip(MEASURES, np.array(figures).T, strict=True)))

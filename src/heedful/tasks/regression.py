@@ -16,13 +16,13 @@ from heedful.data.filters import DropReport
 from heedful.data.labelled import read_scored
 from heedful.data.store import Rows
 from heedful.evaluate.correlation import pearson, spearman
+from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
 from heedful.models import TextClassifier
 from heedful.predict.scorer import Scorer
 from heedful.tasks.task import Scores
-from heedful.tasks.texts import Batch, TextTask
+from heedful.tasks.texts import Batch, TextTask, row_of
 from heedful.text.pair import TokenizerPair
-from heedful.text.sequence import sequence
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -40,9 +40,8 @@ class Regression(TextTask):
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
         """Each text with its number, as both halves of a float32."""
         for example in read_scored(corpus, recipe.data, drops):
-            pair = None if example.pair is None else tokenizer.encode(example.pair)
-            ids = sequence(tokenizer.encode(example.text), pair, longest=recipe.data.max_length)
-            yield ids, np.array([example.score], "<f4").view("<u2").tolist()
+            row = row_of(example, corpus, recipe, tokenizer, drops)
+            yield row, np.array([example.score], "<f4").view("<u2").tolist()
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
@@ -60,22 +59,23 @@ class Regression(TextTask):
         total = error.square().sum()
         return (Loss(total, total.detach(), len(error)),)
 
-    def validate(self, model: TextClassifier) -> Scores | None:
-        """Rank correlation (Spearman), linear correlation (Pearson) and mean squared error.
+    def outcomes(self, model: TextClassifier) -> Outcomes:
+        """Predictions, of which rank correlation (Spearman) and linear correlation (Pearson) are made.
 
         A correlation is undefined where all predictions are the same; that counts as 0, as they tell nothing.
         """
-        store = self.examples.valid
-        if store is None:
-            return None
-        means = self.mean_losses(model, self.batches_of(store, model))
-        pairs = [
-            (model(batch.ids, batch.keep, batch.segments)[:, 0].tolist(), numbers(batch.targets).tolist())
-            for batch in self.batches_of(store, model)
-        ]
-        predicted, expected = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        correlations = {name: measure(predicted, expected) for name, measure in CORRELATIONS.items()}
-        return self.summary(means) | {name: 0.0 if math.isnan(r) else r for name, r in correlations.items()}
+
+        def predict(batch: Batch) -> Tensor:
+            predicted = model(batch.ids, batch.keep, batch.segments)[:, 0].float()
+            return torch.stack([predicted, numbers(batch.targets)], dim=1)
+
+        predicted, expected = self.results_of(model, predict).T
+
+        def measure(chosen: np.ndarray) -> Scores:
+            found = {name: correlate(predicted[chosen], expected[chosen]) for name, correlate in CORRELATIONS.items()}
+            return {name: 0.0 if math.isnan(r) else r for name, r in found.items()}
+
+        return Outcomes(len(expected), measure)
 
 
 def numbers(halves: Int[Tensor, "B 2"]) -> Float[Tensor, " B"]:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from heedful.data.prepare import Prepared, check_pairs, prepare, some_pairs
 from heedful.data.respelling import respell
 from heedful.data.store import PairStore
 from heedful.decode.translator import Translator
+from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import EncoderDecoder
 from heedful.models.pretrained import place_vectors
@@ -83,10 +84,15 @@ def loss(model: EncoderDecoder, batch: Batch, smoothing: float) -> Loss:
 
 
 class SequenceToSequence(Task[Batch]):
-    """A text from a text. What a task adds is `measure`, and `read` where its files are of another kind."""
+    """A text from a text. What a task adds is `measure`, and `read` where its files are of another kind.
+
+    Attributes:
+        means: those of the scores that are means over outputs.
+    """
 
     families = ("encoder_decoder",)
     command = "heedful write"
+    means: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, recipe: Recipe, prepared: Prepared) -> None:
         super().__init__(recipe, prepared.tokenizers, prepared.digest)
@@ -177,6 +183,18 @@ class SequenceToSequence(Task[Batch]):
         scores = self.given(model, self.prepared.valid)
         return scores | self.decoded(model, replace(self.recipe.decode, n_best=1))
 
+    def outcomes(self, model: EncoderDecoder) -> Outcomes:
+        """The scores of each output by itself, as far as the scores of all are means of them.
+
+        Raises:
+            InputError: none of them is.
+        """
+        if not self.means:
+            return super().outcomes(model)
+        outputs = self.outputs(model, replace(self.recipe.decode, n_best=1))
+        found = [self.measure([output], [wanted]) for output, wanted in outputs]
+        return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
+
     def given(self, model: EncoderDecoder, store: PairStore) -> Scores:
         """Loss and perplexity given the right tokens before."""
         return self.summary(self.mean_losses(model, self.valid_batches(store, model)))
@@ -189,5 +207,14 @@ class SequenceToSequence(Task[Batch]):
 
     def decoded(self, model: EncoderDecoder, config: DecodeConfig) -> Scores:
         """How good outputs for the raw validation text are."""
+        return self.measure(*zip(*self.outputs(model, config), strict=True))
+
+    def outputs(self, model: EncoderDecoder, config: DecodeConfig) -> list[tuple[str, str]]:
+        """Outputs of a model for the raw validation texts, each with what it should be."""
         sources, references = zip(*self.prepared.valid_text, strict=True)
-        return self.measure(Translator(model, self.tokenizers, config).translate(sources), references)
+        translator = Translator(model, self.tokenizers, config)
+        found = list(translator.translate_lines(sources))
+        if cut := sum(output.truncated for output in found):
+            limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
+            self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")
+        return [(output.text, reference) for output, reference in zip(found, references, strict=True)]

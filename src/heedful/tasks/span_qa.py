@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -18,11 +17,11 @@ from heedful.data.squad import Question, read_squad
 from heedful.data.store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
+from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.answerer import Answerer
 from heedful.predict.reader import Text
-from heedful.tasks.task import Scores
 from heedful.tasks.texts import Batch, TextTask
 from heedful.text.pair import TokenizerPair
 from heedful.text.readings import Context, encode_context, readings
@@ -32,6 +31,7 @@ from heedful.text.tokenizer import EOS, Tokenizer
 class SpanQuestionAnswering(TextTask):
     """The first and the last token of an answer, in each window of the text; questions may have no answer."""
 
+    pair_field = "pair"  # of a table, the column of the text that may hold the answer
     scores = ("f1", "exact_match", "loss")
 
     @staticmethod
@@ -78,21 +78,19 @@ class SpanQuestionAnswering(TextTask):
         )
         return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
 
-    def validate(self, model: TokenClassifier) -> Scores | None:
-        """F1 and exact match of the answers, in Chinese by characters, and the loss."""
-        store, corpus, data = self.examples.valid, self.recipe.data.valid, self.recipe.data
-        if store is None or corpus is None:
-            return None
-        means = self.mean_losses(model, self.batches_of(store, model))
+    def outcomes(self, model: TokenClassifier) -> Outcomes:
+        """F1 and exact match of each answer, in Chinese by characters."""
+        (corpus, _), data = self.valid, self.recipe.data
         questions = list(read_squad(corpus, data))
         answers = self.use(model, self.recipe, self.tokenizers).predict(Text(q.question, q.context) for q in questions)
         language = data.target_language if data.target_language in TOKENS else "en"
-        found = [
-            (answer_f1(answer.answer, accepted, language), exact_match(answer.answer, accepted, language))
-            for answer, accepted in zip(answers, ([a.text for a in q.answers] for q in questions), strict=True)
-        ]
-        f1, exact = np.mean(found, axis=0).tolist()
-        return self.summary(means) | {"f1": f1, "exact_match": exact}
+        pairs = [(answer.answer, [a.text for a in q.answers]) for answer, q in zip(answers, questions, strict=True)]
+        return mean_outcomes(
+            {
+                "f1": [answer_f1(*pair, language) for pair in pairs],
+                "exact_match": [exact_match(*pair, language) for pair in pairs],
+            }
+        )
 
 
 def tokens_of_answer(context: Context, question: Question, name: str) -> range:

@@ -11,6 +11,7 @@ class Summarisation(SequenceToSequence):
     """Pairs of a text and its summary."""
 
     scores = ("rougeL", "rouge1", "rouge2", "loss", "perplexity")
+    means = ("rougeL", "rouge1", "rouge2")
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """The mean F1 of words, of pairs of words and of the longest common subsequence, from 0 to 1."""

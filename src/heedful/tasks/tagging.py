@@ -3,7 +3,7 @@
 B batch, S tokens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,9 @@ from heedful.data.store import Rows
 from heedful.data.stores import at_least_one
 from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.errors import InputError
+from heedful.evaluate.resampling import Outcomes
 from heedful.evaluate.spans import span_tally
+from heedful.evaluate.tally import Tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.tagger import Tagger
@@ -95,22 +97,28 @@ class Tagging(TextTask):
         logits = model(batch.ids, batch.keep, batch.segments)[stands]
         return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing),)
 
-    def validate(self, model: TokenClassifier) -> Scores | None:
-        """F1, precision and recall of spans, the share of right tags, and the loss."""
-        store, corpus = self.examples.valid, self.recipe.data.valid
-        if store is None or corpus is None:
-            return None
-        means = self.mean_losses(model, self.batches_of(store, model))
+    def outcomes(self, model: TokenClassifier) -> Outcomes:
+        """Spans and tags of each sentence, of which F1, precision and recall, and the share of right tags are made."""
+        corpus, _ = self.valid
         sentences = list(read_tagged(corpus, self.recipe.data))
         expected = [known_tags(sentence, corpus, self.recipe) for sentence in sentences]
         tagger = self.use(model, self.recipe, self.tokenizers)
         predicted = [answer.tags for answer in tagger.tag(sentence.words for sentence in sentences)]
-        tally = span_tally(predicted, expected)
-        right = [
-            a == b for ours, theirs in zip(predicted, expected, strict=True) for a, b in zip(ours, theirs, strict=True)
-        ]
-        scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
-        return self.summary(means) | scores | {"accuracy": sum(right) / len(right)}
+        counts = np.array([sentence_counts(*tags) for tags in zip(predicted, expected, strict=True)])
+
+        def measure(chosen: np.ndarray) -> Scores:
+            *found, right, words = counts[chosen].sum(0).tolist()
+            tally = Tally(*found)
+            scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
+            return scores | {"accuracy": right / words}
+
+        return Outcomes(len(counts), measure)
+
+
+def sentence_counts(predicted: Sequence[str], expected: Sequence[str]) -> tuple[int, ...]:
+    """The counts of spans in a sentence, those of a `Tally`, and how many of how many tags are right."""
+    right = sum(ours == theirs for ours, theirs in zip(predicted, expected, strict=True))
+    return (*span_tally([predicted], [expected]), right, len(expected))
 
 
 def known_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:

@@ -13,6 +13,7 @@ from torch import nn
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
+from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
 from heedful.text.pair import TokenizerPair
 
@@ -54,6 +55,7 @@ class Task(ABC, Generic[B]):
         families: the model families that can learn it, by their names in a recipe.
         command: what uses its models on the command line.
         example: what may be written behind it.
+        pair_field: the column of a second text in tables that its models read, where the recipe names none.
         scores: what `validate` may report; the first decides which checkpoint is best unless the recipe does.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: text to ids; where there is one kind of text, both are the same.
@@ -63,8 +65,10 @@ class Task(ABC, Generic[B]):
     families: ClassVar[tuple[str, ...]]
     command: ClassVar[str]
     example: ClassVar[str] = "'Some text.'"
+    pair_field: ClassVar[str | None] = None
     scores: ClassVar[tuple[str, ...]]
     done: Callable[[int], object] = staticmethod(lambda _: None)  # told how many more batches are evaluated
+    tell: Callable[[str], object] = staticmethod(lambda _: None)  # told what is odd about the text of a test
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe
@@ -139,6 +143,17 @@ class Task(ABC, Generic[B]):
     def test(self, model: Any) -> Scores | None:
         """The scores of a model on the same set when it is tested: those of `validate` unless that takes short cuts."""
         return self.validate(model)
+
+    def outcomes(self, _model: Any, /) -> Outcomes:
+        """The results on each example of the validation set, from which scores follow, for a comparison of two models.
+
+        Raises:
+            InputError: no score follows from examples, as with the perplexity of running text.
+        """
+        raise InputError(
+            f'two models for the task "{self.recipe.task}" cannot be compared by resampling, as its scores '
+            f"({', '.join(self.scores)}) are not made of single examples; evaluate each model by itself"
+        )
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """What to say of mean losses; there is one for each term."""

@@ -10,6 +10,7 @@ class TextToText(SequenceToSequence):
     """Pairs of a text and the one right answer."""
 
     scores = ("exact_match", "loss", "perplexity")
+    means = ("exact_match",)
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """The share of outputs that are the right answer, word for word: how words are spaced does not count."""

@@ -10,10 +10,13 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.filters import DropReport
+from heedful.data.labelled import Example, Scored
 from heedful.data.store import PairStore
 from heedful.tasks.examples import ExampleTask
-from heedful.text.sequence import segments
-from heedful.text.tokenizer import PAD
+from heedful.text.sequence import is_cut, segments, sequence
+from heedful.text.tokenizer import PAD, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,20 @@ def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Batch
         tokens=int((ids != PAD).sum()),
         counts=(len(ids),),
     )
+
+
+def row_of(
+    example: Example | Scored, corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport
+) -> list[int]:
+    """A text, or a pair, as one row of ids; `drops` remarks upon it where it is empty or its end is cut off."""
+    texts = [text for text in (example.text, example.pair) if text is not None]
+    ids = [tokenizer.encode(text) for text in texts]
+    row = sequence(*ids, longest=recipe.data.max_length)
+    if is_cut(row, *ids):
+        drops.remark("cut", corpus.source, example.line)
+    if not all(text.strip() for text in texts):
+        drops.remark("empty", corpus.source, example.line)
+    return row
 
 
 class TextTask(ExampleTask[Batch]):

@@ -16,6 +16,11 @@ def sequence(first: Sequence[int], second: Sequence[int] | None = None, *, longe
     return [BOS, *first[: room - len(second)], EOS, *second, EOS]
 
 
+def is_cut(row: Sequence[int], first: Sequence[int], second: Sequence[int] | None = None) -> bool:
+    """Return whether a row that `sequence` made lacks tokens of its texts."""
+    return len(row) < (len(first) + 2 if second is None else len(first) + len(second) + 3)
+
+
 def segments(ids: np.ndarray) -> np.ndarray:
     """Which text each token belongs to, 0 or 1, its <eos> included, of rows (B, S) that `sequence` made."""
     ended = np.cumsum(ids == EOS, axis=1) - (ids == EOS)

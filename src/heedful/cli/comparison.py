@@ -1,0 +1,46 @@
+"""A comparison of two systems as `heedful evaluate --against` prints it: a table of scores, and a verdict on each."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heedful.evaluate import Comparison, Resampled
+
+
+def comparison_lines(baseline: str, system: str, comparisons: Sequence["Comparison"], digits: int = 2) -> list[str]:
+    """A table with a line for each score, in which the names of both systems head the columns; and the verdicts.
+
+    Args:
+        baseline: The name of one system.
+        system: That of the other one.
+        comparisons: Of both.
+        digits: Decimals of a score.
+    """
+    signed = any(found.signature for found in comparisons)
+    rows = [("", f"{baseline} (baseline)", system, "p-value", "signature" if signed else "")]
+    for found in comparisons:
+        scores = (interval(found.baseline, digits), interval(found.system, digits))
+        rows.append((found.name, *scores, f"{found.p_value:7.4f}", found.signature))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return [*table, "", *(verdict(baseline, system, found, digits) for found in comparisons)]
+
+
+def interval(found: "Resampled", digits: int) -> str:
+    """A score with the mean and the 95 % interval over resamples."""
+    return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
+
+
+def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
+    """A sentence on which system is better, and whether that is more than chance."""
+    from heedful.evaluate.resampling import SIGNIFICANT
+
+    if found.baseline.value == found.system.value:
+        return f"{found.name}: {system} and {baseline} are equal"
+    better, worse = (system, baseline) if found.is_better else (baseline, system)
+    difference = f"{abs(found.system.value - found.baseline.value):.{digits}f}"
+    if found.is_significant:
+        chance = f"is more than chance (p = {found.p_value:.4f} < {SIGNIFICANT})"
+    else:
+        chance = f"may be chance (p = {found.p_value:.4f}, not below {SIGNIFICANT})"
+    return f"{found.name}: {better} is better than {worse} by {difference}, which {chance}"

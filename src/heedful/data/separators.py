@@ -1,0 +1,51 @@
+"""Separators of a table's columns, where the name of the file says something else."""
+
+import csv
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+from heedful.data.files import BadUtf8, decode_lines, open_bytes
+from heedful.errors import InputError
+
+LOOKED_AT = 1000  # lines
+SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
+NAMED = {".tsv": "tabs", ".csv": "commas"}
+REMEDIES = {
+    "tabs": "give it a name that ends in .tsv or, if texts stand in quotes, save it with commas",
+    "commas": "give it a name that ends in .csv or, if it has one text a line and no columns, in .txt",
+    "semicolons": "save it with commas, under a name that ends in .csv",
+}
+
+
+def check_separators(path: Path, bad_utf8: BadUtf8) -> None:
+    """Refuse a table of which the first lines show that other characters separate its columns than its name says.
+
+    They do if they cut each line into as many cells, two or more, and the characters that the name stands for do not.
+
+    Raises:
+        InputError: That is so, or the file cannot be read.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    with open_bytes(path) as stream:
+        lines = [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), LOOKED_AT) if line]
+    widths = {separator: width(lines, separator) for separator in SEPARATORS}
+    if widths[NAMED[suffix]] > 1:
+        return
+    for separator, columns in widths.items():
+        if columns > 1:
+            raise InputError(
+                f"{path}: it seems to have {columns} columns with {separator} between them, where a {suffix} file has "
+                f"{NAMED[suffix]}; {REMEDIES[separator]}"
+            )
+
+
+def width(lines: Iterable[str], separator: str) -> int:
+    """Return how many cells each row has; 1 where rows differ. The last one, which may be cut off, does not count."""
+    quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
+    try:
+        rows = list(csv.reader((f"{line}\n" for line in lines), delimiter=SEPARATORS[separator], quoting=quoting))
+    except csv.Error:
+        return 1
+    widths = {len(row) for row in rows[:-1] or rows}
+    return widths.pop() if len(widths) == 1 else 1

@@ -1,0 +1,40 @@
+"""Texts in the columns of a table, with or without labels beside them: what a trained model is asked about."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.columns import has_header
+from heedful.data.corpus import Row, read_rows
+from heedful.data.filters import DropReport
+from heedful.data.rows import READERS
+from heedful.data.separators import NAMED
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
+    return _suffix(path) in READERS
+
+
+def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = None) -> Iterator[Row]:
+    """Yield the fields of each row of a table in file order. Its header is no row, whatever columns it names.
+
+    Args:
+        path: The table.
+        fields: Columns or keys by name, or columns by number, from 1.
+        report: Counts a header that names none of the fields.
+
+    Raises:
+        InputError: As `heedful.data.corpus.read_rows`; or other characters separate the columns than the name says.
+    """
+    report = DropReport() if report is None else report
+    names_columns = _suffix(path) in NAMED and has_header(path)
+    for row in read_rows(CorpusConfig(source=str(path)), DataConfig(), fields, report):
+        if names_columns and row.line == 1:
+            report.drop("header", str(path), 1)
+        else:
+            yield row
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
