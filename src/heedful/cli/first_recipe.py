@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from heedful.errors import InputError, RunError
+from heedful.wording import singular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +88,7 @@ def write_parts(
                 stream.write(line.encode() + b"\n")
     typer.echo(f"\nwritten to {folder}:")
     for part in names:
-        typer.echo(f"  {part:6}{counts[part]:>11,} {unit}")
+        typer.echo(f"  {part:6}{counts[part]:>11,} {singular(unit) if counts[part] == 1 else unit}")
     return counts
 
 

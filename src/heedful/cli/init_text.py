@@ -10,6 +10,7 @@ import typer
 from heedful.cli.first_recipe import BadUtf8, check_free, folder_of, tell_recipe, this_machine, write
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.proposal import Corpora
@@ -38,8 +39,8 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     tell_text(found)
     if found.characters < FEWEST:
         raise InputError(
-            f"{corpus.source}: {found.characters:,} characters are too few to learn from and to hold some out; give at "
-            f"least {FEWEST:,}"
+            f"{corpus.source}: {counted(found.characters, 'characters')}: too few to learn from and to hold some out; "
+            f"give at least {FEWEST:,}"
         )
     check_parts(corpus, data)
     propose = propose_gpt if task == "language_model" else propose_bert
@@ -76,11 +77,12 @@ def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
 def tell_text(found: "TextSurvey") -> None:
     """Say what the text looks like."""
     script = f"{found.script} script" if found.script else "a script without a filter"
-    unit = "rows" if found.is_rows else f"lines in {found.paragraphs:,} paragraphs"
-    files = "1 file" if found.files == 1 else f"{found.files:,} files"
+    lines = counted(found.lines, "rows" if found.is_rows else "lines")
+    paragraphs = "" if found.is_rows else f" in {counted(found.paragraphs, 'paragraphs')}"
     typer.echo(
-        f"{files} of running text: {found.characters:,} characters, {len(found.letters):,} different ones, {script}\n"
-        f"  {found.lines:,} {unit}, {found.words:,} words"
+        f"{counted(found.files, 'files')} of running text: {counted(found.characters, 'characters')}, "
+        f"{len(found.letters):,} different, {script}\n"
+        f"  {lines}{paragraphs}, {counted(found.words, 'words')}"
     )
     if found.longest > 100_000:
         typer.echo(f"  the longest line has {found.longest:,} characters: {found.longest_at}")

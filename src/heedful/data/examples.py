@@ -22,6 +22,7 @@ from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import check_trainable, train_tokenizer
+from heedful.wording import counted
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ def prepare_examples(
             drops = DropReport()
             rows = at_least_one(read(corpus, tokenizer, drops), corpus, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
-            report(f"{corpus.source}: {len(store):,} examples, {drops}")
+            report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
             total.merge(drops)
         report_overlap(recipe.data, texts, report)
         return total
