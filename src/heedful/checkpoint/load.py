@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from heedful.checkpoint.manifest import MANIFEST, check
+from heedful.checkpoint.manifest import MANIFEST, read_manifest
 from heedful.checkpoint.model import read_description, read_weights
 from heedful.checkpoint.run import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
@@ -95,19 +95,20 @@ def load_model(path: str | Path, device: str = "cpu", precision: str = "float32"
         path: A model folder; a checkpoint; a run, of which the final model is taken, else (with a warning that names
             it) the best checkpoint, else the latest; or the name of a model in the box.
         device: Where torch puts the model.
-        precision: "float32", or "int8": linear maps in integers, for speed on a CPU.
+        precision: "float32", or "int8": linear maps in integers, see `heedful.load`.
 
     Raises:
         InputError: There is no such model or precision, the weights do not fit the recipe, or its task is a class of
             somebody's own whose module was not imported: heedful imports no code that a model folder names.
-        DamagedError: The folder is not what was saved.
+        DamagedError: What is read is not what was saved. Of a checkpoint that is recipe, tokenizers and weights; the
+            optimizer is left alone.
     """
     if precision not in PRECISIONS:
         raise InputError(f'no precision "{precision}"; there are {" and ".join(PRECISIONS)}')
     folder = find_model(path)
     if folder.parent == Path(path) / CHECKPOINTS:
         LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
-    manifest = check(folder)
+    manifest = read_manifest(folder)
     recipe, tokenizers = read_description(manifest)
     model = find_task(recipe.task).build(recipe, tokenizers)
     try:
