@@ -20,6 +20,7 @@ from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.models import load_weights
 from heedful.nn.int8 import PRECISIONS
+from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
 from heedful.tasks.task import Scores
 from heedful.text.pair import TokenizerPair
@@ -62,15 +63,13 @@ class LoadedModel:
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
         return used
 
-    def test(
-        self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object] = lambda _: None
-    ) -> Scores:
+    def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
         """The scores of the task on `data.test`, which stands in for the training data as well: nothing is learned.
 
         Args:
             data: where the test set is and how it is read; what training has decided, such as the classes, stays.
             report: told in sentences what is done.
-            done: told how many more batches are evaluated.
+            progress: told what is done of each part of the work; None: nobody is.
 
         Raises:
             InputError: there is no test set, or it cannot be used.
@@ -84,7 +83,7 @@ class LoadedModel:
             tokenizer = replace(self.recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
             recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
             task = find_task(recipe.task).prepare(recipe, Path(folder) / "data", report)
-            task.done = done
+            task.progress = progress or task.progress
             return task.test(self.model) or {}
 
 

@@ -57,8 +57,8 @@ def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -
         if loaded.recipe.model.family != "encoder_decoder":
             raise InputError(f"--beam is the beam size of a search, and {model} searches for nothing; leave it out")
         loaded = replace(loaded, recipe=replace(loaded.recipe, decode=replace(loaded.recipe.decode, beam=beam)))
-    with show_progress(f"evaluating {model}", "batches") as progress:
-        scores = loaded.test(data, lambda message: typer.echo(message, err=True), progress.advance)
+    with show_progress(f"evaluating {model}") as progress:
+        scores = loaded.test(data, lambda message: typer.echo(message, err=True), progress)
     return {"system": model, "task": loaded.recipe.task, "scores": scores}
 
 

@@ -84,4 +84,4 @@ class ExampleTask(Task[B]):
         """All examples of a store in an order that is always the same."""
         device = next(model.parameters()).device
         plan = BatchPlan([self.lengths(store)], [1.0], self.recipe.train.batch_tokens, seed=0)
-        return (self.collate(*assemble([store], ids), device) for ids in plan.epoch(0))
+        return (self.collate(*assemble([store], ids), device) for ids in self.progress.part("batches", plan.epoch(0)))

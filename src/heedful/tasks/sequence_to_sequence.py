@@ -185,9 +185,12 @@ class SequenceToSequence(Task[Batch]):
         """The validation set."""
         device = next(model.parameters()).device
         plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
-        return (collate(*assemble([store], ids), device) for ids in plan.epoch(0))
+        return (collate(*assemble([store], ids), device) for ids in self.progress.part("batches", plan.epoch(0)))
 
     def decoded(self, model: EncoderDecoder, config: DecodeConfig) -> Scores:
         """How good outputs for the raw validation text are."""
         sources, references = zip(*self.prepared.valid_text, strict=True)
-        return self.measure(Translator(model, self.tokenizers, config).translate(sources), references)
+        self.progress.begin("texts", len(sources))
+        translator = Translator(model, self.tokenizers, config)
+        found = translator.translate_lines(sources, done=self.progress.advance)
+        return self.measure([translation.text for translation in found], references)

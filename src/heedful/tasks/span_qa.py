@@ -85,7 +85,9 @@ class SpanQuestionAnswering(TextTask):
             return None
         means = self.mean_losses(model, self.batches_of(store, model))
         questions = list(read_squad(corpus, data))
-        answers = self.use(model, self.recipe, self.tokenizers).predict(Text(q.question, q.context) for q in questions)
+        self.progress.begin("questions", len(questions))
+        answerer = self.use(model, self.recipe, self.tokenizers)
+        answers = self.progress.over(answerer.predict_lines(Text(q.question, q.context) for q in questions))
         language = data.target_language if data.target_language in TOKENS else "en"
         found = [
             (answer_f1(answer.answer, accepted, language), exact_match(answer.answer, accepted, language))
