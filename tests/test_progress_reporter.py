@@ -3,10 +3,11 @@
 import io
 import sys
 import threading
+import time
 
 import pytest
 
-from heedful.progress import LINES, ProgressReporter, duration, show_progress, speed
+from heedful.progress import LINES, ProgressReporter, show_progress
 
 
 class Clock:
@@ -81,16 +82,50 @@ def test_an_item_is_done_when_the_next_one_is_asked_for():
     assert reporter.done == 1
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(-3, "0 s"), (119, "119 s"), (121, "2 min"), (7199, "120 min"), (9000, "2.5 h")]
-)
-def test_durations_are_read_at_a_glance(seconds, words):
-    assert duration(seconds) == words
+def test_a_slow_beginning_is_soon_forgotten():
+    clock = Clock()
+    reporter = reporter_at(clock, total=1000)
+    clock.now += 20  # while a library wakes up
+    reporter.advance()
+    for _ in range(99):
+        clock.now += 1
+        reporter.advance()
+    assert reporter.figures == "100 of 1,000 lines, 0.99 lines/s, 15 min left"
 
 
-@pytest.mark.parametrize(("rate", "words"), [(0.0312, "0.031"), (3.14, "3.1"), (11.7, "12"), (12345.6, "12,346")])
-def test_speeds_are_read_at_a_glance(rate, words):
-    assert speed(rate) == words
+def test_pauses_that_come_again_and_again_are_counted_in():
+    clock = Clock()
+    reporter = reporter_at(clock, total=1000)
+    for number in range(600):
+        clock.now += 1 + 49 * (number % 50 == 49)  # a validation after every fiftieth
+        reporter.advance()
+    clock.now += 1
+    reporter.advance()
+    assert 0.45 < float(reporter.figures.split(", ")[1].removesuffix(" lines/s")) < 0.55
+
+
+def test_the_parts_of_a_work_are_counted_one_after_another():
+    clock = Clock()
+    reporter = ProgressReporter("evaluating", say=str, clock=clock)
+    clock.now += 3
+    assert str(reporter) == "evaluating: 3 s so far"
+    for _ in reporter.part("batches", [5, 7]):
+        assert (reporter.unit, reporter.total) == ("batches", 2)
+        clock.now += 1
+    assert str(reporter) == "evaluating: 2 of 2 batches, 1 batch/s, nearly finished, 5 s so far"
+    reporter.begin("texts", 10)
+    assert str(reporter) == "evaluating: 0 of 10 texts, 5 s so far"
+    clock.now += 2
+    reporter.advance(4)
+    assert str(reporter) == "evaluating: 4 of 10 texts, 2 texts/s, 3 s left"
+
+
+def test_one_is_told_in_the_singular():
+    reporter = reporter_at(Clock(), total=1)
+    assert str(reporter) == "translating: 0 of 1 line, 0 s so far"
+    alone = reporter_at(Clock())
+    alone.advance()
+    assert str(alone).startswith("translating: 1 line, ")
 
 
 def test_sentences_come_by_themselves_until_the_work_ends():
@@ -135,19 +170,39 @@ def test_lines_are_written_where_standard_error_is_no_terminal(monkeypatch):
     assert sys.stderr.getvalue().startswith("translating [bold]: 0 of 7 lines, 0 s so far\n")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_a_terminal_gets_a_bar_that_leaves_nothing_behind(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setattr(sys, "stderr", Terminal())
     with show_progress("translating [bold]", "lines", 7) as reporter:
         reporter.advance(3)
     shown = sys.stderr.getvalue()
     assert "translating [bold]" in shown
     assert shown.endswith("\x1b[2K")  # the line is cleared
+
+
+@pytest.mark.parametrize("columns", [80, 100, 200])
+@pytest.mark.parametrize("work", ["translating", f"evaluating runs/{'long' * 31}", "编码 " + "语料" * 31])
+def test_a_bar_of_any_width_shows_speed_and_time_left(monkeypatch, columns, work):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("heedful.progress.BAR", (0.001, 0.001))
+    monkeypatch.setattr("heedful.progress.duration", lambda _: "12 min")  # whatever the clock says
+    monkeypatch.setattr("heedful.progress.speed", lambda _: "12,345")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    whole = "1,200,000 of 5,000,000 lines, 12,345 lines/s, 12 min left"
+    with show_progress(work, "lines", 5_000_000) as reporter:
+        reporter.advance(1_200_000)
+        for _ in range(600):
+            if whole in sys.stderr.getvalue():
+                break
+            time.sleep(0.1)
+    assert whole in sys.stderr.getvalue()
+    assert work[:2] in sys.stderr.getvalue()
 
 
 def test_work_without_standard_error_goes_on(monkeypatch):

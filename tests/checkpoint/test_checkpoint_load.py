@@ -10,7 +10,15 @@ import torch
 from faulty_storage import FaultyStorage
 from same import same_tensors
 
-from heedful.checkpoint import Checkpoint, DamagedError, LoadedModel, find_model, load_model, write_model
+from heedful.checkpoint import (
+    Checkpoint,
+    DamagedError,
+    LoadedModel,
+    average,
+    find_model,
+    load_model,
+    write_model,
+)
 from heedful.checkpoint.folder import publish
 from heedful.checkpoint.manifest import json_text
 from heedful.checkpoint.model import model_files
@@ -104,11 +112,33 @@ def test_a_warning_reaches_standard_error(run: Path) -> None:
 
 
 def test_using_a_model_changes_no_file(run: Path) -> None:
-    (run / "checkpoints/step-00000002/state.json").write_text("{}")
+    (run / "checkpoints/step-00000002/model.safetensors").write_text("{}")
     before = sorted(run.rglob("*"))
-    with pytest.raises(DamagedError, match=r"state\.json has 2 bytes"):
+    with pytest.raises(DamagedError, match=r"model\.safetensors has 2 bytes"):
         load_model(run)
     assert sorted(run.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["optimizer.safetensors", "state.json"])
+@pytest.mark.parametrize("change", [lambda data: data[:-1] + b"\x01", lambda data: data[:5]], ids=["a byte", "the end"])
+def test_what_only_training_needs_may_be_damaged(
+    name: str, change: Callable[[bytes], bytes], run: Path, checkpoint_of: Maker
+) -> None:
+    folder = run / "checkpoints/step-00000002"
+    (folder / name).write_bytes(change((folder / name).read_bytes()))
+    assert holds(load_model(folder), checkpoint_of(2))
+    assert same_tensors(average([folder]), checkpoint_of(2).weights)
+
+
+@pytest.mark.parametrize(
+    "name", ["recipe.json", "model.safetensors", "tokenizer/joint/tokenizer.json", "tokenizer/joint/config.json"]
+)
+def test_what_a_model_is_made_of_may_not(name: str, run: Path) -> None:
+    path = run / "checkpoints/step-00000002" / name
+    data = path.read_bytes()
+    path.write_bytes(data[:-2] + bytes([data[-2] ^ 1]) + data[-1:])
+    with pytest.raises(DamagedError, match=f"{path.name} does not hold the bytes that were saved"):
+        load_model(run)
 
 
 def test_a_model_in_the_box_has_a_name(box: Path, checkpoint_of: Maker) -> None:

@@ -33,6 +33,13 @@ LEARNED = {
     "tagging": ("encoder", "tagged"),
     "text_to_text": ("encoder_decoder", "pairs.tsv"),
 }
+LAST_COUNTED = {  # where what comes after the loss is no pass over the same batches
+    "dialogue": "texts",
+    "span_qa": "questions",
+    "summarisation": "texts",
+    "tagging": "sentences",
+    "text_to_text": "texts",
+}
 
 
 def write_files(folder: Path) -> None:
@@ -68,8 +75,9 @@ def test_a_test_set_that_was_the_validation_set_has_the_same_scores(task, tmp_pa
     found = json.loads(invoke("evaluate", run, "--json", "--device", "cpu").stdout)
     assert found == {"system": str(run), "task": task, "scores": pytest.approx(expected, rel=1e-5)}
     assert set(expected) <= set(TASKS[task].scores)
-    assert (reporters[-1].work, reporters[-1].unit) == (f"evaluating {run}", "batches")
-    assert reporters[-1].done > 0
+    [reporter] = reporters[-1:]
+    assert (reporter.work, reporter.unit) == (f"evaluating {run}", LAST_COUNTED.get(task, "batches"))
+    assert reporter.total == reporter.done > 0
 
 
 def test_every_task_is_looked_at():

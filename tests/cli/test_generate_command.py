@@ -158,6 +158,14 @@ def test_the_size_of_batches_does_not_matter(model):
     assert run("--model", model, *prompts, "--batch-tokens", 1).stdout == run("--model", model, *prompts).stdout
 
 
+def test_no_progress_cuts_into_an_answer_that_appears_at_the_terminal(model, reporters, monkeypatch):
+    monkeypatch.setattr("heedful.cli.inputs.shows_bar", lambda output: output is not None)
+    run("--model", model, "w3")
+    assert reporters == []
+    run("--model", model, "w3", "w5")
+    assert len(reporters) == 1
+
+
 def test_a_single_answer_appears_as_it_is_said(model, generator, monkeypatch):
     monkeypatch.setattr(Generator, "generate", None)
     parts = list(heedful.load(model, "cpu").stream(Request("w3", GENERATE)))

@@ -215,9 +215,9 @@ def test_oddities_are_told(here: Path) -> None:
     write("odd.en", [*ENGLISH, *ENGLISH[:7], "", "same"])
     write("odd.de", [*GERMAN, *GERMAN[:7], "leer", "same"])
     told = run("odd.en", "odd.de")
-    assert "  7 pairs (6.4%) repeat an earlier pair" in told
-    assert "  1 pairs (0.9%) have an empty side" in told
-    assert "  1 pairs (0.9%) are the same on both sides" in told
+    assert "  7 pairs (6.4%) repeating an earlier pair" in told
+    assert "  1 pair (0.9%) with an empty side" in told
+    assert "  1 pair (0.9%) the same on both sides" in told
     assert "fewer than 10,000 pairs" in told
 
 

@@ -204,7 +204,7 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
     english = [text if number != 100 else "word " * 600_001 for number, text in enumerate(own_text.ENGLISH)]
     own_text.write_lines(Path("long.en"), english)
     told = run("long.en", "news.de", "--out", "x")
-    assert "1 pairs (0.3%) have more than 2,000 characters, the longest in line 101; training leaves them out" in told
+    assert "1 pair (0.3%) with more than 2,000 characters, the longest in line 101; left out of training" in told
     before, after = load_recipe("en-de"), load_recipe("x")
     assert (after.model, after.tokenizer, after.train) == (before.model, before.tokenizer, before.train)
     assert after.data.filters == before.data.filters
@@ -231,7 +231,7 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         (["ids.tsv"], "what is to be learned cannot be told; say it with --task"),
         (["two.tsv"], "say with --target-field which of them has the classes"),
         (["one.tsv"], "all labels in '2' are 'x', and classification needs two classes"),
-        (["tiny.txt"], r"tiny\.txt: 8 characters are too few"),
+        (["tiny.txt"], r"tiny\.txt: 8 characters: too few"),
         (["empty.tsv"], r"empty\.tsv: there are no rows in it"),
         (["empty.txt"], r"empty\.txt: there is no text in it"),
     ],

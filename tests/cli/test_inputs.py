@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from heedful.cli.inputs import count_lines, told_if_unknown
+from heedful.cli.inputs import count_lines, lines, told_if_unknown
 from heedful.config.schema import TokenizerConfig
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
@@ -30,6 +30,19 @@ def test_lines_are_counted_as_they_are_read(tmp_path, content, count):
 def test_what_can_be_read_only_once_is_not_counted(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert count_lines(tmp_path / "pipe") is None
+
+
+def test_the_name_of_a_file_is_pointed_out_where_a_text_is_expected(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("the cat\n")
+    (tmp_path / "folder").mkdir()
+    harmless = ["the cat", "folder", "", "\0", "w" * 5000, "half a character: \udcff"]
+    assert lines(harmless, None) == harmless
+    assert capsys.readouterr().err == ""
+    assert lines(["the cat", "notes.txt", "notes.txt"], None) == ["the cat", "notes.txt", "notes.txt"]
+    assert capsys.readouterr().err == (
+        "heedful: notes.txt is a file; what is read is its name. To read its lines: --input notes.txt\n"
+    )
 
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])

@@ -35,7 +35,7 @@ def model(tmp_path_factory):
 
 def test_a_look_becomes_a_file(model, tmp_path):
     page = tmp_path / "page.html"
-    result = run(model, TEXT, "--reference", "der alte Hund", "--out", page, "--head", "dec.2.cross.1")
+    result = run(model, TEXT, "--reference", "der alte Hund", "--out", page, "--head", "dec.2.cross.2")
     assert str(page) in result.stderr
     html = page.read_text(encoding="utf-8")
     assert 'data-part="dec.2.cross 1"' in html
@@ -59,8 +59,9 @@ def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
         (["--out", "page.html"], "give a text"),
         (["dog", "--out", "none/page.html"], "there is no folder none"),
         (["dog", "--out", "page.html", "--head", "cross"], "--head cross: a head is a block and a number"),
-        (["dog", "--out", "page.html", "--head", "dec.1.cross.9"], "head 9"),
-        (["dog", "--out", "page.html", "--head", "dec.7.cross.0"], "dec.7.cross"),
+        (["dog", "--out", "page.html", "--head", "dec.1.cross.0"], "cross.0: a head is a block and a number from 1"),
+        (["dog", "--out", "page.html", "--head", "dec.1.cross.3"], "3: dec.1.cross has 2 heads, counted from 1"),
+        (["dog", "--out", "page.html", "--head", "dec.7.cross.1"], "no block dec.7.cross"),
         (["  ", "--out", "page.html"], "there is no text"),
         (["dog", "--head", "dec.1.cross.1"], "are for --out FILE"),
         (["dog", "--out", "page.html", "--beside", "en-de"], "are for the live page"),

@@ -93,9 +93,9 @@ def test_numbers_that_are_no_weights_stay_as_they_are(read):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "4 bytes are announced and 0 are left"),
-        (CONTENT[:-1], "announced and"),
-        (CONTENT + b"\0", "1 bytes follow the end"),
+        (b"", "4 bytes announced, and 0 left"),
+        (CONTENT[:-1], "announced, and"),
+        (CONTENT + b"\0", "1 byte after the end"),
         (written({}, version=1), "has version 1, and heedful reads 2 to 6"),
         (written({}, version=7), "has version 7"),
         (written(VARIABLES, [("a", "nothing")]), "'a' cannot be a second name of 'nothing'"),
@@ -125,7 +125,7 @@ def test_a_size_that_is_not_there_takes_no_memory(read):
     content = struct.pack("<I", 6) + string("s") + struct.pack("<II", 1, 2**32 - 1) + string("w")
     content += b"\x02" + huge[4:] + struct.pack("<BI", 0, 2**31) + b"\0" * 97
     tracemalloc.start()
-    with pytest.raises(InputError, match="2147483648 bytes are announced"):
+    with pytest.raises(InputError, match="2,147,483,648 bytes announced"):
         read(content)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()

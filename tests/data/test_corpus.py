@@ -170,13 +170,13 @@ def test_tables_are_read_by_column_name_or_number(folder, text, fields, expected
 @pytest.mark.parametrize(
     ("text", "fields", "problem"),
     [
-        ("one\teins\ntwo\n", {}, r"a\.tsv, line 2: 1 column\(s\), but column 2"),
+        ("one\teins\ntwo\n", {}, r"a\.tsv, line 2: 1 column, but column 2"),
         ("one\teins\n\ntwo\tzwei\n", {}, r"a\.tsv, line 2: 1 column"),
         ("one eins\n", {}, r"a\.tsv, line 1: 1 column"),
         ("source\teins\n", {}, r"no column is named 'target'; the first line has 'source', 'eins'"),
         ("one\teins\n", {"source_field": "en", "target_field": "de"}, r"no column is named 'en'.*source_field"),
         ("one\teins\n", {"source_field": "0", "target_field": "2"}, r"no column is named '0'"),
-        ("one\teins\n", {"source_field": "1", "target_field": "3"}, r"line 1: 2 column\(s\), but column 3"),
+        ("one\teins\n", {"source_field": "1", "target_field": "3"}, r"line 1: 2 columns, but column 3"),
         ("one\teins\n\xff\tzwei\n".encode("latin-1"), {}, r"a\.tsv, line 2, byte 1"),
     ],
 )

@@ -71,7 +71,7 @@ def test_an_answer_that_stands_elsewhere_is_refused_with_its_question(questions,
 def test_a_question_has_answers_or_says_that_there_are_none(questions):
     with pytest.raises(InputError, match="question 'a': 0 answers; there must be some"):
         questions(article(entry("a")))
-    with pytest.raises(InputError, match=r"question 'a': 1 answers; .* true and none"):
+    with pytest.raises(InputError, match=r"question 'a': 1 answer; .* true and none"):
         questions(article(entry("a", ("24", 9), is_impossible=True)))
 
 

@@ -77,6 +77,7 @@ def test_an_error_of_whoever_makes_the_texts_is_theirs():
 def test_options_of_a_call_hold_for_that_call():
     translator, generator = subjects.translator(), subjects.generator()
     misspelt: Any = {"bean": 1}
+    wrong: Any = {"n_best": "many"}
     greedy = translator.with_options(beam=1)
     assert translator.translate(TEXT, beam=1) == greedy.translate(TEXT)
     assert len(next(translator.translate_lines([TEXT], n_best=3)).alternatives) == 3
@@ -86,6 +87,11 @@ def test_options_of_a_call_hold_for_that_call():
     assert generator.generate(TEXT, seed=5) == generator.generate(Request(TEXT, generator.with_options(seed=5).config))
     assert "".join(generator.stream(TEXT, seed=5)) == str(generator.generate(TEXT, seed=5))
     assert generator.generate(Request(TEXT, generator.config), max_tokens=2) == generator.generate(TEXT, max_tokens=2)
+    with pytest.raises(InputError, match=r"n_best = 3: translate gives one translation of a text; .* translate_lines"):
+        translator.translate(TEXT, n_best=3)
+    assert translator.translate(TEXT, n_best=1) == translator.with_options(n_best=1).translate(TEXT)
+    with pytest.raises(InputError, match="n_best"):
+        translator.translate(TEXT, **wrong)
     with pytest.raises(InputError, match="no option bean; did you mean beam"):
         translator.translate_lines([TEXT], **misspelt)
     with pytest.raises(InputError, match="max_tokens must be at least 1"):

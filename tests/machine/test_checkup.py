@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,25 +17,41 @@ def cores(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("threads", "found", "advice"),
+    ("threads", "surroundings", "found", "advice"),
     [
-        (5, "5 threads on 5 cores", ""),
-        (7, "7 threads on 5 cores, of which heedful uses 5", ""),
-        (3, "3 threads on 5 cores", "set train.threads or OMP_NUM_THREADS to 5"),
+        (5, {"OMP_NUM_THREADS": "5"}, "5 threads on 5 cores", ""),
+        (7, {}, "5 threads on 5 cores", ""),  # heedful takes no more
+        (3, {}, "3 threads on 5 cores", ""),  # torch leaves second hardware threads out
+        (
+            1,
+            {"OMP_NUM_THREADS": "1"},
+            "1 thread on 5 cores",
+            "cores are idle because of OMP_NUM_THREADS=1: take it away, or set it to 5",
+        ),
     ],
 )
-def test_there_should_be_as_many_threads_as_cores(cores, monkeypatch, threads, found, advice):
+def test_there_should_be_as_many_threads_as_nobody_forbids(cores, monkeypatch, threads, surroundings, found, advice):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    finding = checkup.threads()
-    assert finding.found == found
-    assert finding.advice.endswith(advice)
-    assert bool(finding.advice) == bool(advice)
+    for name in checkup.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in surroundings.items():
+        monkeypatch.setenv(name, value)
+    assert checkup.threads() == checkup.Finding("threads", found, advice)
 
 
-@pytest.mark.parametrize(("load", "advised"), [(0.3, False), (2.4, False), (2.6, True)])
-def test_other_work_is_noticed(cores, monkeypatch, load, advised):
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
-    assert ("end what is not needed" in checkup.other_work().advice) == advised
+@pytest.mark.parametrize(("used", "advised"), [(0.0, False), (0.2, False), (0.3, True), (4.9, True)])
+def test_other_work_is_measured_and_not_remembered(cores, monkeypatch, used, advised):
+    monkeypatch.setattr(checkup, "OtherWork", lambda: SimpleNamespace(cores=lambda: used))
+    monkeypatch.setattr(checkup, "STAT", Path(__file__))
+    monkeypatch.setattr(checkup, "PERIOD", 0.0)
+    finding = checkup.other_work()
+    assert finding.found == f"other processes use {used} of 5 cores"
+    assert ("end what is not needed" in finding.advice) == advised
+
+
+def test_other_work_may_not_be_known(monkeypatch, tmp_path):
+    monkeypatch.setattr(checkup, "STAT", tmp_path / "stat")
+    assert checkup.other_work() == checkup.Finding("other work", "not known on this system")
 
 
 @pytest.mark.parametrize(("half", "precision"), [(120e9, "float32"), (400e9, "bfloat16")])

@@ -91,7 +91,7 @@ def test_minimal_pairs_are_answered_as_python_answers_them(server):
         ("costs", {"model": "translator", "off": [{"block": "dec.9.self", "number": 0}]}, 400, "no tensor dec.9"),
         ("costs", {"model": "translator", "off": [{"block": "*", "number": 0}]}, 400, "is a pattern of blocks"),
         ("costs", {"model": "translator", "off": "all"}, 400, "off"),
-        ("probes/bias", {"model": "translator", "lines": [LINE, "what"]}, 400, "line 2 has 1 columns"),
+        ("probes/bias", {"model": "translator", "lines": [LINE, "what"]}, 400, "line 2 has 1 column,"),
         ("probes/bias", {"model": "classes", "lines": [LINE]}, 400, "line 1: .*Classifier does neither"),
         ("probes/bias", {"model": "translator", "lines": [LINE] * 301}, 400, "more than the 300"),
         ("probes/bias", {"model": "translator"}, 400, "lines"),

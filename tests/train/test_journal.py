@@ -4,11 +4,13 @@ import json
 import math
 import os
 import re
+from itertools import chain, repeat
 
 import pytest
 from rich.console import Console
 
 from heedful.errors import InputError, RunError
+from heedful.progress import ProgressReporter
 from heedful.train.journal import LOG, RESULT, Journal, NoBoard, logged_scores, result, tensorboard
 
 
@@ -48,7 +50,7 @@ def test_floats_are_logged_to_the_last_bit(tmp_path):
 def test_without_a_terminal_progress_is_plain_lines(tmp_path):
     opened, screen = journal(tmp_path)
     with opened:
-        opened.advance(1, 500)
+        opened.advance(500)
         opened.record(1, {"loss": 1.5, "lr": 0.001})
         opened.record_validation(1, {"loss": 1.25, "perplexity": 3.5, "bleu": 20.5})
         opened.conclude(1, {"loss": 1.0, "perplexity": 3.0})
@@ -97,7 +99,7 @@ def test_a_disk_that_is_full_to_the_end_is_told_of_and_no_traceback(tmp_path):
         opened.record(10, {"loss": 1.0})
         opened.record_validation(10, {"loss": 1.0})
     assert "log.jsonl lacks its last 2 lines (No space left on device)" in screen.getvalue()
-    assert "timings.jsonl lacks its last 1 lines" in screen.getvalue()
+    assert "timings.jsonl lacks its last 1 line (" in screen.getvalue()
 
 
 class FullBoard(NoBoard):
@@ -144,14 +146,27 @@ def test_the_scores_of_a_validation_are_read_from_the_log_to_the_last_bit(tmp_pa
     assert "Infinity" not in (tmp_path / LOG).read_text()
 
 
-def test_on_a_terminal_a_bar_shows_updates_loss_and_time_left(tmp_path):
-    opened, screen = journal(tmp_path, terminal=True)
+def test_on_a_terminal_a_bar_shows_updates_speed_time_left_and_loss(tmp_path):
+    opened, screen = journal(tmp_path, update=39, terminal=True)
     with opened:
-        opened.advance(40, 500)
-        opened.record(40, {"loss": 1.5})
+        opened.record(39, {"loss": 1.5})
+        opened.advance(500)
     shown = screen.getvalue()
-    assert "40/100 updates" in shown
-    assert "loss 1.5" in shown
+    assert re.search(r"40 of 100 updates, [\d,.]+ updates/s, \d+ s left, [\d,]+ tokens/s, loss 1.5", shown)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_narrow_terminal_shows_speed_and_time_left_and_cuts_the_values_off(tmp_path, width):
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=width)
+    opened = Journal(tmp_path, 1199, 20_000, NoBoard(), console)
+    clock = chain([0.0], repeat(2.0)).__next__
+    opened.reporter = ProgressReporter("training", "updates", 20_000, 1199, say=str, clock=clock)
+    with opened:
+        opened.record(1199, {"loss": 5.4321, "perplexity": 228.1, "lr": 0.0005123, "norm": 1.234})
+        opened.advance(500)
+        opened.bar.refresh()
+    assert "1,200 of 20,000 updates, 0.5 updates/s, 10.4 h left, " in screen.getvalue()
 
 
 def test_curves_go_to_tensorboard(tmp_path):
@@ -174,7 +189,7 @@ def test_a_run_says_how_far_it_is_and_how_fast_in_between(tmp_path):
     opened, screen = journal(tmp_path, update=40)
     with opened:
         opened.say_progress(str(opened.reporter))
-        opened.advance(41, 500)
+        opened.advance(500)
         opened.say_progress(str(opened.reporter))
     lines = screen.getvalue().splitlines()
     assert lines[0].startswith("training: 40 of 100 updates, 0 s so far")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from heedful.checkpoint.manifest import MANIFEST, check
+from heedful.checkpoint.manifest import MANIFEST, read_manifest
 from heedful.checkpoint.model import read_description, read_weights
 from heedful.checkpoint.run import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
@@ -22,6 +22,7 @@ from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.models import load_weights
 from heedful.nn.int8 import PRECISIONS
+from heedful.progress import ProgressReporter
 from heedful.tasks import Task, find_task
 from heedful.tasks.task import Scores
 from heedful.text.pair import TokenizerPair
@@ -64,36 +65,34 @@ class LoadedModel:
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
         return used
 
-    def test(
-        self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object] = lambda _: None
-    ) -> Scores:
+    def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
         """The scores of the task on `data.test`.
 
         Args:
             data: where the test set is and how it is read; what training has decided, such as the classes, stays.
             report: told in sentences what is done.
-            done: told how many more batches are evaluated.
+            progress: told what is done of each part of the work; None: nobody is.
 
         Raises:
             InputError: there is no test set, or it cannot be used.
         """
-        with self._testing(data, report, done) as task:
+        with self._testing(data, report, progress) as task:
             return task.test(self.model) or {}
 
     def outcomes(
-        self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object] = lambda _: None
+        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
     ) -> Outcomes:
         """The results on each example of `data.test`, for a comparison with another model; the arguments are as above.
 
         Raises:
             InputError: as `test`; or no score of the task follows from examples.
         """
-        with self._testing(data, report, done) as task:
+        with self._testing(data, report, progress) as task:
             return task.outcomes(self.model)
 
     @contextmanager
     def _testing(
-        self, data: DataConfig, report: Callable[[str], None], done: Callable[[int], object]
+        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None
     ) -> Iterator[Task[Any]]:
         """The task on a test set, which stands in for the training data as well: nothing is learned."""
         if data.test is None:
@@ -106,7 +105,8 @@ class LoadedModel:
             tokenizer = replace(self.recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
             recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
             task = find_task(recipe.task).prepare(recipe, Path(folder) / "data", report)
-            task.done, task.tell = done, report
+            task.tell = report
+            task.progress = progress or task.progress
             yield task
 
 
@@ -117,19 +117,20 @@ def load_model(path: str | Path, device: str = "cpu", precision: str = "float32"
         path: A model folder; a checkpoint; a run, of which the final model is taken, else (with a warning that names
             it) the best checkpoint, else the latest; or the name of a model in the box.
         device: Where torch puts the model.
-        precision: "float32", or "int8": linear maps in integers, for speed on a CPU.
+        precision: "float32", or "int8": linear maps in integers, see `heedful.load`.
 
     Raises:
         InputError: There is no such model or precision, the weights do not fit the recipe, or its task is a class of
             somebody's own whose module was not imported: heedful imports no code that a model folder names.
-        DamagedError: The folder is not what was saved.
+        DamagedError: What is read is not what was saved. Of a checkpoint that is recipe, tokenizers and weights; the
+            optimizer is left alone.
     """
     if precision not in PRECISIONS:
         raise InputError(f'no precision "{precision}"; there are {" and ".join(PRECISIONS)}')
     folder = find_model(path)
     if folder.parent == Path(path) / CHECKPOINTS:
         LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
-    manifest = check(folder)
+    manifest = read_manifest(folder)
     recipe, tokenizers = read_description(manifest)
     model = find_task(recipe.task).build(recipe, tokenizers)
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.errors import InputError
+from heedful.wording import counted
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -46,14 +47,28 @@ class Manifest:
     files: dict[str, Entry]
 
     def path(self, name: str) -> Path:
-        """Where a file of the folder is.
+        """Where a file of the folder is, every byte of which was compared with the manifest.
 
         Raises:
-            DamagedError: The manifest does not list the file.
+            DamagedError: The manifest does not list the file, or it is not what was saved.
         """
         if name not in self.files:
             raise DamagedError(self.folder / name, "is not listed in the manifest")
-        return self.folder / name
+        path, entry = self.folder / name, self.files[name]
+        _compare_size(path, entry)
+        if _checksum(path) != entry.crc32:
+            raise DamagedError(path, "does not hold the bytes that were saved")
+        return path
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read what a folder should hold; its other files are looked at when they are asked for.
+
+    Raises:
+        DamagedError: The manifest is missing or is not what was saved.
+        InputError: Another version of heedful wrote the folder.
+    """
+    return parse(folder / MANIFEST, lambda data: _manifest(folder, unseal(data)))
 
 
 def check(folder: Path) -> Manifest:
@@ -64,9 +79,8 @@ def check(folder: Path) -> Manifest:
         InputError: Another version of heedful wrote the folder.
     """
     manifest = check_sizes(folder)
-    for name, entry in manifest.files.items():
-        if _checksum(folder / name) != entry.crc32:
-            raise DamagedError(folder / name, "does not hold the bytes that were saved")
+    for name in manifest.files:
+        manifest.path(name)
     return manifest
 
 
@@ -77,11 +91,9 @@ def check_sizes(folder: Path) -> Manifest:
         DamagedError: A file is missing or its size is not what was saved.
         InputError: Another version of heedful wrote the folder.
     """
-    manifest = parse(folder / MANIFEST, lambda data: _manifest(folder, unseal(data)))
+    manifest = read_manifest(folder)
     for name, entry in manifest.files.items():
-        size = _size(folder / name)
-        if size != entry.bytes:
-            raise DamagedError(folder / name, f"has {size} bytes instead of {entry.bytes}")
+        _compare_size(folder / name, entry)
     return manifest
 
 
@@ -135,6 +147,12 @@ def parse(path: Path, reader: Callable[[bytes], T]) -> T:
         raise _unreadable(path, error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(path, "does not hold what was saved") from error
+
+
+def _compare_size(path: Path, entry: Entry) -> None:
+    size = _size(path)
+    if size != entry.bytes:
+        raise DamagedError(path, f"has {counted(size, 'bytes')} instead of {entry.bytes:,}")
 
 
 def _size(path: Path) -> int:

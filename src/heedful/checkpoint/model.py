@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from heedful.checkpoint.folder import Content, make_folders, publish
-from heedful.checkpoint.manifest import MANIFEST, Manifest, check, json_text, parse
+from heedful.checkpoint.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.checkpoint.storage import DISK, Storage
 from heedful.checkpoint.tensors import read_tensors, tensor_file
 from heedful.config.history import modern
@@ -86,9 +86,9 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     if not folders:
         raise InputError("there is nothing to average: give at least one checkpoint")
     first, *others = folders
-    total = {name: value.double() for name, value in read_weights(check(first)).items()}
+    total = {name: value.double() for name, value in read_weights(read_manifest(first)).items()}
     for folder in others:
-        weights = read_weights(check(folder))
+        weights = read_weights(read_manifest(folder))
         if _shapes(weights) != _shapes(total):
             raise InputError(f"{folder} and {first} hold different models: only weights of one model have a mean")
         for name, value in weights.items():
@@ -103,7 +103,7 @@ def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str,
 
 
 def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
-    """The recipe and the tokenizers of a checked folder.
+    """The recipe and the tokenizers of a folder, checked as they are read.
 
     Raises:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
@@ -123,7 +123,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
 
 
 def read_tokenizers(manifest: Manifest) -> TokenizerPair:
-    """The tokenizers of a checked folder; those that its manifest does not list are not read.
+    """The tokenizers of a folder, checked as they are read; those that its manifest does not list are not read.
 
     Raises:
         DamagedError: The manifest lists none, or a part of one only.
@@ -136,7 +136,7 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """The weights of a checked folder, as they are stored, on the CPU."""
+    """The weights of a folder, checked, as they are stored, on the CPU."""
     return read_tensors(manifest.path(WEIGHTS))
 
 

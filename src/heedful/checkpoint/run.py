@@ -17,7 +17,16 @@ from typing import Any
 from torch import Tensor
 
 from heedful.checkpoint.folder import discard, make_folders, publish, remove, replace_file, sweep
-from heedful.checkpoint.manifest import DamagedError, check, check_sizes, json_text, parse, seal, unseal
+from heedful.checkpoint.manifest import (
+    DamagedError,
+    check,
+    check_sizes,
+    json_text,
+    parse,
+    read_manifest,
+    seal,
+    unseal,
+)
 from heedful.checkpoint.model import model_files, read_description, read_weights
 from heedful.checkpoint.storage import DISK, Storage
 from heedful.checkpoint.tensors import read_tensors, tensor_file
@@ -205,7 +214,7 @@ def _files(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _read(folder: Path, step: int) -> Checkpoint:
-    manifest = check(folder)
+    manifest = read_manifest(folder)
     if manifest.facts.get("step") != step:
         raise DamagedError(folder, "holds another step")
     recipe, tokenizers = read_description(manifest)

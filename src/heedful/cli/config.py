@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.wording import counted
+
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
 
@@ -71,7 +73,7 @@ def check(
     preflight(settings, out, test)
     corpora = [*text.train, *([text.valid] if text.valid else []), *test]
     count = len({file for corpus in corpora for file in text_files(corpus, text)})
-    typer.echo(f"{recipe}: good, and its {count} files of text are there")
+    typer.echo(f"{recipe}: good, and its {counted(count, 'files')} of text {'is' if count == 1 else 'are'} there")
 
 
 @app.command()

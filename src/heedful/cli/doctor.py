@@ -8,8 +8,10 @@ def doctor() -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from heedful.machine import prepare_process
     from heedful.machine.checkup import CHECKS
 
+    prepare_process()  # what is measured is what commands compute with
     with show_progress("measuring", "checks", len(CHECKS)) as progress:
         findings = [check() for check in progress.over(CHECKS)]
     table = Table("", "found", "advice", box=None, pad_edge=False)

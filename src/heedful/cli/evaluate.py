@@ -17,6 +17,7 @@ from heedful.cli.task_scores import check_alike, located, task_comparison, task_
 from heedful.cli.translate import prepare
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
@@ -199,10 +200,10 @@ def refuse(problems: dict[str, object]) -> None:
 def recipe_of(model: str) -> "Recipe":
     """The recipe that a model was trained by."""
     from heedful.checkpoint import find_model
-    from heedful.checkpoint.manifest import check_sizes
+    from heedful.checkpoint.manifest import read_manifest
     from heedful.checkpoint.model import read_description
 
-    return read_description(check_sizes(find_model(model)))[0]
+    return read_description(read_manifest(find_model(model)))[0]
 
 
 def read(path: Path) -> list[str]:
@@ -256,5 +257,5 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
             if results:
                 results.write(translation.text)
     if cut := sum(translation.truncated for translation in done):
-        typer.echo(f"heedful: {cut} of {len(lines)} source lines were too long for {model} and were cut", err=True)
+        typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
     return [translation.text for translation in done]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from heedful.errors import InputError, RunError
+from heedful.wording import singular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +104,7 @@ def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, s
     """Say how many items are in each part, and how many in none, as they share what another one is held out for."""
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
-        typer.echo(f"  {part:6}{count:>11,} {unit}")
+        typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")
     if left := total - sum(counts.values()):
         typer.echo(f"  and {left:,} left out, as their {shared} is held out already")
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.inputs import is_typed, lines, progress_of, shows_bar, told_if_unknown
+from heedful.cli.inputs import is_typed, lines, progress_of, progress_of_stream, told_if_unknown
 from heedful.cli.options import MODELS, STDIN, Device, Model, Output, Precision
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.translate import changed, load
-from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.decode.generator import Generation, Generator, Request
@@ -109,7 +108,7 @@ def generate(
     typed = is_typed(prompt, source)
     single = len(prompt or ()) * samples == 1
     if single and not as_json:
-        shown = show_progress("generating", "tokens", generator.config.max_tokens, bar=shows_bar(output))
+        shown = progress_of_stream("generating", "tokens", generator.config.max_tokens, output)
     else:
         shown = progress_of("generating", prompt, source, output, "answers", samples)
     with shown as progress, writing_results(output, source, samples) as results:

@@ -7,6 +7,7 @@ import typer
 
 from heedful.cli.config import Overrides, recipe_or_preset
 from heedful.errors import InputError
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,7 +60,7 @@ def info(
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
     """The recipe and the vocabulary sizes, source and target, of whatever has that name."""
     from heedful.checkpoint import find_model
-    from heedful.checkpoint.manifest import check_sizes
+    from heedful.checkpoint.manifest import read_manifest
     from heedful.checkpoint.model import read_description
     from heedful.config.presets import PRESETS
 
@@ -73,7 +74,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
         raise InputError(f"{error}. Nor is it a recipe or a preset (`heedful config presets`)") from error
     if overrides:
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
-    recipe, tokenizers = read_description(check_sizes(folder))
+    recipe, tokenizers = read_description(read_manifest(folder))
     return recipe, (len(tokenizers.source), len(tokenizers.target))
 
 
@@ -82,15 +83,15 @@ def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
     d_k = config.d_k or config.d_model // config.heads
     values = "" if config.d_v in (None, d_k) else f" (values {config.d_v})"
     layers = {
-        "encoder_decoder": f"{config.encoder_layers}+{config.decoder_layers}",
-        "encoder": str(config.encoder_layers),
-        "decoder": str(config.decoder_layers),
+        "encoder_decoder": f"{config.encoder_layers}+{config.decoder_layers} layers",
+        "encoder": counted(config.encoder_layers, "layers"),
+        "decoder": counted(config.decoder_layers, "layers"),
     }
     apart = config.family == "encoder_decoder" and config.tie != "all"
     vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
     return (
-        f"{layers[config.family]} layers, d_model {config.d_model}, d_ff {config.d_ff}, "
-        f"{config.heads} heads of {d_k}{values}, {config.norm}-norm, vocabulary {vocabulary}"
+        f"{layers[config.family]}, d_model {config.d_model}, d_ff {config.d_ff}, "
+        f"{counted(config.heads, 'heads')} of {d_k}{values}, {config.norm}-norm, vocabulary {vocabulary}"
     )
 
 

@@ -19,6 +19,7 @@ from heedful.cli.first_recipe import (
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.label_survey import LabelSurvey
@@ -88,9 +89,10 @@ def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
         InputError: There is one class only, or there are too many.
     """
     unit = "characters" if found.side.is_spaceless else "words"
-    kind = "pairs of texts" if found.is_pairs else "texts"
+    kind = "pairs" if found.is_pairs else "texts"
     pair = f", its second one in {corpus.pair_field!r}" if found.is_pairs else ""
-    typer.echo(f"{found.examples:,} {kind}: text in {corpus.source_field!r}{pair}, label in {corpus.target_field!r}")
+    fields = f"text in {corpus.source_field!r}{pair}, label in {corpus.target_field!r}"
+    typer.echo(f"{counted(found.examples, kind)}: {fields}")
     tell_lengths("", f"{unit} a text", found.side.characters if found.side.is_spaceless else found.side.words)
     tell_longest("text", found.side.characters.max(), f"line {found.longest_at:,}")
     if task == "classification":
@@ -101,7 +103,7 @@ def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
             "or numbers of the rows? If so, name another column with --target-field"
         )
     if found.empty:
-        typer.echo(f"  {found.empty:,} examples have no text; take them out if that is not wanted")
+        typer.echo(f"  {counted(found.empty, 'examples')} without text; remove what is not wanted")
     if found.examples < FEW:
         typer.echo(
             f"  fewer than {FEW:,} examples teach little from scratch; begin with a model that has read text before "

@@ -25,6 +25,7 @@ from heedful.cli.init_languages import check_different, language_of
 from heedful.config.schema import CorpusConfig
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.corpus import Pair
@@ -163,22 +164,22 @@ def tell_text(found: "Survey", languages: Languages) -> None:
 
     from heedful.data.survey import MOST_CHARACTERS
 
-    typer.echo(f"{found.pairs:,} pairs of sentences")
+    typer.echo(f"{counted(found.pairs, 'pairs')} of sentences")
     for language, side in zip(languages, (found.source, found.target), strict=True):
         unit, lengths = ("characters", side.characters) if side.is_spaceless else ("words", side.words)
         tell_lengths(f"{language:4}{script_of(side.script)}, ", f"{unit} a line", lengths)
     for count, what in (
-        (found.repeated, "repeat an earlier pair; training leaves them out unless data.filters.duplicates = true"),
-        (found.empty, "have an empty side; training leaves them out"),
-        (found.copies, "are the same on both sides, which teaches to copy; remove them if that is not wanted"),
+        (found.repeated, "repeating an earlier pair; left out of training unless data.filters.duplicates = true"),
+        (found.empty, "with an empty side; left out of training"),
+        (found.copies, "the same on both sides, which teaches to copy; remove what is not wanted"),
     ):
         if count:
-            typer.echo(f"  {count:,} pairs ({count / found.pairs:.1%}) {what}")
+            typer.echo(f"  {counted(count, 'pairs')} ({count / found.pairs:.1%}) {what}")
     if count := int(found.too_long.sum()):
         longest = int(np.argmax(np.maximum(found.source.characters, found.target.characters)))
         typer.echo(
-            f"  {count:,} pairs ({count / found.pairs:.1%}) have more than {MOST_CHARACTERS:,} characters, the longest "
-            f"in line {found.lines[longest]:,}; training leaves them out, and the recipe does not count them"
+            f"  {counted(count, 'pairs')} ({count / found.pairs:.1%}) with more than {MOST_CHARACTERS:,} characters, "
+            f"the longest in line {found.lines[longest]:,}; left out of training, and not counted in the recipe"
         )
     if found.pairs < FEW:
         typer.echo(f"  fewer than {FEW:,} pairs teach phrases rather than a language; find more text if you can")

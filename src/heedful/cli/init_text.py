@@ -11,6 +11,7 @@ from heedful.cli.first_recipe import BadUtf8, free_folder, script_of, tell_longe
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.proposal import Corpora
@@ -41,8 +42,8 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     tell_text(found)
     if found.characters < FEWEST:
         raise InputError(
-            f"{corpus.source}: {found.characters:,} characters are too few to learn from and to hold some out; give at "
-            f"least {FEWEST:,}"
+            f"{corpus.source}: {counted(found.characters, 'characters')}: too few to learn from and to hold some out; "
+            f"give at least {FEWEST:,}"
         )
     with show_progress(f"dividing {corpus.source}", "parts", len(PARTS)) as progress:
         for part in progress.over(PARTS):
@@ -80,11 +81,12 @@ def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
 
 def tell_text(found: "TextSurvey") -> None:
     """Say what the text looks like."""
-    unit = "rows" if found.is_rows else f"lines in {found.paragraphs:,} paragraphs"
-    files = "1 file" if found.files == 1 else f"{found.files:,} files"
+    lines = counted(found.lines, "rows" if found.is_rows else "lines")
+    paragraphs = "" if found.is_rows else f" in {counted(found.paragraphs, 'paragraphs')}"
     typer.echo(
-        f"{files} of running text: {found.characters:,} characters, {len(found.letters):,} different ones, "
-        f"{script_of(found.script)}\n  {found.lines:,} {unit}, {found.words:,} words"
+        f"{counted(found.files, 'files')} of running text: {counted(found.characters, 'characters')}, "
+        f"{len(found.letters):,} different, {script_of(found.script)}\n"
+        f"  {lines}{paragraphs}, {counted(found.words, 'words')}"
     )
     tell_longest("line", found.longest, found.longest_at)
     if FEWEST <= found.characters < FEW:

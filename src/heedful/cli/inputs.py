@@ -1,5 +1,6 @@
 """What a command reads, line by line: the texts of the command line, a file, or standard input."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from heedful.errors import InputError
-from heedful.progress import ProgressReporter, show_progress
+from heedful.progress import ProgressReporter, show_progress, silent
 
 if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
@@ -33,12 +34,19 @@ def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     if text and source:
         raise InputError("there are texts and --input; give one of them")
     if text:
+        tell_file_names(text)
         return text
     if source:
         return read_lines(source)
     if sys.stdin is None:
         raise InputError("standard input is closed; give texts or --input")
     return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
+
+
+def tell_file_names(texts: list[str]) -> None:
+    """Point out a text that is the name of a file, whose lines may be what is meant."""
+    if name := next(filter(os.path.isfile, texts), None):
+        typer.echo(f"heedful: {name} is a file; what is read is its name. To read its lines: --input {name}", err=True)
 
 
 def is_typed(text: list[str] | None, source: Path | Sequence[Path] | None) -> bool:
@@ -69,13 +77,23 @@ def progress_of(
     """
     if is_typed(text, source):
         typer.echo("Type one line at a time; Ctrl-D ends.", err=True)
-        yield ProgressReporter(work, unit, say=str)  # never started, so that it says nothing
+        yield silent(work, unit)
         return
     files = [source] if isinstance(source, Path) else source
     if count is None:
         count = len(text) if text else count_lines(*files) if files else None
     with show_progress(work, unit, each * count if count else None, bar=shows_bar(output)) as progress:
         yield progress
+
+
+@contextmanager
+def progress_of_stream(work: str, unit: str, total: int, output: Path | None) -> Iterator[ProgressReporter]:
+    """Show how much is done of one result, where it does not itself appear at the terminal part by part."""
+    if shows_bar(output):
+        with show_progress(work, unit, total) as progress:
+            yield progress
+    else:
+        yield silent(work, unit, total)
 
 
 def shows_bar(output: Path | None) -> bool:

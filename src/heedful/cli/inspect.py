@@ -4,7 +4,7 @@ import secrets
 import socket
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlencode
 
 import typer
@@ -13,6 +13,10 @@ from heedful.cli.evaluate import recipe_of, recipe_test_set
 from heedful.cli.output import writing
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
+from heedful.wording import counted
+
+if TYPE_CHECKING:
+    from heedful.inspect_.capture.trace import Trace
 
 SAMPLE = 200  # sentences on which heads are weighed
 
@@ -39,7 +43,8 @@ def inspect(
     head: Annotated[
         str | None,
         typer.Option(
-            help="Attention head whose formula is in the file, as dec.1.cross.0; with --out only.",
+            help="Attention head whose formula is in the file, with --out only: the name of a block and a head counted "
+            "from 1, as on the page; dec.1.cross.3 is the page's decoder 2, cross, head 3.",
             show_default="the first of the last block",
         ),
     ] = None,
@@ -76,22 +81,37 @@ def inspect(
     question = Question(text=text, target=target, reference=reference)
     chosen = head_of(head) if head else None
     with show_progress(f"looking into {model}"):
-        html = view(model, question, chosen, str(choose_device(device))).html
+        shown = view(model, question, chosen, str(choose_device(device)))
+        if chosen:
+            check_head(chosen, shown.trace)
+        html = shown.html
     with writing(out) as stream:
         stream.write(html.encode())
-    typer.echo(f"{out}: open it in a browser; it asks nobody for anything", err=True)
+    typer.echo(f"{out}: open it in a browser; it needs no internet", err=True)
 
 
 def head_of(text: str) -> tuple[str, int]:
-    """A head as people write it.
+    """The block of a head and its number from 0, of a head as people write it: counted from 1, as on the page.
 
     Raises:
         InputError: it is none.
     """
     block, _, number = text.rpartition(".")
-    if block.count(".") != 2 or not number.isdecimal():
-        raise InputError(f"--head {text}: a head is a block and a number from 0, such as dec.1.cross.0")
-    return block, int(number)
+    if block.count(".") != 2 or not number.isdecimal() or int(number) < 1:
+        raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
+    return block, int(number) - 1
+
+
+def check_head(head: tuple[str, int], trace: "Trace") -> None:
+    """Make sure that a block has a head, if it is one whose heads look at anything.
+
+    Raises:
+        InputError: it has fewer.
+    """
+    block, number = head
+    attention = f"{block}.attn"
+    if attention in trace and number >= (heads := len(trace[attention])):
+        raise InputError(f"--head {block}.{number + 1}: {block} has {counted(heads, 'heads')}, counted from 1")
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:

@@ -13,7 +13,11 @@ Device = Annotated[
     str, typer.Option(help="Device to compute on: cpu, cuda, cuda:1, mps, or auto (a GPU if there is one).")
 ]
 Precision = Annotated[
-    str, typer.Option(help="float32, or int8: less memory, slightly different results; faster on some CPUs.")
+    str,
+    typer.Option(
+        help="float32, or int8 (on a CPU): less memory, slightly different results; faster with a large model on a "
+        "processor with 8-bit instructions (VNNI), no faster with a small one, slower without them."
+    ),
 ]
 SourceField = Annotated[
     str | None,

@@ -9,6 +9,7 @@ import typer
 from heedful.cli.output import writing
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 
 def scenes(
@@ -32,7 +33,7 @@ def scenes(
         parts = split(languages, train, valid, test, seed, progress.advance)
     write(out, {name: text.encode() for name, text in corpus_files(languages, parts).items()}, "scenes")
     sample = parts["test"][0]
-    typer.echo(f"{out}: {train:,} pairs to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
     sides = {part: [str(out / f"{part}.{language}") for language in languages.split("-")] for part in parts}
     command = ["heedful", "init", *sides["train"], "--valid", *sides["valid"], "--test", *sides["test"]]
@@ -62,7 +63,7 @@ def stories(
     with show_progress("writing stories", "stories", train + valid + test) as progress:
         parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1), progress.advance)
     write(out, {name: text.encode() for name, text in story_files(language, parts).items()}, "stories")
-    typer.echo(f"{out}: {train:,} stories to train on, {valid:,} for validation, {test:,} for test; such as")
+    typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
     typer.echo('in the recipe, tell that a document is a paragraph:\n  [data]\n  documents = "paragraph"')
 

@@ -71,8 +71,8 @@ def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -
         InputError: there is no such model or device, the test set cannot be used, or nothing is searched for.
     """
     loaded = load(model, device, beam)
-    with show_progress(f"evaluating {model}", "batches") as progress:
-        scores = loaded.test(data, tell_once(), progress.advance)
+    with show_progress(f"evaluating {model}") as progress:
+        scores = loaded.test(data, tell_once(), progress)
     return {"system": model, "task": loaded.recipe.task, "scores": scores}, score_lines(scores)
 
 
@@ -92,8 +92,8 @@ def task_comparison(
     for name in (baseline, model):
         loaded = load(name, device, beam)
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
-        with show_progress(f"evaluating {name}", "batches") as progress:
-            outcomes.append(loaded.outcomes(own, tell, progress.advance))
+        with show_progress(f"evaluating {name}") as progress:
+            outcomes.append(loaded.outcomes(own, tell, progress))
     theirs, ours = outcomes
     if ours.count != theirs.count:
         raise InputError(

@@ -172,7 +172,7 @@ class DecodeConfig:
     beam: int = 4  # 1: greedy
     penalty: Literal["gnmt", "average"] = "gnmt"  # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
     alpha: float = 0.6
-    n_best: int = 1
+    n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win
     max_extra: int = 50  # longest output: source length + max_extra tokens
     batch_tokens: int = 8192  # source tokens x beam in one batch; changes speed and memory, never results

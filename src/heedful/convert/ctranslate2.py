@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.wording import counted
 
 OLDEST, NEWEST = 2, 6
 WITH_ALIASES, WITH_TYPES = 3, 4
@@ -110,7 +111,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         """The next bytes."""
         if count > self._left:
-            raise self.error(f"{count} bytes are announced and {self._left} are left")
+            raise self.error(f"{counted(count, 'bytes')} announced, and {self._left:,} left")
         data = self._file.read(count)
         if len(data) != count:
             raise self.error("the file became shorter")
@@ -134,7 +135,7 @@ class _Reader:
     def end(self) -> None:
         """Nothing may follow."""
         if self._left:
-            raise self.error(f"{self._left} bytes follow the end")
+            raise self.error(f"{counted(self._left, 'bytes')} after the end")
 
     def error(self, what: str) -> InputError:
         """What to raise about this place."""
@@ -181,7 +182,8 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
     dtype = np.dtype(STORED.get(kinds[kind], kinds[kind])).newbyteorder("<")
     size = reader.number("<I") * (kind if version < WITH_TYPES else 1)  # elements before, bytes later
     if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MOST_AXES:
-        raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {size} bytes")
+        held = counted(size, "bytes")
+        raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {held}")
     values = np.frombuffer(reader.take(size), dtype).reshape(shape)
     return name, _CONVERSIONS.get(kinds[kind], np.copy)(values)
 

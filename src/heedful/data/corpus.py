@@ -13,6 +13,7 @@ from heedful.data.filters import DropReport
 from heedful.data.header import LABEL_NAMES, TEXT_NAMES, is_header
 from heedful.data.rows import READERS, Fields, RawRow, rows_of_tsv
 from heedful.errors import InputError
+from heedful.wording import counted
 
 WHOLE = (0.0, 1.0)
 
@@ -210,7 +211,7 @@ def _check_same_length(source: Path, target: Path, fields: Fields) -> None:
     if counts[0] != counts[1]:
         hint = _drift_hint(source, target, min(counts)) if fields.label is None else "Look for a lost or an added line."
         raise InputError(
-            f"{source} has {counts[0]:,} lines and {target} has {counts[1]:,}; line n of one "
+            f"{source} has {counted(counts[0], 'lines')} and {target} has {counts[1]:,}; line n of one "
             f"must belong to line n of the other. {hint}"
         )
 
@@ -222,7 +223,7 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
     )
     line = find_drift(source_lengths, target_lengths)
     if line is None:
-        return f"The lengths of the first {count:,} lines go together: look at the end of the longer file."
+        return "As far as both go, the lengths of lines go together: look at the end of the longer file."
     return f"From about line {line:,} on, lengths do not go together: look for a lost or an added line there."
 
 

@@ -22,6 +22,7 @@ from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import check_trainable, train_tokenizer
+from heedful.wording import counted
 
 Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
 
@@ -61,7 +62,7 @@ def prepare_examples(
             drops = DropReport()
             rows = at_least_one(read(corpus, tokenizer, drops), corpus.source, drops)
             store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
-            report(f"{corpus.source}: {len(store):,} examples, {drops}")
+            report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
             for sentence in remarks(drops, len(store), recipe.data.max_length):
                 report(sentence)
             total.merge(drops)

@@ -14,6 +14,7 @@ from itertools import islice
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.parts import is_test_set
 from heedful.errors import InputError
+from heedful.wording import counted
 
 MOST = 200_000  # held-out texts that are looked up
 SHOWN = 3  # examples
@@ -39,7 +40,7 @@ class Overlap:
         shared = self.exact + self.near
         shown = "; ".join(repr(shortened(text)) for text in self.examples)
         return (
-            f"{shared:,} of {self.texts:,} texts ({shared / self.texts:.1%}) stand in the training data, "
+            f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
             f"{self.exact:,} word for word and {self.near:,} but for case, punctuation and digits: {shown}. "
             "They make its scores better than they would be on new text"
         )

@@ -24,6 +24,7 @@ from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS
 from heedful.text.training import check_trainable, train_pair
+from heedful.wording import counted
 
 CHUNK = 4096  # pairs encoded at a time
 
@@ -130,7 +131,7 @@ def _write(recipe: Recipe, folder: Path, read: PairReader, report: Callable[[str
     vocab_size = max(len(tokenizers.source), len(tokenizers.target))
     for name, corpus, rows, drops in _stores(recipe.data, read, tokenizers):
         store = PairStore.write(folder / name, some_pairs(rows, corpus.source, drops), vocab_size)
-        report(f"{corpus.source}: {len(store):,} pairs, {drops}")
+        report(f"{corpus.source}: {counted(len(store), 'pairs')}, {drops}")
         total.merge(drops)
     report_overlap(recipe.data, lambda corpus: (pair.source for pair in read(corpus, recipe.data)), report)
     return total

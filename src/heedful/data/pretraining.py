@@ -10,6 +10,7 @@ from heedful.data.sentences import split_sentences
 from heedful.errors import InputError
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.wording import counted
 
 Passages = PreparedText[SentenceStore]
 
@@ -45,7 +46,8 @@ def _write(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> Sentence
 
 
 def _size(store: SentenceStore) -> str:
-    return f"{len(store):,} documents, {len(store.sentences) - 1:,} sentences, {len(store.ids):,} tokens"
+    parts = {"documents": len(store), "sentences": len(store.sentences) - 1, "tokens": len(store.ids)}
+    return ", ".join(counted(number, things) for things, number in parts.items())
 
 
 FORM = Form(_write, SentenceStore.open, _size)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from heedful.data.files import BadUtf8, decode_lines, decode_utf8, open_bytes
 from heedful.errors import InputError
+from heedful.wording import counted
 
 # The names that stand for the first columns of a table without a header.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
@@ -122,7 +123,7 @@ def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators
                 continue
         if max(columns) >= len(cells):
             raise InputError(
-                f"{path}, line {line}: {len(cells)} column(s), but column {max(columns) + 1} is wanted; "
+                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
                 f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
                 f"{OPTIONS}"
             )

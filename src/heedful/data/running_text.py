@@ -8,6 +8,7 @@ from heedful.config.schema import Recipe
 from heedful.data.one_text import Form, PreparedText, prepare_text
 from heedful.data.stream import Encoded, TokenStream
 from heedful.text.tokenizer import Tokenizer
+from heedful.wording import counted
 
 CHUNK = 256  # documents encoded at a time
 
@@ -31,7 +32,8 @@ def _encoded(texts: Iterator[str], tokenizer: Tokenizer) -> Iterator[Encoded]:
 
 
 def _size(stream: TokenStream) -> str:
-    return f"{len(stream.offsets) - 1:,} documents, {len(stream):,} tokens, {stream.bytes:,} bytes"
+    parts = {"documents": len(stream.offsets) - 1, "tokens": len(stream), "bytes": stream.bytes}
+    return ", ".join(counted(number, things) for things, number in parts.items())
 
 
 FORM = Form(_write, TokenStream.open, _size)

@@ -9,6 +9,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.corpus import corpus_files, part_of
 from heedful.data.files import decode_lines, open_bytes
 from heedful.errors import InputError
+from heedful.wording import counted
 
 T = TypeVar("T")
 
@@ -70,7 +71,8 @@ def _questions(paragraph: object, place: str) -> Iterator[Question]:
         here = f"{place}, question {name!r}"
         given = _field(entry, "answers", list, here)
         if bool(given) == bool(entry.get("is_impossible", False)):
-            raise InputError(f'{here}: {len(given)} answers; there must be some, or "is_impossible": true and none')
+            held = counted(len(given), "answers")
+            raise InputError(f'{here}: {held}; there must be some, or "is_impossible": true and none')
         answers = tuple(_answer(answer, context, here) for answer in given)
         yield Question(name, _field(entry, "question", str, here), context, answers)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from heedful.data.files import ByteStream, open_bytes
 from heedful.errors import InputError
+from heedful.wording import counted
 
 Entry = tuple[int, str, np.ndarray]  # where it stands, from 1; a word; its vector, float32
 
@@ -68,7 +69,7 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
     count, size = map(int, header.groups())
     second = stream.readline(-1)
     if is_text(second):
-        return checked(counted(text_entries(chain([second], lines(stream)), path, 2, size), count, path), path)
+        return checked(as_promised(text_entries(chain([second], lines(stream)), path, 2, size), count, path), path)
     return checked(binary_entries(stream, second, count, size, path), path)
 
 
@@ -109,14 +110,15 @@ def is_number(field: bytes) -> bool:
         return False
 
 
-def counted(found: Iterable[Entry], count: int, path: Path) -> Iterator[Entry]:
+def as_promised(found: Iterable[Entry], count: int, path: Path) -> Iterator[Entry]:
     """The same entries, if they are as many as the header promises."""
     number = 0
     for entry in found:
         number += 1
         yield entry
     if number != count:
-        raise InputError(f"{path}: holds {number} vectors where its first line promises {count}; download it again")
+        held = counted(number, "vectors")
+        raise InputError(f"{path}: holds {held} where its first line promises {count}; download it again")
 
 
 def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path: Path) -> Iterator[Entry]:

@@ -90,14 +90,22 @@ class Translator(BasePredictor[EncoderDecoder]):
     def translate(self, texts: Any, **options: Any) -> str | list[str]:
         """The best translation of a text, usually a sentence, or of each of several; a blank one becomes an empty one.
 
+        `translate_lines` gives the others too that `decode.n_best` asks for.
+
         Args:
             texts: a string, which has one translation; or an iterable of strings, which has a list of them in order.
             options: keys of [decode] for this call, such as `beam=1`.
 
         Raises:
-            InputError: something is no text, there is no such option, or a value that it cannot have.
+            InputError: something is no text, there is no such option, or a value that it cannot have; or several
+                translations of a text are asked for.
         """
         chosen = self.with_options(**options)
+        if "n_best" in options and chosen.config.n_best > 1:
+            raise InputError(
+                f"n_best = {chosen.config.n_best}: translate gives one translation of a text; for the n best take "
+                "`.alternatives` of what translate_lines(texts, n_best=...) gives"
+            )
         return one_or_all(lambda lines: [found.text for found in chosen.translate_lines(lines)], texts, as_text)
 
     def translate_lines(

@@ -21,6 +21,7 @@ from heedful.errors import InputError
 from heedful.evaluate.resampling import Comparison, Resampled
 from heedful.evaluate.scripts import script_warning
 from heedful.text.languages import base_language
+from heedful.wording import counted
 
 METRICS = ("bleu", "chrf", "ter", "tokenised-bleu")
 
@@ -150,7 +151,7 @@ def check_aligned(texts: Mapping[str, Sequence[str]]) -> None:
     for name, text in others:
         if len(text) != len(lines):
             raise InputError(
-                f"{first} has {len(lines)} lines, but {name} has {len(text)}: "
+                f"{first} has {counted(len(lines), 'lines')}, but {name} has {len(text):,}: "
                 "line n of each must belong to the same sentence"
             )
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,15 @@ import torch
 
 from heedful.machine.cores import usable_cores
 from heedful.machine.limits import copy_speed, matmul_speed, smallest_time
+from heedful.machine.other_work import BUSY, PERIOD, STAT, OtherWork
 from heedful.machine.precision import choose_precision
+from heedful.wording import counted
 
 CPU = torch.device("cpu")
 LAYER = (4096, 512, 2048)  # rows, inputs and outputs of the first feed-forward layer of `vaswani-base`
 LARGE_LAYER = (8192, 4096, 16384)  # fills a GPU
 LITTLE_DISK, LITTLE_MEMORY = 2, 2  # GB
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # variables that tell torch how many to take
 
 
 @dataclass(frozen=True)
@@ -34,24 +38,29 @@ def versions() -> Finding:
 
 
 def threads() -> Finding:
-    """Whether torch uses the cores that this process may use; more threads than cores are cut down by heedful."""
-    used, cores = torch.get_num_threads(), usable_cores()
-    found = f"{used} threads on {cores} cores"
-    if used > cores:
-        return Finding("threads", f"{found}, of which heedful uses {cores}")
-    if used < cores:
-        return Finding("threads", found, f"cores are idle: set train.threads or OMP_NUM_THREADS to {cores}")
+    """Compare the threads of torch with the cores that this process may use; heedful takes no more threads than cores.
+
+    Fewer are a fault only where somebody has asked for them: torch itself leaves a core's second hardware thread out.
+    """
+    used, cores = min(torch.get_num_threads(), usable_cores()), usable_cores()
+    found = f"{counted(used, 'threads')} on {counted(cores, 'cores')}"
+    asked = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
+    if used < cores and asked:
+        advice = f"cores are idle because of {' and '.join(asked)}: take it away, or set it to {cores}"
+        return Finding("threads", found, advice)
     return Finding("threads", found)
 
 
 def other_work() -> Finding:
-    """Whether other processes want the cores, to which waiting threads then leave them."""
-    if not hasattr(os, "getloadavg"):
+    """Measure how many cores other processes use, which waiting threads then leave to them."""
+    if not STAT.is_file():
         return Finding("other work", "not known on this system")
-    load, cores = os.getloadavg()[0], usable_cores()
-    found = f"load {load:.1f} on {cores} cores"
-    if load > cores / 2:
-        return Finding("other work", found, "training takes twice as long beside it; end what is not needed")
+    others = OtherWork()
+    time.sleep(PERIOD)
+    used = others.cores() or 0.0
+    found = f"other processes use {used:.1f} of {counted(usable_cores(), 'cores')}"
+    if used > BUSY:
+        return Finding("other work", found, "everything takes longer beside it; end what is not needed")
     return Finding("other work", found)
 
 

@@ -1,7 +1,8 @@
 """Linear maps in 8-bit integers: a quarter of the bits, and faster products on some CPUs.
 
 Measured in searches (docs/performance.md): 2.1 to 2.6 times the speed of float32 with a base model on one core of a
-Zen 4; with a small model 0.94 to 1.1 times, and 0.8 times for a sentence alone. Some processors are slower in int8.
+Zen 4; with a small model 0.94 to 1.1 times, and 0.8 times for a sentence alone. Processors without instructions for it
+(VNNI) are slower in int8 whatever the model.
 
 N rows, K inputs, M outputs.
 """

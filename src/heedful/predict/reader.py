@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from heedful.decode.predictor import Done
 from heedful.decode.translator import batches, evaluating
 from heedful.text.padding import pad
 from heedful.text.sequence import is_cut, segments, sequence
@@ -79,8 +80,8 @@ class Reader:
         return Row(ids, is_cut(ids, *parts))
 
     @torch.inference_mode()
-    def read_rows(self, rows: Sequence[list[int]], apply: Apply) -> list[Tensor]:
-        """The result of each row of ids; where it has one for each token, padding follows."""
+    def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
+        """The result of each row of ids; where it has one for each token, padding follows. `done` counts rows."""
         found: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
         with evaluating(self.model):
@@ -89,6 +90,7 @@ class Reader:
                 inputs = (torch.from_numpy(x).to(device) for x in (ids, keep, segments(ids)))
                 for index, result in zip(batch, apply(*inputs).float().cpu(), strict=True):
                     found[index] = result
+                done(len(batch))
         return found
 
 

@@ -17,6 +17,7 @@ from heedful.models import SentenceEncoder
 from heedful.predict.reader import Text, windows
 from heedful.predict.text_predictor import TextReader
 from heedful.text.tokenizer import Tokenizer
+from heedful.wording import counted
 
 BLOCK = 1 << 16  # vectors compared at a time
 
@@ -85,7 +86,9 @@ class Searcher(TextReader[SentenceEncoder]):
         lines = texts if isinstance(texts, list) else list(several(texts, as_text))
         there = self.encode(lines) if vectors is None else vectors
         if len(there) != len(lines):
-            raise InputError(f"there are {len(lines)} texts and {len(there)} vectors; give the vectors of these texts")
+            raise InputError(
+                f"{counted(len(lines), 'texts')} and {counted(len(there), 'vectors')}; give the vectors of these texts"
+            )
         return one_or_all(lambda each: self._found(each, lines, there, k), queries, as_text)
 
     def _encoded(self, texts: Iterable[str], done: Done = lambda _: None) -> np.ndarray:

@@ -109,7 +109,8 @@ class ExampleTask(Task[B]):
     def batches_of(self, store: PairStore, model: torch.nn.Module) -> Iterator[B]:
         """All examples of a store in an order that is always the same."""
         device = next(model.parameters()).device
-        return (self.collate(*assemble([store], ids), device) for ids in self.valid_plan(store))
+        plan = self.progress.part("batches", self.valid_plan(store))
+        return (self.collate(*assemble([store], ids), device) for ids in plan)
 
     def results_of(self, model: torch.nn.Module, result: Callable[[B], torch.Tensor]) -> np.ndarray:
         """Results of a model on the validation examples, in their order; `result` gives a row for each of a batch."""

@@ -145,6 +145,6 @@ class CausalLanguageModelling(Task[Batch]):
         if stream is None:
             return None
         device = next(model.parameters()).device
-        batches = (self.read(stream, starts, device) for starts in self.plan_of(stream).cover())
-        means = self.mean_losses(model, batches)
+        starts = self.progress.part("batches", self.plan_of(stream).cover())
+        means = self.mean_losses(model, (self.read(stream, some, device) for some in starts))
         return self.summary(means) | {"byte_perplexity": perplexity(means[0].nll * len(stream) / max(1, stream.bytes))}

@@ -170,7 +170,7 @@ class MaskedLanguageModelling(Task[Batch]):
     def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[Batch]:
         """The passages of a plan, always the same and with the same masks."""
         device = next(model.parameters()).device
-        return (self.hide(plan.store, rows, (0, 0), device) for rows in plan.epoch(0))
+        return (self.hide(plan.store, rows, (0, 0), device) for rows in self.progress.part("batches", plan.epoch(0)))
 
     def accuracies(self, model: MaskedLanguageModel, batches: Iterable[Batch]) -> Scores:
         """How often the likeliest token is the hidden one, and the likelier answer the right one."""

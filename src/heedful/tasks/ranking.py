@@ -142,7 +142,10 @@ class Ranking(ExampleTask[Batch]):
         _, store = self.valid
         queries, passages, answers = judgements(store)
         reader = Reader(model, self.tokenizers.source, self.recipe.data.max_length)
-        asked, found = (torch.stack(reader.read_rows(rows, model)).numpy() for rows in (queries, passages))
+        self.progress.begin("texts", len(queries) + len(passages))
+        asked, found = (
+            torch.stack(reader.read_rows(rows, model, self.progress.advance)).numpy() for rows in (queries, passages)
+        )
         return retrieval(asked, found, answers)
 
 

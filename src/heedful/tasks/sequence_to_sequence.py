@@ -203,7 +203,7 @@ class SequenceToSequence(Task[Batch]):
         """The validation set."""
         device = next(model.parameters()).device
         plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
-        return (collate(*assemble([store], ids), device) for ids in plan.epoch(0))
+        return (collate(*assemble([store], ids), device) for ids in self.progress.part("batches", plan.epoch(0)))
 
     def decoded(self, model: EncoderDecoder, config: DecodeConfig) -> Scores:
         """How good outputs for the raw validation text are."""
@@ -213,7 +213,8 @@ class SequenceToSequence(Task[Batch]):
         """Outputs of a model for the raw validation texts, each with what it should be."""
         sources, references = zip(*self.prepared.valid_text, strict=True)
         translator = Translator(model, self.tokenizers, config)
-        found = list(translator.translate_lines(sources))
+        self.progress.begin("texts", len(sources))
+        found = list(translator.translate_lines(sources, done=self.progress.advance))
         if cut := sum(output.truncated for output in found):
             limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
             self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")

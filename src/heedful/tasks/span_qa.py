@@ -82,7 +82,9 @@ class SpanQuestionAnswering(TextTask):
         """F1 and exact match of each answer, in Chinese by characters."""
         (corpus, _), data = self.valid, self.recipe.data
         questions = list(read_squad(corpus, data))
-        answers = self.use(model, self.recipe, self.tokenizers).predict(Text(q.question, q.context) for q in questions)
+        self.progress.begin("questions", len(questions))
+        answerer = self.use(model, self.recipe, self.tokenizers)
+        answers = self.progress.over(answerer.predict_lines(Text(q.question, q.context) for q in questions))
         language = data.target_language if data.target_language in TOKENS else "en"
         pairs = [(answer.answer, [a.text for a in q.answers]) for answer, q in zip(answers, questions, strict=True)]
         return mean_outcomes(

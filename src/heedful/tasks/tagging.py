@@ -103,7 +103,9 @@ class Tagging(TextTask):
         sentences = list(read_tagged(corpus, self.recipe.data))
         expected = [known_tags(sentence, corpus, self.recipe) for sentence in sentences]
         tagger = self.use(model, self.recipe, self.tokenizers)
-        predicted = [answer.tags for answer in tagger.tag(sentence.words for sentence in sentences)]
+        self.progress.begin("sentences", len(sentences))
+        tagged = self.progress.over(tagger.tag(sentence.words for sentence in sentences))
+        predicted = [answer.tags for answer in tagged]
         counts = np.array([sentence_counts(*tags) for tags in zip(predicted, expected, strict=True)])
 
         def measure(chosen: np.ndarray) -> Scores:

@@ -15,6 +15,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
+from heedful.progress import silent
 from heedful.text.pair import TokenizerPair
 
 Scores = dict[str, float]
@@ -60,6 +61,7 @@ class Task(ABC, Generic[B]):
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: text to ids; where there is one kind of text, both are the same.
         digest: SHA-256 of all that the prepared data depends on.
+        progress: told what `validate` and `test` have done.
     """
 
     families: ClassVar[tuple[str, ...]]
@@ -67,13 +69,13 @@ class Task(ABC, Generic[B]):
     example: ClassVar[str] = "'Some text.'"
     pair_field: ClassVar[str | None] = None
     scores: ClassVar[tuple[str, ...]]
-    done: Callable[[int], object] = staticmethod(lambda _: None)  # told how many more batches are evaluated
     tell: Callable[[str], object] = staticmethod(lambda _: None)  # told what is odd about the text of a test
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe
         self.tokenizers = tokenizers
         self.digest = digest
+        self.progress = silent("evaluating")
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -161,10 +163,9 @@ class Task(ABC, Generic[B]):
 
     def mean_losses(self, model: Any, batches: Iterable[B]) -> list[Mean]:
         """The mean of each term of the loss over all batches."""
-        terms = []
-        for batch in batches:
-            terms.append([(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)])
-            self.done(1)
+        terms = [
+            [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)] for batch in batches
+        ]
         sums = np.array(terms, dtype=np.float64).sum(axis=0)
         return [Mean(total / max(count, 1), nll / max(count, 1)) for total, nll, count in sums.tolist()]
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from heedful.data.replacing import replacing
 from heedful.errors import InputError, RunError
-from heedful.progress import ProgressReporter
+from heedful.progress import ProgressReporter, beside_bar, shortened
 from heedful.tasks.task import Scores
+from heedful.wording import counted
 
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes as a whole one
 TIMINGS = "timings.jsonl"
@@ -183,12 +184,8 @@ class Journal:
         self.values = ""
         self.reporter = ProgressReporter("training", "updates", total, update, say=self.say_progress)
         self.bar = Progress(
-            TextColumn("{task.completed}/{task.total} updates"),
             BarColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
             console=console,
             disable=not console.is_terminal,
         )
@@ -206,14 +203,15 @@ class Journal:
             try:
                 lines.close()
             except OSError as error:
-                self.say(f"{lines.path} lacks its last {lines.missing} lines ({error.strerror})")
+                self.say(f"{lines.path} lacks its last {counted(lines.missing, 'lines')} ({error.strerror})")
         self.curve(self.board.close)
 
-    def advance(self, update: int, tokens: int) -> None:
+    def advance(self, tokens: int) -> None:
         """An update is done."""
         self.tokens += tokens
         self.reporter.advance()
-        self.bar.update(self.task, completed=update, description=self.values + self.speed())
+        if self.console.is_terminal:
+            self.draw_bar()
 
     def record(self, update: int, values: Mapping[str, float | None]) -> None:
         """Log exact values, draw them, and show them with the speed since the last time."""
@@ -221,8 +219,8 @@ class Journal:
         speed = round(self.tokens_per_second())
         self.append(self.timings, {"update": update, "tokens_per_second": speed, "time": round(time.time())})
         self.draw(update, values)
-        self.values = f"{shown(values)}, "
-        self.say(f"update {update}: {self.values}{self.speed()}")
+        self.values = shown(values)
+        self.say(f"update {update}: {self.values}, {self.speed()}")
         self.restart_clock()
 
     def record_validation(self, update: int, scores: Scores) -> None:
@@ -282,9 +280,18 @@ class Journal:
         """Leave what was done since the last record, validation for instance, out of the speed."""
         self.since, self.tokens = time.perf_counter(), 0
 
+    def draw_bar(self) -> None:
+        """Show where the run is, and behind it as much of the last values as the line has room for."""
+        parts = (self.reporter.figures, self.speed(), self.values)
+        sentence = ", ".join(part for part in parts if part)
+        line = shortened(sentence, beside_bar(self.console.width))
+        self.bar.update(self.task, completed=self.reporter.done, description=line)
+
     def say_progress(self, sentence: str) -> None:
-        """Show how far the run is, where no bar does."""
-        if not self.console.is_terminal:
+        """Show how far the run is: by the bar at a terminal, elsewhere in a line."""
+        if self.console.is_terminal:
+            self.draw_bar()
+        else:
             self.say(f"{sentence}, {self.speed()}" if self.tokens else sentence)
 
     def say(self, text: str) -> None:

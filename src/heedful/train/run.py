@@ -147,7 +147,7 @@ class Run:
             )
         if update.finite:
             window.add(update.losses, update.nlls, update.counts)
-        journal.advance(progress.update, update.tokens)
+        journal.advance(update.tokens)
         if progress.update % self.recipe.train.log_every == 0:
             summary = self.task.summary(window.means()) if window.counts else {}
             journal.record(progress.update, {**summary, "lr": update.lr, "norm": update.norm})

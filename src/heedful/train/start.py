@@ -19,6 +19,7 @@ from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel, w
 from heedful.tasks import find_task
 from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.wording import counted
 
 Names = dict[str, str]  # how the names of weights begin, there and here
 
@@ -170,7 +171,7 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
         lost, added = sorted(old - new), sorted(new - old)
         if recipe.train.vocabulary == "extend" and lost:
             raise InputError(
-                f'train.vocabulary = "extend": {path} lacks {len(lost):,} pieces of {start.path}, such as '
+                f'train.vocabulary = "extend": {path} lacks {counted(len(lost), "pieces")} of {start.path}, such as '
                 f'{", ".join(lost[:5])}; add them, or set train.vocabulary = "remap" to do without their vectors'
             )
         if ours.digest != theirs.digest and recipe.train.vocabulary in (None, "keep"):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heedful.errors import InputError
+from heedful.wording import counted
 
 KINDS = ("pair", "control")
 COLUMNS = ("text A", "text B", "form A", "form B", "pair or control")
@@ -52,7 +53,7 @@ def contrast(number: int, line: str) -> Contrast:
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):
         columns = ", ".join(COLUMNS)
-        raise InputError(f"line {number} has {len(cells)} columns, and not 5: {columns}")
+        raise InputError(f"line {number} has {counted(len(cells), 'columns')}, and not 5: {columns}")
     for name, cell in zip(COLUMNS, cells, strict=True):
         if not cell.strip():
             raise InputError(f"line {number}: {name} is empty")

@@ -16,6 +16,7 @@ from heedful.errors import InputError
 from heedful.inspect_.capture.pieces import Pieces
 from heedful.inspect_.capture.reading import reading
 from heedful.inspect_.capture.recorder import recording
+from heedful.wording import counted
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,11 @@ def view(
     """
     for kind, number, count in (("layer", layer, weights.size(0)), ("head", head, weights.size(1))):
         if number is not None and not 1 <= number <= count:
-            raise InputError(f"{kind} {number}: the decoder has {count}, counted from 1")
+            raise InputError(f"{kind} {number}: the decoder has {counted(count, f'{kind}s')}, counted from 1")
     layer = layer or sharpest_layer(weights)
     name = f"Cross-attention, layer {layer}"
     if head is None:
-        return weights[layer - 1].mean(0), f"{name}, mean of {weights.size(1)} heads"
+        return weights[layer - 1].mean(0), f"{name}, mean of {counted(weights.size(1), 'heads')}"
     return weights[layer - 1, head - 1], f"{name}, head {head}"
 
 

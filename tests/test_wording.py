@@ -1,0 +1,36 @@
+"""Numbers in sentences are read at a glance."""
+
+import pytest
+
+from heedful.wording import counted, duration, singular, speed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(-3, "0 s"), (119, "119 s"), (121, "2 min"), (7199, "120 min"), (9000, "2.5 h")]
+)
+def test_durations_are_read_at_a_glance(seconds, words):
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(("rate", "words"), [(0.0312, "0.031"), (3.14, "3.1"), (11.7, "12"), (12345.6, "12,346")])
+def test_speeds_are_read_at_a_glance(rate, words):
+    assert speed(rate) == words
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 lines"), (1, "1 line"), (2, "2 lines"), (5003, "5,003 lines")])
+def test_one_thing_is_told_in_the_singular(number, words):
+    assert counted(number, "lines") == words
+
+
+@pytest.mark.parametrize(
+    ("things", "thing"),
+    [
+        ("updates", "update"),
+        ("queries", "query"),
+        ("batches", "batch"),
+        ("classes", "class"),
+        ("bytes", "byte"),
+    ],
+)
+def test_the_singular_is_that_of_english(things, thing):
+    assert singular(things) == thing
