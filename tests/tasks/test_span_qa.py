@@ -132,7 +132,7 @@ def test_the_loss_is_the_cross_entropy_of_both_places(prepare, family, smoothing
 def test_answers_are_compared_by_the_convention_of_their_language(prepare, tmp_path, monkeypatch, language, exact):
     write_one(tmp_path / "valid", "我吃苹果。", "苹果")
     task = prepare(data={"target_language": language})
-    monkeypatch.setattr(Answerer, "predict", lambda _, texts: (Answered("苹果。", 2, 5, 1.0) for text in texts))
+    monkeypatch.setattr(Answerer, "predict_lines", lambda _, texts: (Answered("苹果。", 2, 5, 1.0) for text in texts))
     scores = task.validate(task.build(task.recipe, task.tokenizers).eval())
     assert (scores["exact_match"], scores["f1"]) == (exact, exact)
 
