@@ -1,6 +1,5 @@
 """Text that is held out and trained on is found, whatever reads it, and nothing else is."""
 
-
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, Recipe, TokenizerConfig
