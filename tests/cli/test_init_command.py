@@ -167,12 +167,12 @@ def test_a_language_is_a_whole_code_at_the_end_of_a_name(name: str, language: st
 def test_guesses_of_languages_are_told_with_the_option_that_corrects_them(here: Path) -> None:
     write("kitchen.txt", [f"第{number}只猫在睡觉。" for number in range(101)])
     told = run("corpus.en", "kitchen.txt")
-    assert "source language: en, by the end of the name corpus.en; --source-language says another one" in told
-    assert "target language: zh, as its script is han; --target-language says another one" in told
+    assert "source language: en, by the end of the name corpus.en; if that is wrong, give --source-language" in told
+    assert "target language: zh, as its script is han; if that is wrong, give --target-language" in told
     write("attic.txt", GERMAN)
     told = run("corpus.en", "attic.txt", "--source-language", "eng")
     assert "source language" not in told
-    assert "target language: tgt, as neither name nor script tells which; --target-language" in told
+    assert "target language: tgt, as neither name nor script tells which; if that is wrong" in told
     assert load_recipe("eng-tgt").data.target_language == "tgt"
 
 

@@ -35,7 +35,7 @@ def language_of(role: str, given: str | None, name: str, side: "Side") -> str:
         "as neither name nor script tells which": UNKNOWN[role],
     }
     reason, language = next((reason, guess) for reason, guess in guesses.items() if guess)
-    typer.echo(f"{role} language: {language}, {reason}; --{role}-language says another one")
+    typer.echo(f"{role} language: {language}, {reason}; if that is wrong, give --{role}-language")
     return language
 
 
