@@ -35,6 +35,7 @@ LEARNED = {
 }
 LAST_COUNTED = {  # where what comes after the loss is no pass over the same batches
     "dialogue": "texts",
+    "ranking": "texts",
     "span_qa": "questions",
     "summarisation": "texts",
     "tagging": "sentences",
