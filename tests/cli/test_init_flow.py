@@ -62,7 +62,7 @@ def test_every_step_works_on_the_output_of_the_one_before(arguments: list[str], 
     assert load_model("mine").recipe.task == load_model(str(run)).recipe.task
     assert invoke("inspect", "mine", text, "--out", "page.html").exit_code == 0
     assert Path("page.html").stat().st_size > 100_000
-    with pytest.raises(InputError, match=r'model\.positions = "rotary", which is "\w+" there'):
+    with pytest.raises(InputError, match=r'model\.positions = "\w+", not "rotary"|is for the task "\w+", and'):
         invoke("convert", "mine", "--to", other, "--out", "theirs")
     assert not Path("theirs").exists()
 
@@ -96,5 +96,5 @@ def test_a_model_trained_with_the_values_of_another_toolkit_goes_there_and_back(
 @pytest.mark.parametrize("arguments", [["reviews.tsv"], ["reviews.jsonl"]], ids=lambda value: value[0])
 def test_the_classes_of_a_classifier_have_no_place_in_a_bert(arguments: list[str]) -> None:
     run, _, _ = trained(arguments, TO_BERT)
-    with pytest.raises(InputError, match=r"classes|no place"):
+    with pytest.raises(InputError, match='is for the task "classification", and'):
         invoke("convert", run, "--to", "bert", "--out", "theirs")
