@@ -7,7 +7,7 @@ def counted(number: int, things: str) -> str:
 
 
 def singular(things: str) -> str:
-    """One of several things: "line" of "lines", "query" of "queries", "batch" of "batches", "class" of "classes"."""
+    """Return the singular of an English plural: line, query, batch and class of lines, queries, batches and classes."""
     if things.endswith("ies"):
         return f"{things[:-3]}y"
     return things.removesuffix("es" if things.endswith(("ches", "sses")) else "s")

@@ -47,7 +47,7 @@ class Manifest:
     files: dict[str, Entry]
 
     def path(self, name: str) -> Path:
-        """Where a file of the folder is, every byte of which was compared with the manifest.
+        """Compare every byte of a file with the manifest, and return where the file is.
 
         Raises:
             DamagedError: The manifest does not list the file, or it is not what was saved.

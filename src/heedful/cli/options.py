@@ -19,6 +19,10 @@ Precision = Annotated[
         "processor with 8-bit instructions (VNNI), no faster with a small one, slower without them."
     ),
 ]
+TextsOrTable = Annotated[
+    Path | None,
+    typer.Option("--input", help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz."),
+]
 SourceField = Annotated[
     str | None,
     typer.Option(help="In a table, the column or key of the text.", show_default="the recipe's source_field"),

@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import tee
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.inputs import lines, progress_of, told_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField
+from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.tables import asked_of, check_columns, columns_of
 from heedful.errors import InputError
@@ -25,12 +24,7 @@ def predict(
     text: Annotated[
         list[str] | None, typer.Argument(help="Texts to classify, score or tag, or questions.", show_default=STDIN)
     ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--input", help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz."
-        ),
-    ] = None,
+    source: TextsOrTable = None,
     source_field: SourceField = None,
     pair_field: PairField = None,
     output: Output = None,

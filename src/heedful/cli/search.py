@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 import typer
 
 from heedful.cli.inputs import lines, progress_of, told_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, SourceField
+from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
 from heedful.errors import InputError
@@ -89,12 +89,7 @@ def search(
 def encode(
     model: Model,
     text: Annotated[list[str] | None, typer.Argument(help="Texts to encode.", show_default=STDIN)] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--input", help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz."
-        ),
-    ] = None,
+    source: TextsOrTable = None,
     source_field: SourceField = None,
     output: Annotated[
         Path | None,

@@ -58,7 +58,7 @@ def table_rows(source: Path, fields: Sequence[str], option: str = "--source-fiel
 
 
 def whole_lines(lines: Iterable[str]) -> Iterator["Row"]:
-    """Each line as a row with one text."""
+    """Make each line of a plain text file a row with one text."""
     from heedful.data.corpus import Row
 
     return (Row(number, (line,)) for number, line in enumerate(lines, start=1))

@@ -58,7 +58,7 @@ def read_only(_model: Model, folder: Path) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How models of a kind are read and written.
+    """A format of models: reads its models into heedful and writes them.
 
     Attributes:
         reader: Reads one.

@@ -74,7 +74,7 @@ def max_tokens(tokens: np.ndarray) -> int:
 
 
 def vocabulary(found: Survey, size: TranslatorSize) -> dict[str, object]:
-    """One vocabulary where both sides are written alike. One for characters of thousands needs room for them."""
+    """Choose the tokenizer: one vocabulary where both sides share a script, larger for thousands of characters."""
     sides = (found.source, found.target)
     alphabet = max((side.alphabet for side in sides if side.is_spaceless), default=0)
     joint = found.source.script == found.target.script and found.source.is_spaceless == found.target.is_spaceless
@@ -86,7 +86,7 @@ def vocabulary(found: Survey, size: TranslatorSize) -> dict[str, object]:
 
 
 def schedule(tokens: int, size: TranslatorSize, machine: Machine) -> dict[str, object]:
-    """How many updates of how many tokens, so that little text is not gone through in a few large steps."""
+    """Choose the number of updates and the tokens in each; little text gets smaller batches instead of few updates."""
     most = max(batch for memory, batch in BATCHES if memory <= (machine.gpu_memory or 0))
     batch = batch_size(tokens, 50, most)
     accumulate = max(1, round(PAPER_BATCH / batch)) if size.gpu_memory else 1

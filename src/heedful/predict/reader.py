@@ -64,7 +64,7 @@ class Reader:
             yield from (list(islice(results, len(group))) for group in window)
 
     def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[Row, Tensor]]:
-        """Each text as it is read, and its result, in order."""
+        """Run the model on texts; yield the row of ids that each became and its result, in order."""
         given, read = tee(map(self.row, texts))
         results = self.read_groups([row.ids] for row in read)
         return ((row, result) for row, (result,) in zip(given, results, strict=True))
