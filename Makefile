@@ -26,7 +26,7 @@ install: $(DEVELOPMENT) ## set up .venv for development
 page: $(PAGE) ## build the inspector's page
 
 demo: $(RUNTIME) $(PAGE) ## train a small translator, score it, use it, draw its attention: minutes on 2 cores
-	@echo "This trains a small translator and opens it up: 4 to 8 minutes on two cores, and longer beside other work."
+	@echo "This trains a small translator and opens it up: 3 to 5 minutes on two cores, and longer beside other work."
 	rm -rf demo
 	$(BIN)/heedful scenes en-de --out demo/data --train 60000
 	$(BIN)/heedful train recipes/scenes-en-de --data demo/data --out demo/run

@@ -1,8 +1,8 @@
 """How training goes beside other work, by how long waiting threads spin: python benchmarks/threads.py [--help]
 
-The step of `tiny` in train_step.py, on a quiet machine and beside one busy loop; each measurement is a process of its
-own, and the policies take turns, each round with another one first. "heedful" adapts while it trains; the others are
-fixed before torch is imported.
+One process takes the step of `tiny` in train_step.py, with torch's own waiting and with heedful's, which adapts while it
+trains; alone and beside one busy loop. The four take turns, each round with another one first, and are compared within
+a round, since a shared machine is faster in one minute than in the next. --avx2: as a processor of AVX2.
 """
 
 import os
@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle, product
 
 import record
 import torch
@@ -22,36 +24,19 @@ from train_step import CELLS, TINY, batches, heedful
 from heedful.machine import choose_precision, prepare_process, wait_policy
 from heedful.machine.other_work import WaitPolicy
 
-POLICIES = {
-    "torch's own": {},
-    "heedful": {},
-    "OMP_WAIT_POLICY=PASSIVE": {"OMP_WAIT_POLICY": "PASSIVE"},
-    "one thread": {"OMP_NUM_THREADS": "1"},
-}
+TORCH, HEEDFUL = "torch's own", "heedful"
+ALONE, BESIDE = 0, 1  # busy loops
 AS_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-WARM_UP = 3.0  # seconds, in which the policy sees the other work too
+SETTLE = 2.5  # seconds, in which the policy sees the other work
+Rounds = list[dict[tuple[str, int], float]]
 
 
-def measure(policy: str, seconds: float) -> float:
-    """Tokens a second of this process."""
-    prepare_process()
-    torch.manual_seed(0)
-    step = heedful(TINY, record.CPU, choose_precision(record.CPU).precision)
-    texts = batches(97, CELLS, 1, record.CPU)
-    adaptive = wait_policy(record.CPU, lambda _: None) if policy == "heedful" else WaitPolicy(None, lambda _: None)
-    tokens, number, begin = 0, 0, time.perf_counter()
-    with adaptive:
-        while (now := time.perf_counter()) < begin + WARM_UP + seconds:
-            batch = texts[number % len(texts)]
-            step(batch)
-            adaptive.adapt()
-            tokens += batch.tokens if now > begin + WARM_UP else 0
-            number += 1
-    return tokens / (time.perf_counter() - begin - WARM_UP)
+def policy(name: str) -> WaitPolicy:
+    return wait_policy(record.CPU, lambda _: None) if name == HEEDFUL else WaitPolicy(None, lambda _: None)
 
 
 @contextmanager
-def busy_processes(count: int):
+def busy_loops(count: int) -> Iterator[None]:
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -61,36 +46,73 @@ def busy_processes(count: int):
             loop.wait()
 
 
+def speed(step: Callable[[], int], name: str, seconds: float) -> float:
+    """Tokens a second of so many seconds, once the policy has settled."""
+    with policy(name) as adaptive:
+        go_on(step, adaptive, SETTLE)
+        begin = time.perf_counter()
+        tokens = go_on(step, adaptive, seconds)
+        return tokens / (time.perf_counter() - begin)
+
+
+def go_on(step: Callable[[], int], adaptive: WaitPolicy, seconds: float) -> int:
+    """Take steps for so long; return their tokens."""
+    end, tokens = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
+        tokens += step()
+        adaptive.adapt()
+    return tokens
+
+
+def measure(rounds: int, seconds: float) -> Rounds:
+    prepare_process()
+    torch.manual_seed(0)
+    update = heedful(TINY, record.CPU, choose_precision(record.CPU).precision)
+    texts = cycle(batches(97, CELLS, 1, record.CPU))
+
+    def step() -> int:
+        batch = next(texts)
+        update(batch)
+        return batch.tokens
+
+    speed(step, TORCH, seconds)  # memory and kernels are there afterwards
+    turns = deque(product((TORCH, HEEDFUL), (ALONE, BESIDE)))
+    measured: Rounds = []
+    for _ in range(rounds):
+        found = {}
+        for name, loops in turns:
+            with busy_loops(loops):
+                found[name, loops] = speed(step, name, seconds)
+        measured.append(found)
+        turns.rotate(-1)
+    return measured
+
+
+def table(measured: Rounds) -> Table:
+    shown = Table(title="training, tokens/s, and as a share of the speed alone", title_justify="left")
+    for column in ("waiting threads", "alone", "of torch's own", "beside a busy loop", "of its own alone", "lowest"):
+        shown.add_column(column, justify="left" if column == "waiting threads" else "right")
+    for name in (TORCH, HEEDFUL):
+        alone, beside = (statistics.median(found[name, loops] for found in measured) for loops in (ALONE, BESIDE))
+        even = statistics.median(found[name, ALONE] / found[TORCH, ALONE] for found in measured)
+        kept = [found[name, BESIDE] / found[name, ALONE] for found in measured]
+        row = (f"{alone:,.0f}", f"{even:.2f}", f"{beside:,.0f}", f"{statistics.median(kept):.2f}", f"{min(kept):.2f}")
+        shown.add_row(name, *row)
+    return shown
+
+
 def main() -> None:
     parser = record.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement")
-    parser.add_argument("--avx2", action="store_true", help="as an AVX2 processor, simulated")
-    parser.add_argument("--one", choices=POLICIES, help="measure one policy in this process, print the figure")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
+    parser.add_argument("--avx2", action="store_true", help="as a processor of AVX2, simulated")
     options = parser.parse_args()
-    if options.one:
-        print(measure(options.one, options.seconds))
-        return
-    results: dict[str, dict[int, list[float]]] = {policy: {0: [], 1: []} for policy in POLICIES}
-    order = deque(POLICIES)
-    for _ in range(options.rounds):
-        for others in (0, 1):
-            for policy in order:
-                surroundings = os.environ | POLICIES[policy] | (AS_AVX2 if options.avx2 else {})
-                command = [sys.executable, __file__, "--one", policy, "--seconds", str(options.seconds)]
-                with busy_processes(others):
-                    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=surroundings)
-                results[policy][others].append(float(run.stdout))
-        order.rotate(-1)
-    alone = statistics.median(results["torch's own"][0])
-    table = Table(title="training, tokens/s, and as a share of torch's own on a quiet machine", title_justify="left")
-    for column in ("policy", "quiet", "share", "beside one busy loop", "share"):
-        table.add_column(column, justify="left" if column == "policy" else "right")
-    for policy, found in results.items():
-        quiet, beside = (statistics.median(found[others]) for others in (0, 1))
-        table.add_row(policy, f"{quiet:,.0f}", f"{quiet / alone:.2f}", f"{beside:,.0f}", f"{beside / alone:.2f}")
-    Console(width=110).print(table)
-    record.append(__file__, record.machine(options.threads) | {"avx2": options.avx2, "results": results})
+    if options.avx2 and not AS_AVX2.items() <= os.environ.items():  # read when torch is loaded
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | AS_AVX2)
+    measured = measure(options.rounds, options.seconds)
+    Console(width=110).print(table(measured))
+    raw = [{f"{name}, {loops} busy": round(value) for (name, loops), value in found.items()} for found in measured]
+    record.append(__file__, record.machine(options.threads) | {"avx2": options.avx2, "rounds": raw})
 
 
 if __name__ == "__main__":

@@ -55,6 +55,11 @@ def test_the_function_train_keeps_its_name_whatever_is_imported() -> None:
     assert "torch" in modules_after(f"{code}assert heedful.train is train is not run and callable(train)")
 
 
+def test_python_runs_the_package_as_the_command() -> None:
+    run = subprocess.run([sys.executable, "-m", "heedful", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"heedful {heedful.__version__}\n"
+
+
 def test_importing_heedful_imports_nothing_heavy() -> None:
     assert modules_after("import heedful") & (HEAVY | {"typer", "rich"}) == set()
 

@@ -4,7 +4,7 @@ from typing import get_type_hints
 
 import pytest
 
-from heedful.config.check import ANY, AT_LEAST, MORE_THAN_ZERO, RATES, REMARKS, RULES, SHARES, impossible, remarks
+from heedful.config.check import ANY, AT_LEAST, AT_MOST, MORE_THAN_ZERO, RATES, REMARKS, RULES, SHARES, impossible, remarks
 from heedful.config.keys import all_keys
 from heedful.config.schema import (
     DecodeConfig,
@@ -138,6 +138,11 @@ def refusal(key: str, value: object) -> str:
 @pytest.mark.parametrize("key", sorted(AT_LEAST))
 def test_numbers_have_a_least_value(key: str) -> None:
     assert f"here: {key} must be at least {AT_LEAST[key]}, but is " in refusal(key, AT_LEAST[key] - 1)
+
+
+@pytest.mark.parametrize("key", sorted(AT_MOST))
+def test_a_stack_has_a_highest_number_of_layers(key: str) -> None:
+    assert f"here: {key} must be at most {AT_MOST[key]}, but is 10000019" in refusal(key, 10_000_019)
 
 
 @pytest.mark.parametrize("key", sorted(MORE_THAN_ZERO))

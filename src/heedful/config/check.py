@@ -76,6 +76,11 @@ AT_LEAST = {
     "generate.batch_tokens": 1,
 }
 
+AT_MOST = {  # a damaged config.json that asks for a million layers is refused before they are made
+    "model.encoder_layers": 1000,
+    "model.decoder_layers": 1000,
+}
+
 MORE_THAN_ZERO = {
     "data.train.weight",
     "model.norm_eps",
@@ -312,6 +317,8 @@ def _out_of_range(values: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(key, f"{key} must be a finite number, but is {value}")
         elif value < AT_LEAST.get(field, value):
             yield Problem(key, f"{key} must be at least {AT_LEAST[field]}, but is {value}")
+        elif value > AT_MOST.get(field, value):
+            yield Problem(key, f"{key} must be at most {AT_MOST[field]}, but is {value}")
         elif field in MORE_THAN_ZERO and value <= 0:
             yield Problem(key, f"{key} must be more than 0, but is {value}")
         elif field in RATES and not 0 <= value < 1:

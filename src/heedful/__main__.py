@@ -1,0 +1,5 @@
+"""The command line as `python -m heedful`."""
+
+from heedful.cli import main
+
+main()
