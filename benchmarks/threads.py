@@ -1,8 +1,8 @@
 """How training goes beside other work, by how long waiting threads spin: python benchmarks/threads.py [--help]
 
-One process takes the step of `tiny` in train_step.py, with torch's own waiting and with heedful's, which adapts while it
-trains; alone and beside one busy loop. The four take turns, each round with another one first, and are compared within
-a round, since a shared machine is faster in one minute than in the next. --avx2: as a processor of AVX2.
+One process takes the step of `tiny` in train_step.py, with torch's own waiting and with heedful's, which adapts as it
+trains; alone and beside busy loops. They take turns, each round with another one first, and are compared within a
+round, since a shared machine is faster in one minute than in the next. --avx2: as a processor of AVX2.
 """
 
 import os
@@ -25,7 +25,6 @@ from heedful.machine import choose_precision, prepare_process, wait_policy
 from heedful.machine.other_work import WaitPolicy
 
 TORCH, HEEDFUL = "torch's own", "heedful"
-ALONE, BESIDE = 0, 1  # busy loops
 AS_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 SETTLE = 2.5  # seconds, in which the policy sees the other work
 Rounds = list[dict[tuple[str, int], float]]
@@ -64,7 +63,7 @@ def go_on(step: Callable[[], int], adaptive: WaitPolicy, seconds: float) -> int:
     return tokens
 
 
-def measure(rounds: int, seconds: float) -> Rounds:
+def measure(rounds: int, seconds: float, beside: list[int]) -> Rounds:
     prepare_process()
     torch.manual_seed(0)
     update = heedful(TINY, record.CPU, choose_precision(record.CPU).precision)
@@ -76,7 +75,7 @@ def measure(rounds: int, seconds: float) -> Rounds:
         return batch.tokens
 
     speed(step, TORCH, seconds)  # memory and kernels are there afterwards
-    turns = deque(product((TORCH, HEEDFUL), (ALONE, BESIDE)))
+    turns = deque(product((TORCH, HEEDFUL), (0, *beside)))
     measured: Rounds = []
     for _ in range(rounds):
         found = {}
@@ -88,16 +87,18 @@ def measure(rounds: int, seconds: float) -> Rounds:
     return measured
 
 
-def table(measured: Rounds) -> Table:
-    shown = Table(title="training, tokens/s, and as a share of the speed alone", title_justify="left")
-    for column in ("waiting threads", "alone", "of torch's own", "beside a busy loop", "of its own alone", "lowest"):
-        shown.add_column(column, justify="left" if column == "waiting threads" else "right")
-    for name in (TORCH, HEEDFUL):
-        alone, beside = (statistics.median(found[name, loops] for found in measured) for loops in (ALONE, BESIDE))
-        even = statistics.median(found[name, ALONE] / found[TORCH, ALONE] for found in measured)
-        kept = [found[name, BESIDE] / found[name, ALONE] for found in measured]
-        row = (f"{alone:,.0f}", f"{even:.2f}", f"{beside:,.0f}", f"{statistics.median(kept):.2f}", f"{min(kept):.2f}")
-        shown.add_row(name, *row)
+def table(measured: Rounds, beside: list[int]) -> Table:
+    shown = Table(title="training, tokens/s", title_justify="left")
+    for column in ("busy loops", TORCH, HEEDFUL, "heedful is", "torch's own keeps", "heedful keeps", "at least"):
+        shown.add_column(column, justify="right")
+    for loops in (0, *beside):
+        speeds = (statistics.median(found[name, loops] for found in measured) for name in (TORCH, HEEDFUL))
+        faster = statistics.median(found[HEEDFUL, loops] / found[TORCH, loops] for found in measured)
+        kept = {name: [found[name, loops] / found[name, 0] for found in measured] for name in (TORCH, HEEDFUL)}
+        shares = (*map(statistics.median, kept.values()), min(kept[HEEDFUL]))
+        shown.add_row(
+            str(loops), *(f"{value:,.0f}" for value in speeds), *(f"{value:.2f}" for value in (faster, *shares))
+        )
     return shown
 
 
@@ -105,12 +106,13 @@ def main() -> None:
     parser = record.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
+    parser.add_argument("--beside", type=int, nargs="*", default=[1], metavar="LOOPS", help="numbers of busy loops")
     parser.add_argument("--avx2", action="store_true", help="as a processor of AVX2, simulated")
     options = parser.parse_args()
     if options.avx2 and not AS_AVX2.items() <= os.environ.items():  # read when torch is loaded
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | AS_AVX2)
-    measured = measure(options.rounds, options.seconds)
-    Console(width=110).print(table(measured))
+    measured = measure(options.rounds, options.seconds, options.beside)
+    Console(width=110).print(table(measured, options.beside))
     raw = [{f"{name}, {loops} busy": round(value) for (name, loops), value in found.items()} for found in measured]
     record.append(__file__, record.machine(options.threads) | {"avx2": options.avx2, "rounds": raw})
 
