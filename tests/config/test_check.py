@@ -4,7 +4,18 @@ from typing import get_type_hints
 
 import pytest
 
-from heedful.config.check import ANY, AT_LEAST, AT_MOST, MORE_THAN_ZERO, RATES, REMARKS, RULES, SHARES, impossible, remarks
+from heedful.config.check import (
+    ANY,
+    AT_LEAST,
+    AT_MOST,
+    MORE_THAN_ZERO,
+    RATES,
+    REMARKS,
+    RULES,
+    SHARES,
+    impossible,
+    remarks,
+)
 from heedful.config.keys import all_keys
 from heedful.config.schema import (
     DecodeConfig,
