@@ -257,13 +257,15 @@ def test_a_tokenizer_of_which_the_manifest_lists_a_part_is_damaged(tmp_path: Pat
         load_model(tmp_path / "model")
 
 
-def test_a_folder_of_the_same_name_hides_the_model_in_the_box_only_if_it_holds_a_model(
+def test_a_folder_of_the_same_name_hides_the_model_in_the_box_only_if_it_is_a_model(
     model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en-de").mkdir()  # as `heedful init` makes it
     assert find_model("en-de").parent.name == "box"
-    assert "the folder en-de holds no model yet: the model in the box of that name is used" in caplog.text
+    assert caplog.messages == ["the folder en-de is no model: the model in the box of that name is used"]
     shutil.copytree(model_folder, tmp_path / "en-de" / "run")
-    with pytest.raises(InputError, match=r"en-de holds no heedful model: .*; give en-de/run"):
-        find_model("en-de")
+    assert find_model("en-de").parent.name == "box"
+    assert caplog.messages[1].endswith("; for a model of your own give en-de/run")
+    shutil.copytree(model_folder, tmp_path / "en-de" / "model")
+    assert find_model("en-de") == Path("en-de/model")

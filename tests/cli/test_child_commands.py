@@ -88,6 +88,8 @@ def test_every_text_is_counted(runs, tmp_path, reporters):
 def test_an_exported_model_is_used_by_the_command_of_its_task(runs, tmp_path, task):
     told = invoke("export", runs / task, tmp_path / "out").stdout
     assert f"; try: heedful {COMMANDS[task]} --model {tmp_path / 'out'} '" in told
+    assert "in place of" not in told
+    assert "MB, in place of the model that was there;" in invoke("export", runs / task, tmp_path / "out").stdout
 
 
 def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):

@@ -92,7 +92,9 @@ def test_columns_can_be_named(here: Path) -> None:
     assert predict("--input", file, "--source-field", "2") == labels(TEXTS)
     pairs = labels([Text("w0", text) for text in TEXTS])
     assert predict("--input", file, "--source-field", "title", "--pair-field", "body") == pairs
-    with pytest.raises(InputError, match=r"columns are named \(body\), but --input is no table"):
+    with pytest.raises(
+        InputError, match=r"columns are named \(body\), but (there is no --input|--input \S+ is no table)"
+    ):
         predict("w1 w2", "--source-field", "body")
 
 
@@ -156,3 +158,11 @@ def test_texts_that_are_cut_or_empty_are_told_once(here: Path) -> None:
     file = write_csv("a.csv", [["Text"], ["w1\nw2"], ["w1 " * 12]])
     assert "cut to that: 1 of 2 (first: line 4)" in invoke("predict", "--model", "model", "--input", file).stderr
     assert invoke("predict", "--model", "model", "w1").stderr == ""
+
+
+def test_pairs_are_pointed_out_to_a_model_of_single_texts(here: Path) -> None:
+    Path("lines").write_text("w1 w2\nw1\tw2\nw3\nw4\tw5\n")
+    note = "trained on single texts: 2 of 4 (first: line 2)"
+    assert note in invoke("predict", "--model", "model", "--input", "lines").stderr
+    write_classifier(here / "pairs", replace(TABLE, pair_field="Other"))
+    assert note not in invoke("predict", "--model", "pairs", "--input", "lines").stderr

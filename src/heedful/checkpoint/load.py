@@ -153,11 +153,13 @@ def find_model(path: str | Path) -> Path:
         return _in_box(str(path))
     if found := _in_folder(place):
         return found
-    runs = sorted(child for child in place.iterdir() if child.is_dir() and _in_folder(child))
-    if not runs and str(path) in _names_in_box():
-        LOG.warning("the folder %s holds no model yet: the model in the box of that name is used", path)
+    runs = [str(child) for child in sorted(place.iterdir()) if child.is_dir() and _in_folder(child)]
+    yours = f"give {' or '.join(runs)}" if runs else ""
+    if str(path) in _names_in_box():
+        remedy = f"; for a model of your own {yours}" if runs else ""
+        LOG.warning("the folder %s is no model: the model in the box of that name is used%s", path, remedy)
         return BOX / str(path)
-    advice = f"give {' or '.join(map(str, runs))}" if runs else "give a model folder, a checkpoint or a run"
+    advice = yours or "give a model folder, a checkpoint or a run"
     raise InputError(
         f"{place} holds no heedful model: neither {MANIFEST}, nor model/{MANIFEST}, nor checkpoints; {advice}"
     )

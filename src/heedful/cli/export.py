@@ -31,15 +31,17 @@ def export(
 ) -> None:
     """Write a model folder to give away: all that using the model needs, and no path of this machine."""
     from heedful.checkpoint import load_model, write_model
+    from heedful.checkpoint.manifest import MANIFEST
     from heedful.models import weights
     from heedful.tasks import find_task
 
+    replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""
     with show_progress(f"exporting {model}"):
         loaded = load_model(model)
         write_model(out, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     task = find_task(loaded.recipe.task)
-    typer.echo(f"{out}: {size / 1e6:.1f} MB; try: {task.command} --model {out} {task.example}")
+    typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {task.command} --model {out} {task.example}")
 
 
 def without_paths(recipe: "Recipe") -> "Recipe":

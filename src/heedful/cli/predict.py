@@ -54,7 +54,8 @@ def predict(
     asked = asked_of(pairs_in(given), source, fields_of(loaded.recipe, source_field, pair_field))
     known = told_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
     rows, read = tee(known)
-    cut, empty = [], []
+    cut, empty, unknown = [], [], []
+    trained_on = texts_of(loaded.recipe)
     with (
         progress_of("predicting", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
         writing_results(output, source, unit=asked.unit) as results,
@@ -67,8 +68,11 @@ def predict(
                 cut.append(row.line)
             if not all(part.strip() for part in row.texts):
                 empty.append(row.line)
+            if len(row.texts) > trained_on:
+                unknown.append(row.line)
     longest = f"the {loaded.recipe.data.max_length:,} tokens that the model reads"
     tell_some(f"texts longer than {longest}, and cut to that", cut, results.lines)
+    tell_some("pairs, as a tab makes two texts, for a model that was trained on single texts", unknown, results.lines)
     tell_some("empty texts, of which the results mean nothing", empty, results.lines)
 
 
@@ -85,6 +89,11 @@ def fields_of(recipe: "Recipe", source_field: str | None, pair_field: str | None
     columns = columns_of(recipe)
     pair = pair_field or columns.pair_field or find_task(recipe.task).pair_field
     return (source_field or columns.source_field, *([pair] if pair else []))
+
+
+def texts_of(recipe: "Recipe") -> int:
+    """The most texts that a model was trained to read at once: 1, or the 2 of a pair; 2 if it was trained elsewhere."""
+    return len(fields_of(recipe, None, None)) if recipe.data.train else 2
 
 
 def pairs_in(lines: Iterable[str]) -> Iterator["Row"]:

@@ -141,11 +141,17 @@ def write_npz(stream: BinaryIO, vectors: "np.ndarray") -> None:
 ARRAYS = {".npy": write_npy, ".npz": write_npz}
 
 
+VECTORS_FROM = (
+    'Vectors come from a model for the task "ranking": train one on pairs of texts that belong together (see '
+    "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking)"
+)
+
+
 def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
     """Load a model that was trained to rank.
 
     Raises:
-        InputError: there is no such model or device, or it is of another task.
+        InputError: there is no such model or device, or it is of another task; the message says how to come by one.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process
@@ -153,7 +159,10 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
 
     prepare_process()
     loaded = load_model(model, str(choose_device(device)))
-    return loaded, loaded.use_as(Searcher)
+    try:
+        return loaded, loaded.use_as(Searcher)
+    except InputError as error:
+        raise InputError(f"{error}. {VECTORS_FROM}") from error
 
 
 def read_corpus(corpus: Path, field: str) -> dict[int, str]:

@@ -81,7 +81,9 @@ def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
     from heedful.data.unlabelled import is_table
 
     if any(fields) and (file is None or not is_table(file)):
+        named = ", ".join(filter(None, fields))
+        lacks = f"there is no {option} FILE" if file is None else f"{option} {file} is no table"
         raise InputError(
-            f"columns are named ({', '.join(filter(None, fields))}), but {option} is no table; give one whose name "
-            "ends in .tsv, .csv or .jsonl"
+            f"columns are named ({named}), but {lacks}; give one whose name ends in .tsv, .csv or .jsonl, or leave "
+            "the names of columns out"
         )
