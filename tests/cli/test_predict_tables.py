@@ -92,9 +92,7 @@ def test_columns_can_be_named(here: Path) -> None:
     assert predict("--input", file, "--source-field", "2") == labels(TEXTS)
     pairs = labels([Text("w0", text) for text in TEXTS])
     assert predict("--input", file, "--source-field", "title", "--pair-field", "body") == pairs
-    with pytest.raises(
-        InputError, match=r"columns are named \(body\), but (there is no --input|--input \S+ is no table)"
-    ):
+    with pytest.raises(InputError, match=r"columns are named \(body\), but there is no --input"):
         predict("w1 w2", "--source-field", "body")
 
 
