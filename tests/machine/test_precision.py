@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -60,6 +61,11 @@ def test_the_ratio_is_measured_on_one_thread_and_the_threads_are_given_back():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_time_in_which_other_processes_have_the_processor_does_not_count(monkeypatch):
+    monkeypatch.setattr(precision.F, "linear", lambda x, weight: time.sleep(0.05))
+    assert precision.product_seconds(torch.float32) < 0.02
 
 
 def test_a_processor_that_is_kept_from_bfloat16_trains_in_float32():

@@ -1,6 +1,7 @@
 """The precision that trains fastest on this machine: bfloat16 where the hardware computes it, float32 elsewhere."""
 
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -8,12 +9,10 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
-from heedful.machine.limits import timed
-
 CPU_INFO = Path("/proc/cpuinfo")
 INSTRUCTIONS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"})  # as Linux names them, x86 and Arm
 LAYER = (512, 256, 1024)  # rows, inputs and outputs: milliseconds, even where bfloat16 is computed in software
-TRIALS = 3
+TRIALS = 5
 WORTH = 1.3  # times the float32 speed of a product, from which a whole training step is faster in bfloat16
 
 
@@ -67,7 +66,7 @@ def cpu_flags() -> frozenset[str]:
 def bfloat16_ratio() -> float:
     """Time a matrix product of each type in turn; return the speed of bfloat16 divided by that of float32.
 
-    One thread does it, so that other work on the machine changes the ratio little.
+    One thread does it, and its processor time counts, so that other work on the machine changes the ratio little.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -80,8 +79,10 @@ def bfloat16_ratio() -> float:
 
 
 def product_seconds(dtype: torch.dtype) -> float:
-    """Time one matrix product of the size `LAYER`, after one that sets up its kernel."""
+    """Take the processor time of one matrix product of the size `LAYER`, after one that sets up its kernel."""
     rows, inner, columns = LAYER
     x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(columns, inner, dtype=dtype)
     F.linear(x, weight)
-    return timed(lambda: F.linear(x, weight), 1, x.device)
+    begin = time.thread_time()
+    F.linear(x, weight)
+    return time.thread_time() - begin
