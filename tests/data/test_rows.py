@@ -94,15 +94,25 @@ def test_a_label_in_json_may_be_a_number_or_a_truth_value(rows, value, text):
     assert rows("a.jsonl", content, ("a", "b"), label="b") == [Row(1, ("one", text))]
 
 
-@pytest.mark.parametrize("value", [None, [1], {"x": 1}])
-def test_a_label_in_json_is_nothing_else(rows, value):
-    with pytest.raises(InputError, match=r"line 1: the value of 'b' is not text but"):
+def test_a_label_in_json_that_is_null_is_empty(rows):
+    assert rows("a.jsonl", '{"a": "one", "b": null}', ("a", "b"), label="b") == [Row(1, ("one", ""))]
+
+
+@pytest.mark.parametrize(("value", "kind"), [([1], "list"), ({"x": 1}, "object")])
+def test_a_label_in_json_is_nothing_else(rows, value, kind):
+    with pytest.raises(InputError, match=f"line 1: the value of 'b' is a JSON {kind}, not text; name another key"):
         rows("a.jsonl", json.dumps({"a": "one", "b": value}), ("a", "b"), label="b")
 
 
-def test_a_text_in_json_is_no_number(rows):
-    with pytest.raises(InputError, match="the value of 'a' is not text but int"):
-        rows("a.jsonl", '{"a": 1, "b": 2}', ("a", "b"), label="b")
+@pytest.mark.parametrize(("value", "kind"), [(1, "number"), (0.5, "number"), (True, "truth value")])
+def test_a_text_in_json_is_no_number(rows, value, kind):
+    with pytest.raises(InputError, match=f"the value of 'a' is a JSON {kind}, not text; put it in quotes"):
+        rows("a.jsonl", json.dumps({"a": value, "b": 2}), ("a", "b"), label="b")
+
+
+def test_a_text_in_json_that_is_null_is_to_be_filled_in(rows):
+    with pytest.raises(InputError, match=r"line 1: the value of 'a' is null, .*; fill it in, or take the line out"):
+        rows("a.jsonl", '{"a": null, "b": 2}', ("a", "b"), label="b")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])

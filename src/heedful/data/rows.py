@@ -18,6 +18,16 @@ USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source"
 
 OPTIONS = "(commands that read tables have options for that, such as --source-field)"
 
+JSON_KINDS = {
+    bool: "truth value",
+    int: "number",
+    float: "number",
+    str: "text",
+    list: "list",
+    dict: "object",
+    type(None): "null",
+}
+
 Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
 
 
@@ -29,7 +39,7 @@ class RawRow(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Which fields are wanted, in order; in JSON the value of `label` may also be a number, true or false."""
+    """Which fields are wanted, in order; in JSON the value of `label` may also be a number, true, false or null."""
 
     names: Sequence[str]
     label: str | None = None
@@ -61,6 +71,8 @@ def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
     """Yield the rows of a file that holds one JSON object a line; a label that is no text is kept as its JSON.
+
+    A label that is null is empty, as it is in a table without it.
 
     Raises:
         InputError: The file cannot be read, a line is not an object, lacks a key, or a value is not text.
@@ -163,7 +175,7 @@ def parse_object(line: str, place: str) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: not JSON ({error}); each line must be one object") from error
     if not isinstance(values, dict):
-        raise InputError(f"{place}: a JSON {type(values).__name__}, not an object; each line must be one object")
+        raise InputError(f"{place}: a JSON {JSON_KINDS[type(values)]}, not an object; each line must be one object")
     return values
 
 
@@ -176,10 +188,13 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
             f"keys {OPTIONS}"
         )
     value = values[key]
-    if key == fields.label and isinstance(value, int | float):
-        value = json.dumps(value)
+    if key == fields.label and isinstance(value, int | float | None):
+        value = "" if value is None else json.dumps(value)
+    if value is None:
+        raise InputError(f"{place}: the value of {key!r} is null, which is no text; fill it in, or take the line out")
     if not isinstance(value, str):
-        raise InputError(f"{place}: the value of {key!r} is not text but {type(value).__name__}; put it in quotes")
+        remedy = "name another key" if isinstance(value, list | dict) else "put it in quotes"
+        raise InputError(f"{place}: the value of {key!r} is a JSON {JSON_KINDS[type(value)]}, not text; {remedy}")
     return value.encode("utf-8", "surrogatepass")
 
 
