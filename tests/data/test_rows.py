@@ -65,7 +65,7 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
         ("a.csv", 'one,1\n"two,2\n3,4\n', r"a\.csv, line 2: not sound CSV"),
         ("a.csv", 'one,1\n"two"2,3\n', r"line 2: not sound CSV"),
         pytest.param("a.csv", "x" * 200_003 + ",1\n", "line 1: not sound CSV.*very long texts fit into", id="long"),
-        ("a.csv", "one,1\ntwo\n", r"line 2: 1 column, but column 2 is wanted; columns are separated by commas"),
+        ("a.csv", "one\ntwo\n", r"line 1: 1 column, but column 2 is wanted; columns are separated by commas"),
         ("a.csv.gz", "one\t1\n", r"line 1: 1 column.*separated by commas"),
         ("a.tsv", "one,1\n", r"line 1: 1 column.*separated by tabs"),
         ("a.csv", b"one,1\ntw\xff,2\n", r"a\.csv, line 2, byte 3"),
@@ -75,6 +75,35 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
 def test_what_is_no_table_is_refused_with_its_line(rows, name, text, problem):
     with pytest.raises(InputError, match=problem):
         rows(name, text, ("source", "target"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        (
+            "a.csv",
+            "text,label\none,1\ntwo, too,2\n",
+            r"a\.csv, line 3: .* has 3 columns, .* has 2; .*commas.* in quotes",
+        ),
+        ("a.csv", "text,label\none,1\ntwo\n", r"line 3: this row is broken: it has 1 column, and the first row has 2"),
+        ("a.tsv", "text\tlabel\none\ttwo\t1\n", r"line 2: this row is broken: it has 3 columns.* 2; .* fit into \.csv"),
+        ("a.tsv", "text\tlabel\tid\none\n", r"line 2: this row is broken: it has 1 column, and the first row has 3"),
+    ],
+)
+def test_a_row_that_is_shorter_or_longer_than_the_first_is_called_broken(rows, name, text, problem):
+    with pytest.raises(InputError, match=problem) as caught:
+        rows(name, text, ("text", "label"))
+    assert "source_field" not in str(caught.value)
+
+
+def test_a_row_may_lack_columns_that_nobody_asks_for(rows):
+    assert rows("a.tsv", "text\tlabel\tremark\none\t1\n", ("text", "label")) == [Row(2, ("one", "1"))]
+
+
+def test_blank_lines_of_a_table_with_commas_are_no_rows(rows):
+    text = "text,label\n\none,1\n\n\n"
+    assert rows("a.csv", text, ("text", "label")) == [Row(3, ("one", "1"))]
+    assert rows("a.csv", "one,1\n\n\n", ("1", "2"), part=(0.0, 1.0)) == [Row(1, ("one", "1"))]
 
 
 def test_a_pair_without_names_is_refused_with_the_keys_to_set(rows):

@@ -28,6 +28,11 @@ JSON_KINDS = {
     type(None): "null",
 }
 
+REMEDIES = {  # for a row that is shorter or longer than others
+    "commas": "mend it or take it out. A text that holds commas or line ends is written in quotes",
+    "tabs": "mend it or take it out. Texts that hold tabs or line ends fit into .csv, in quotes, or into .jsonl",
+}
+
 Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
 
 
@@ -49,7 +54,7 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
     """Yield the rows of a table whose columns are separated by tabs; a quote is a character like any other.
 
     Raises:
-        InputError: The file cannot be read, has no such column, or a row is too short.
+        InputError: The file cannot be read, has no such column, or a row is too short or longer than the first one.
     """
     with open_bytes(path) as stream:
         cells = cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
@@ -59,7 +64,8 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
 def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
     r"""Yield the rows of a table whose columns are separated by commas; quoted text may hold commas and line ends.
 
-    A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may end a quotation.
+    A blank line is no row. A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may
+    end a quotation.
 
     Raises:
         InputError: As `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
@@ -102,7 +108,7 @@ def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
     while True:
         line = reader.line_num + 1
         try:
-            yield line, next(reader)
+            cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
@@ -110,6 +116,8 @@ def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
                 f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, with "
                 "its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
             ) from error
+        if cells:
+            yield line, cells
 
 
 def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
@@ -125,19 +133,26 @@ def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
 
 def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators: str) -> Iterator[RawRow]:
     columns: list[int] | None = None
+    width = 0  # of the first row
     for line, cells in rows:
         if cells is None:
             yield RawRow(line, (None,) * len(fields.names))
             continue
         if columns is None:
+            width = len(cells)
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue
-        if max(columns) >= len(cells):
+        if max(columns) >= width:
             raise InputError(
                 f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
                 f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
                 f"{OPTIONS}"
+            )
+        if not max(columns) < len(cells) <= width:
+            raise InputError(
+                f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
+                f"has {width:,}; {REMEDIES[separators]}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
 
