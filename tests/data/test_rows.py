@@ -139,6 +139,11 @@ def test_a_text_in_json_is_no_number(rows, value, kind):
         rows("a.jsonl", json.dumps({"a": value, "b": 2}), ("a", "b"), label="b")
 
 
+def test_a_table_among_json_is_called_one(rows):
+    with pytest.raises(InputError, match=r"a\.jsonl: it seems to have 2 columns with tabs .* name that ends in \.tsv"):
+        rows("a.jsonl", "a\tb\none\t1\ntwo\t2\n", ("a", "b"))
+
+
 def test_a_text_in_json_that_is_null_is_to_be_filled_in(rows):
     with pytest.raises(InputError, match=r"line 1: the value of 'a' is null, .*; fill it in, or take the line out"):
         rows("a.jsonl", '{"a": null, "b": 2}', ("a", "b"), label="b")

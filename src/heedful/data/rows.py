@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.files import BadUtf8, decode_lines, decode_utf8, open_bytes
+from heedful.data.separators import check_separators
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -81,8 +82,9 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
     A label that is null is empty, as it is in a table without it.
 
     Raises:
-        InputError: The file cannot be read, a line is not an object, lacks a key, or a value is not text.
+        InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
     """
+    check_separators(path, bad_utf8)
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
             if line is None:
