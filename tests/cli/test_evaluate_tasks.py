@@ -127,8 +127,11 @@ def test_options_of_translations_are_refused(tmp_path):
 
 def test_a_recipe_without_a_test_set_is_told(tmp_path):
     run = trained(tmp_path, "classification", test=None)
-    with pytest.raises(InputError, match=r"names no data\.test"):
+    with pytest.raises(InputError, match=r"the model's recipe names no data\.test; give a test set as --source FILE"):
         invoke("evaluate", run)
+    with pytest.raises(InputError, match="--reference is the second of two files") as caught:
+        invoke("evaluate", run, "--reference", tmp_path / "pairs.tsv")
+    assert "recipe" not in str(caught.value)
 
 
 def test_files_come_before_the_recipe(tmp_path):

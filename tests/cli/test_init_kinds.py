@@ -124,6 +124,22 @@ def test_a_rare_class_is_told(here: Path) -> None:
     assert "too rare to be learned, with fewer than 5 examples: span" in run("odd.tsv")
 
 
+def test_classes_that_look_alike_are_told(here: Path) -> None:
+    labels = ["good", "Good", "GOOD", "very bad", "very  bad", "so"]
+    own_text.write_lines(Path("alike.tsv"), [f"a text {i}\t{labels[i % 6]}" for i in range(101)])
+    told = run("alike.tsv")
+    assert "only in capitals or blanks: 'good', 'Good', 'GOOD'; 'very bad', 'very  bad'; make them one" in told
+    assert "capitals" not in run("reviews.tsv")
+
+
+def test_equal_texts_with_different_labels_are_told(here: Path) -> None:
+    equal = ["an equal text\t0", "an equal text\t1", "an equal text\t1", "another\t1", "another\t0", "a text 7\t1"]
+    own_text.write_lines(Path("torn.tsv"), [f"a text {i}\t{i % 2}" for i in range(101)] + equal)
+    told = run("torn.tsv")
+    assert "  2 texts with different labels, as in lines 10" in told
+    assert "different labels" not in run("reviews.tsv")
+
+
 def test_ids_are_not_taken_for_the_numbers_to_be_learned(here: Path) -> None:
     rows = [f"{number}\tsome text of number {number}\t{number / 7}" for number in range(101)]
     own_text.write_lines(Path("heights.tsv"), ["row\ttext\theight", *rows])

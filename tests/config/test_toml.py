@@ -92,6 +92,28 @@ def test_what_is_not_toml_names_its_line(tmp_path: Path, content: bytes, words: 
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("good.csv", b"text,label\nfine,1\n"),
+        ("good.jsonl", b'{"text": "fine"}\n'),
+        ("good.txt", b"caf\xe9\n"),
+        ("good.tsv.gz", b"\x1f\x8b\x08"),
+    ],
+)
+def test_a_text_that_is_given_as_a_recipe_is_sent_to_init(tmp_path: Path, name: str, content: bytes) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_toml(file)
+    assert str(caught.value) == f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
+
+
+def test_a_recipe_may_have_the_name_of_a_text(tmp_path: Path) -> None:
+    (tmp_path / "config.toml.txt").write_text("name = 'x'\n")
+    assert read_toml(tmp_path / "config.toml.txt")[0] == {"name": "x"}
+
+
 def test_a_file_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be read: Is a directory"):
         read_toml(tmp_path)

@@ -63,6 +63,20 @@ def test_an_empty_label_is_refused_with_its_line(corpus, label):
         list(read_labelled(corpus("a.tsv", f"one\t1\ntwo\t{label}\n"), DataConfig()))
 
 
+@pytest.mark.parametrize(
+    ("empty", "told"),
+    [
+        (range(1, 3), r"a\.jsonl: 2 labels are empty, in the lines 2, 3; fill them in, or take the lines out"),
+        (range(1, 8), r"7 labels are empty, in the lines 2, 3, 4, 5, 6, \.\.\.; fill"),
+    ],
+)
+def test_all_empty_labels_are_told_at_once(corpus, empty, told):
+    labels = [None if i in empty else "good" for i in range(11)]
+    lines = "".join(json.dumps({"text": "t", "y": label}) + "\n" for label in labels)
+    with pytest.raises(InputError, match=told):
+        list(read_labelled(corpus("a.jsonl", lines, source_field="text", target_field="y"), DataConfig()))
+
+
 def test_a_number_is_read_with_its_text(corpus):
     found = list(read_scored(corpus("a.tsv", "one\t-2.5\ntwo\t1e3\n"), DataConfig()))
     assert found == [Scored(1, "one", None, -2.5), Scored(2, "two", None, 1000.0)]

@@ -65,7 +65,7 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
         ("a.csv", 'one,1\n"two,2\n3,4\n', r"a\.csv, line 2: not sound CSV"),
         ("a.csv", 'one,1\n"two"2,3\n', r"line 2: not sound CSV"),
         pytest.param("a.csv", "x" * 200_003 + ",1\n", "line 1: not sound CSV.*very long texts fit into", id="long"),
-        ("a.csv", "one,1\ntwo\n", r"line 2: 1 column, but column 2 is wanted; columns are separated by commas"),
+        ("a.csv", "one\ntwo\n", r"line 1: 1 column, but column 2 is wanted; columns are separated by commas"),
         ("a.csv.gz", "one\t1\n", r"line 1: 1 column.*separated by commas"),
         ("a.tsv", "one,1\n", r"line 1: 1 column.*separated by tabs"),
         ("a.csv", b"one,1\ntw\xff,2\n", r"a\.csv, line 2, byte 3"),
@@ -75,6 +75,35 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first
 def test_what_is_no_table_is_refused_with_its_line(rows, name, text, problem):
     with pytest.raises(InputError, match=problem):
         rows(name, text, ("source", "target"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        (
+            "a.csv",
+            "text,label\none,1\ntwo, too,2\n",
+            r"a\.csv, line 3: .* has 3 columns, .* has 2; .*commas.* in quotes",
+        ),
+        ("a.csv", "text,label\none,1\ntwo\n", r"line 3: this row is broken: it has 1 column, and the first row has 2"),
+        ("a.tsv", "text\tlabel\none\ttwo\t1\n", r"line 2: this row is broken: it has 3 columns.* 2; .* fit into \.csv"),
+        ("a.tsv", "text\tlabel\tid\none\n", r"line 2: this row is broken: it has 1 column, and the first row has 3"),
+    ],
+)
+def test_a_row_that_is_shorter_or_longer_than_the_first_is_called_broken(rows, name, text, problem):
+    with pytest.raises(InputError, match=problem) as caught:
+        rows(name, text, ("text", "label"))
+    assert "source_field" not in str(caught.value)
+
+
+def test_a_row_may_lack_columns_that_nobody_asks_for(rows):
+    assert rows("a.tsv", "text\tlabel\tremark\none\t1\n", ("text", "label")) == [Row(2, ("one", "1"))]
+
+
+def test_blank_lines_of_a_table_with_commas_are_no_rows(rows):
+    text = "text,label\n\none,1\n\n\n"
+    assert rows("a.csv", text, ("text", "label")) == [Row(3, ("one", "1"))]
+    assert rows("a.csv", "one,1\n\n\n", ("1", "2"), part=(0.0, 1.0)) == [Row(1, ("one", "1"))]
 
 
 def test_a_pair_without_names_is_refused_with_the_keys_to_set(rows):
@@ -94,15 +123,30 @@ def test_a_label_in_json_may_be_a_number_or_a_truth_value(rows, value, text):
     assert rows("a.jsonl", content, ("a", "b"), label="b") == [Row(1, ("one", text))]
 
 
-@pytest.mark.parametrize("value", [None, [1], {"x": 1}])
-def test_a_label_in_json_is_nothing_else(rows, value):
-    with pytest.raises(InputError, match=r"line 1: the value of 'b' is not text but"):
+def test_a_label_in_json_that_is_null_is_empty(rows):
+    assert rows("a.jsonl", '{"a": "one", "b": null}', ("a", "b"), label="b") == [Row(1, ("one", ""))]
+
+
+@pytest.mark.parametrize(("value", "kind"), [([1], "list"), ({"x": 1}, "object")])
+def test_a_label_in_json_is_nothing_else(rows, value, kind):
+    with pytest.raises(InputError, match=f"line 1: the value of 'b' is a JSON {kind}, not text; name another key"):
         rows("a.jsonl", json.dumps({"a": "one", "b": value}), ("a", "b"), label="b")
 
 
-def test_a_text_in_json_is_no_number(rows):
-    with pytest.raises(InputError, match="the value of 'a' is not text but int"):
-        rows("a.jsonl", '{"a": 1, "b": 2}', ("a", "b"), label="b")
+@pytest.mark.parametrize(("value", "kind"), [(1, "number"), (0.5, "number"), (True, "truth value")])
+def test_a_text_in_json_is_no_number(rows, value, kind):
+    with pytest.raises(InputError, match=f"the value of 'a' is a JSON {kind}, not text; put it in quotes"):
+        rows("a.jsonl", json.dumps({"a": value, "b": 2}), ("a", "b"), label="b")
+
+
+def test_a_table_among_json_is_called_one(rows):
+    with pytest.raises(InputError, match=r"a\.jsonl: it seems to have 2 columns with tabs .* name that ends in \.tsv"):
+        rows("a.jsonl", "a\tb\none\t1\ntwo\t2\n", ("a", "b"))
+
+
+def test_a_text_in_json_that_is_null_is_to_be_filled_in(rows):
+    with pytest.raises(InputError, match=r"line 1: the value of 'a' is null, .*; fill it in, or take the line out"):
+        rows("a.jsonl", '{"a": null, "b": 2}', ("a", "b"), label="b")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])

@@ -17,6 +17,8 @@ def table(separator: str, quote: str = "") -> str:
     return "".join(separator.join(row) + "\n" for row in rows)
 
 
+OBJECTS = '{"text": "good, really good", "label": 1}\n' * 7
+
 LYING = {
     "tabs.csv": (table("\t"), "2 columns with tabs between them, where a .csv file has commas; .* ends in .tsv or"),
     "tabs.csv.gz": (table("\t"), "2 columns with tabs between them"),
@@ -24,6 +26,13 @@ LYING = {
     "semicolons.csv": (table(";", '"'), "2 columns with semicolons between them, .*; save it with commas"),
     "semicolons.tsv": (table(";", '"'), "2 columns with semicolons between them"),
     "long.tsv": (table(",", '"') + '"a text\nthat ends elsewhere",1\n' * LOOKED_AT, "2 columns with commas"),
+    "objects.csv": (OBJECTS, "hold a JSON object a line, where a .csv file has commas .*; .* ends in .jsonl"),
+    "objects.tsv.gz": (OBJECTS, "hold a JSON object a line, where a .tsv file has tabs .*; .* ends in .jsonl"),
+    "commas.jsonl": (
+        table(",", '"'),
+        "2 columns with commas between them, .* has a JSON object a line; .* ends in .csv",
+    ),
+    "tabs.jsonl": (table("\t"), "2 columns with tabs between them, .*; .* ends in .tsv"),
     "no-header.csv": (table("\t").partition("\n")[2], "2 columns with tabs"),
 }
 
@@ -50,6 +59,9 @@ def test_a_name_that_lies_is_refused_with_the_way_out(tmp_path, name):
         ("one.tsv", "text\n" + "".join(f"{text}\n" for text in TEXTS)),
         ("cells.csv", "".join(f'"a\tb",{i}\n' for i in range(7))),
         ("ragged.csv", "a,b\nc\nd,e,f\n"),
+        ("a.jsonl", OBJECTS),
+        ("broken.jsonl", '{"text": "so", "label": 1\n' * 7),
+        ("braces.csv", '{"well"},1\n{so},2\n'),
         ("broken.tsv", '"a,b\nc\n'),
         ("long.csv", f"{'x' * 200_003},1\n"),
         ("empty.csv", ""),

@@ -10,7 +10,7 @@ from heedful.config.load import load_recipe
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.documents import document_lines
 from heedful.data.label_proposal import propose_labelled
-from heedful.data.label_survey import LabelSurvey
+from heedful.data.label_survey import Contradictions, LabelSurvey
 from heedful.data.proposal import Corpora, Machine, Texts
 from heedful.data.survey import Side
 from heedful.data.text_proposal import BERT_SIZES, CPU_SECONDS, GPT_SIZES, propose_bert, propose_gpt
@@ -105,7 +105,8 @@ def test_a_text_is_surveyed_line_by_line(tmp_path: Path) -> None:
 def labelled(count: int, words: int) -> LabelSurvey:
     no = np.zeros(count, dtype=bool)
     side = Side("latin", 53, np.full(count, 5 * words), np.full(count, words), no, no)
-    return LabelSurvey(side, False, Counter(a=count // 2, b=count - count // 2), 0, np.arange(count), 1)
+    labels = Counter(a=count // 2, b=count - count // 2)
+    return LabelSurvey(side, False, labels, 0, np.arange(count), 1, Contradictions(0, None))
 
 
 @pytest.mark.parametrize(("count", "words"), [(23, 3), (1_009, 11), (6_911, 19), (100_003, 211), (53, 9_973)])

@@ -112,7 +112,7 @@ def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
 
 
 def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
-    """Say which classes there are, and which of them are rare.
+    """Say which classes there are, which of them are rare or look alike, and whether equal texts have several.
 
     Raises:
         InputError: There is one only, or there are too many.
@@ -134,4 +134,16 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(
             f"  too rare to be learned, with fewer than {RARE} examples: {', '.join(rare[:SHOWN])}; typing slips?"
+        )
+    if found.lookalikes:
+        groups = "; ".join(", ".join(map(repr, group)) for group in found.lookalikes[:SHOWN])
+        typer.echo(
+            f"  learned as different classes, though they differ only in capitals or blanks: {groups}; make them one "
+            "if they mean the same"
+        )
+    if found.contradictions.lines:
+        first, second = found.contradictions.lines
+        typer.echo(
+            f"  {counted(found.contradictions.texts, 'texts')} with different labels, as in lines {first:,} and "
+            f"{second:,}; correct them, or take them out"
         )

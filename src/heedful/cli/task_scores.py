@@ -43,8 +43,10 @@ def test_set(
     if named and (source is None or references):
         raise InputError("--source-field and the like name columns of a table; give it, and it alone, as --source FILE")
     if source is None:
-        if references or data.test is None:
-            raise InputError("the model's recipe names no data.test, or there is --reference: give --source FILE")
+        if references:
+            raise InputError("--reference is the second of two files of a test set; give the first as --source FILE")
+        if data.test is None:
+            raise InputError("the model's recipe names no data.test; give a test set as --source FILE")
         return located(recipe, folder)
     if folder or len(references or ()) > 1:
         raise InputError("--source names a test set of its own: leave --data out, and give one --reference at most")

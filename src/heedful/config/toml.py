@@ -12,6 +12,7 @@ from heedful.errors import InputError
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+_TEXTS = (".csv", ".tsv", ".jsonl", ".txt", ".text", ".md")
 _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
@@ -19,7 +20,8 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """The values of a TOML file, and the line on which each dotted key stands.
 
     Raises:
-        InputError: the file cannot be read, is not UTF-8, or is not TOML; the message names the line.
+        InputError: the file cannot be read, is not UTF-8, or is not TOML; the message names the line, or says that the
+            file is a text and no recipe.
     """
     try:
         text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
@@ -27,13 +29,21 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8") from error
+        problem = f"{file}, line {line}: not UTF-8 text; save the recipe as UTF-8"
+        raise InputError(_text_problem(file) or problem) from error
     try:
         return tomllib.loads(text), key_lines(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(_syntax_problem(file, text, str(error))) from error
+        raise InputError(_text_problem(file) or _syntax_problem(file, text, str(error))) from error
     except RecursionError as error:
         raise InputError(f"{file}: brackets are nested too deeply for a recipe") from error
+
+
+def _text_problem(file: Path) -> str | None:
+    """What to say of a text to learn from that stands in for a recipe; None for files of other names."""
+    if not file.name.removesuffix(".gz").endswith(_TEXTS):
+        return None
+    return f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
 
 
 def _syntax_problem(file: Path, text: str, reason: str) -> str:

@@ -128,6 +128,7 @@ def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
 
 
 def _of_objects(path: Path, policy: BadUtf8) -> list[Column]:
+    check_separators(path, policy)
     columns: dict[str, Column] = {}
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=policy), start=1):

@@ -1,9 +1,10 @@
 """A look at labelled text: which classes there are, how long texts are, and which may be held out."""
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,13 @@ from heedful.config.schema import CorpusConfig
 from heedful.data.labelled import Example
 from heedful.data.survey import Side, Tally, source_hash
 from heedful.errors import InputError
+
+
+class Contradictions(NamedTuple):
+    """Equal texts with different labels: how many texts, and the lines of two examples of one of them, from 1."""
+
+    texts: int
+    lines: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,7 @@ class LabelSurvey:
     empty: int  # without text
     hashes: np.ndarray  # of the different texts that can be held out; sorted, uint64
     longest_at: int  # the line of the longest text, from 1
+    contradictions: Contradictions
 
     @property
     def examples(self) -> int:
@@ -34,6 +43,14 @@ class LabelSurvey:
         """Tell whether the labels may be ids or row numbers: whole numbers, no two of them equal."""
         return len(self.labels) == self.examples and all(map(str.isdecimal, self.labels))
 
+    @property
+    def lookalikes(self) -> list[list[str]]:
+        """Groups of labels that differ only in capitals or blanks."""
+        groups: dict[str, list[str]] = defaultdict(list)
+        for label in self.labels:
+            groups["".join(label.split()).casefold()].append(label)
+        return [group for group in groups.values() if len(group) > 1]
+
 
 def text_of(example: Example) -> str:
     """All that is read of an example."""
@@ -41,12 +58,14 @@ def text_of(example: Example) -> str:
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Read all examples of a corpus once; takes about 20 bytes of memory for each.
+    """Read all examples of a corpus once; takes about 40 bytes of memory for each.
 
     Raises:
         InputError: They cannot be read, or there are none.
     """
-    tally, labels, hashes = Tally(), Counter[str](), array("Q")
+    tally, labels = Tally(), Counter[str]()
+    numbers: dict[str, int] = {}  # of labels
+    hashes, labelled, lines = array("Q"), array("L"), array("L")  # of examples with text
     empty = longest = longest_at = 0
     for example in examples:
         text = text_of(example)
@@ -54,11 +73,32 @@ def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelS
         labels[example.label] += 1
         if text.strip():
             hashes.append(source_hash(text))
+            labelled.append(numbers.setdefault(example.label, len(numbers)))
+            lines.append(example.line)
         else:
             empty += 1
         if len(text) > longest:
             longest, longest_at = len(text), example.line
     if not labels:
         raise InputError(f"{corpus.source}: there are no examples in it; check the file")
+    contradictions = find_contradictions(*map(np.array, (hashes, labelled, lines)))
     hashed = np.unique(np.array(hashes))
-    return LabelSurvey(tally.side(), corpus.pair_field is not None, labels, empty, hashed, longest_at)
+    is_pairs = corpus.pair_field is not None
+    return LabelSurvey(tally.side(), is_pairs, labels, empty, hashed, longest_at, contradictions)
+
+
+def find_contradictions(hashes: np.ndarray, labels: np.ndarray, lines: np.ndarray) -> Contradictions:
+    """Look for equal texts with different labels.
+
+    Args:
+        hashes: Of the text of each example, uint64, (n,).
+        labels: The number of its label, (n,).
+        lines: Its line, (n,).
+    """
+    order = np.lexsort((lines, labels, hashes))
+    hashes, labels, lines = hashes[order], labels[order], lines[order]
+    at = np.flatnonzero((hashes[1:] == hashes[:-1]) & (labels[1:] != labels[:-1]))
+    if not len(at):
+        return Contradictions(0, None)
+    first, second = sorted((int(lines[at[0]]), int(lines[at[0] + 1])))
+    return Contradictions(len(np.unique(hashes[at])), (first, second))

@@ -10,6 +10,7 @@ from heedful.data.filters import DropReport
 from heedful.errors import InputError
 
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
+SHOWN = 5  # lines without a label
 
 
 class Example(NamedTuple):
@@ -36,14 +37,15 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     The text stands in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`.
 
     Raises:
-        InputError: As `read_rows`; or a label is empty.
+        InputError: As `read_rows`; or labels are empty: the message counts all of them.
     """
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
-    for line, (text, *pair, label) in read_rows(corpus, data, fields, report, label=corpus.target_field):
+    rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
+    for line, (text, *pair, label) in rows:
         example = Example(line, text, pair[0] if pair else None, label.strip())
         if not example.label:
-            raise InputError(f"{_place(corpus, line)}: the label is empty; fill it in, or take the line out")
+            raise InputError(_missing(corpus, [line, *(row.line for row in rows if not row.texts[-1].strip())]))
         yield example
 
 
@@ -97,6 +99,17 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     if None in numbers.values():
         return tuple(sorted(labels))
     return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
+
+
+def _missing(corpus: CorpusConfig, lines: list[int]) -> str:
+    """What to say of the lines without a label: all are counted at once, so that one look mends them."""
+    if len(lines) == 1:
+        return f"{_place(corpus, lines[0])}: the label is empty; fill it in, or take the line out"
+    shown = ", ".join(f"{line:,}" for line in lines[:SHOWN]) + ", ..." * (len(lines) > SHOWN)
+    return (
+        f"{corpus.target or corpus.source}: {len(lines):,} labels are empty, in the lines {shown}; fill them in, or "
+        "take the lines out"
+    )
 
 
 def _number(label: str) -> float | None:

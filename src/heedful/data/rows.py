@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.files import BadUtf8, decode_lines, decode_utf8, open_bytes
+from heedful.data.separators import check_separators
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -17,6 +18,21 @@ from heedful.wording import counted
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
 OPTIONS = "(commands that read tables have options for that, such as --source-field)"
+
+JSON_KINDS = {
+    bool: "truth value",
+    int: "number",
+    float: "number",
+    str: "text",
+    list: "list",
+    dict: "object",
+    type(None): "null",
+}
+
+REMEDIES = {  # for a row that is shorter or longer than others
+    "commas": "mend it or take it out. A text that holds commas or line ends is written in quotes",
+    "tabs": "mend it or take it out. Texts that hold tabs or line ends fit into .csv, in quotes, or into .jsonl",
+}
 
 Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
 
@@ -29,7 +45,7 @@ class RawRow(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Which fields are wanted, in order; in JSON the value of `label` may also be a number, true or false."""
+    """Which fields are wanted, in order; in JSON the value of `label` may also be a number, true, false or null."""
 
     names: Sequence[str]
     label: str | None = None
@@ -39,7 +55,7 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
     """Yield the rows of a table whose columns are separated by tabs; a quote is a character like any other.
 
     Raises:
-        InputError: The file cannot be read, has no such column, or a row is too short.
+        InputError: The file cannot be read, has no such column, or a row is too short or longer than the first one.
     """
     with open_bytes(path) as stream:
         cells = cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
@@ -49,7 +65,8 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
 def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
     r"""Yield the rows of a table whose columns are separated by commas; quoted text may hold commas and line ends.
 
-    A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may end a quotation.
+    A blank line is no row. A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may
+    end a quotation.
 
     Raises:
         InputError: As `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
@@ -62,9 +79,12 @@ def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
     """Yield the rows of a file that holds one JSON object a line; a label that is no text is kept as its JSON.
 
+    A label that is null is empty, as it is in a table without it.
+
     Raises:
-        InputError: The file cannot be read, a line is not an object, lacks a key, or a value is not text.
+        InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
     """
+    check_separators(path, bad_utf8)
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
             if line is None:
@@ -90,7 +110,7 @@ def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
     while True:
         line = reader.line_num + 1
         try:
-            yield line, next(reader)
+            cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
@@ -98,6 +118,8 @@ def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
                 f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, with "
                 "its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
             ) from error
+        if cells:
+            yield line, cells
 
 
 def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
@@ -113,19 +135,26 @@ def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
 
 def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators: str) -> Iterator[RawRow]:
     columns: list[int] | None = None
+    width = 0  # of the first row
     for line, cells in rows:
         if cells is None:
             yield RawRow(line, (None,) * len(fields.names))
             continue
         if columns is None:
+            width = len(cells)
             columns, is_header = _columns(cells, fields.names, path)
             if is_header:
                 continue
-        if max(columns) >= len(cells):
+        if max(columns) >= width:
             raise InputError(
                 f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
                 f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
                 f"{OPTIONS}"
+            )
+        if not max(columns) < len(cells) <= width:
+            raise InputError(
+                f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
+                f"has {width:,}; {REMEDIES[separators]}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
 
@@ -163,7 +192,7 @@ def parse_object(line: str, place: str) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: not JSON ({error}); each line must be one object") from error
     if not isinstance(values, dict):
-        raise InputError(f"{place}: a JSON {type(values).__name__}, not an object; each line must be one object")
+        raise InputError(f"{place}: a JSON {JSON_KINDS[type(values)]}, not an object; each line must be one object")
     return values
 
 
@@ -176,10 +205,13 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
             f"keys {OPTIONS}"
         )
     value = values[key]
-    if key == fields.label and isinstance(value, int | float):
-        value = json.dumps(value)
+    if key == fields.label and isinstance(value, int | float | None):
+        value = "" if value is None else json.dumps(value)
+    if value is None:
+        raise InputError(f"{place}: the value of {key!r} is null, which is no text; fill it in, or take the line out")
     if not isinstance(value, str):
-        raise InputError(f"{place}: the value of {key!r} is not text but {type(value).__name__}; put it in quotes")
+        remedy = "name another key" if isinstance(value, list | dict) else "put it in quotes"
+        raise InputError(f"{place}: the value of {key!r} is a JSON {JSON_KINDS[type(value)]}, not text; {remedy}")
     return value.encode("utf-8", "surrogatepass")
 
 

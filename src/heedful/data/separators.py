@@ -1,6 +1,7 @@
-"""Separators of a table's columns, where the name of the file says something else."""
+"""Columns between separators, or a JSON object a line, where the name of the file says something else."""
 
 import csv
+import json
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from heedful.errors import InputError
 LOOKED_AT = 1000  # lines
 SEPARATORS = {"tabs": "\t", "commas": ",", "semicolons": ";"}
 NAMED = {".tsv": "tabs", ".csv": "commas"}
+OBJECTS = "a JSON object a line"
 REMEDIES = {
     "tabs": "give it a name that ends in .tsv or, if texts stand in quotes, save it with commas",
     "commas": "give it a name that ends in .csv or, if it has one text a line and no columns, in .txt",
@@ -19,9 +21,10 @@ REMEDIES = {
 
 
 def check_separators(path: Path, bad_utf8: BadUtf8) -> None:
-    """Refuse a table of which the first lines show that other characters separate its columns than its name says.
+    """Refuse a file of which the first lines show that other characters separate its columns than its name says.
 
     They do if they cut each line into as many cells, two or more, and the characters that the name stands for do not.
+    A name may also stand for JSON objects where the file is a table, or the other way round.
 
     Raises:
         InputError: That is so, or the file cannot be read.
@@ -29,15 +32,31 @@ def check_separators(path: Path, bad_utf8: BadUtf8) -> None:
     suffix = Path(path.name.removesuffix(".gz")).suffix
     with open_bytes(path) as stream:
         lines = [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), LOOKED_AT) if line]
+    named = NAMED.get(suffix, OBJECTS)
+    first = lines[0] if lines else ""
+    if named == OBJECTS and first.lstrip().startswith(("{", "[")):
+        return  # if it is broken, the reader says how
+    if named != OBJECTS and _holds_object(first):
+        raise InputError(
+            f"{path}: it seems to hold {OBJECTS}, where a {suffix} file has {named} between its columns; give it a "
+            "name that ends in .jsonl"
+        )
     widths = {separator: width(lines, separator) for separator in SEPARATORS}
-    if widths[NAMED[suffix]] > 1:
+    if widths.get(named, 1) > 1:
         return
     for separator, columns in widths.items():
         if columns > 1:
             raise InputError(
                 f"{path}: it seems to have {columns} columns with {separator} between them, where a {suffix} file has "
-                f"{NAMED[suffix]}; {REMEDIES[separator]}"
+                f"{named}; {REMEDIES[separator]}"
             )
+
+
+def _holds_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def width(lines: Iterable[str], separator: str) -> int:
