@@ -64,7 +64,7 @@ def test_the_ratio_is_measured_on_one_thread_and_the_threads_are_given_back():
 
 
 def test_time_in_which_other_processes_have_the_processor_does_not_count(monkeypatch):
-    monkeypatch.setattr(precision.F, "linear", lambda x, weight: time.sleep(0.05))
+    monkeypatch.setattr(precision.F, "linear", lambda *_: time.sleep(0.05))
     assert precision.product_seconds(torch.float32) < 0.02
 
 
