@@ -46,6 +46,15 @@ def test_a_model_goes_there_and_back(kind, tmp_path):
     assert all(torch.equal(before[name], after[name]) for name in norms)
 
 
+def test_all_files_of_a_converted_model_have_the_permissions_that_are_usual(kind, tmp_path):
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    invoke("convert", tmp_path / "ours", "--to", kind, "--out", tmp_path / "again")
+    (tmp_path / "usual").touch()
+    files = [file for place in ("ours", "again") for file in (tmp_path / place).rglob("*") if file.is_file()]
+    assert {file.name for file in files} >= {"model.safetensors", "config.json"}
+    assert {file.stat().st_mode for file in files} == {(tmp_path / "usual").stat().st_mode}
+
+
 def test_a_task_is_for_models_of_heedful(tmp_path):
     with pytest.raises(InputError, match="--task ranking: is for a model that becomes one of heedful's"):
         invoke("convert", "en-de", "--to", "marian", "--task", "ranking", "--out", tmp_path / "theirs")
