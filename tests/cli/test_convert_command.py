@@ -83,6 +83,15 @@ def test_every_format_can_be_named():
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("opennmt", "heedful reads this format and does not write it"), ("onnx", "there is no such format")],
+)
+def test_a_format_that_cannot_be_written_is_refused_with_those_that_can(tmp_path, name, reason):
+    with pytest.raises(InputError, match=f"^--to {name}: {reason}; choose one of heedful, bert, gpt2, marian$"):
+        invoke("convert", "en-de", "--to", name, "--out", tmp_path / "theirs")
+
+
 def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5"}))
     with pytest.raises(InputError, match='model_type is "t5", and heedful converts bert, gpt2 and marian'):
