@@ -45,7 +45,18 @@ def test_the_time_left_goes_on_while_a_long_step_lasts():
     clock.now += 7
     assert str(reporter) == "translating: 20 of 50 lines, 2 lines/s, 8 s left"
     clock.now += 100
-    assert str(reporter) == "translating: 20 of 50 lines, 2 lines/s, 0 s left"
+    assert str(reporter) == "translating: 20 of 50 lines, 0.19 lines/s, 3 min left"
+
+
+def test_a_few_quick_items_before_a_long_wait_promise_no_speed():
+    clock = Clock()
+    reporter = reporter_at(clock, total=23)
+    clock.now += 0.0127
+    reporter.advance(2)  # blank lines, which are done at once
+    clock.now += 5
+    assert str(reporter) == "translating: 2 of 23 lines, 0.4 lines/s, 52 s left"
+    clock.now += 5
+    assert "0.2 lines/s" in str(reporter)
 
 
 def test_without_a_total_the_time_so_far_is_told():

@@ -59,6 +59,16 @@ class Count:
             seconds=remembered * self.seconds + now - self.since,
         )
 
+    def waiting(self, now: float) -> "Count":
+        """Count a wait for the next one as time that the others took, once it is longer than theirs.
+
+        Blank lines, say, are done at once, and promise nothing of those that are translated.
+        """
+        waited = now - self.since
+        if waited <= self.seconds or self.done == self.total:
+            return self
+        return replace(self, since=now, seconds=waited)
+
     def described(self, now: float, so_far: str) -> str:
         """Say how many are done, how fast, and how long the others will take; `so_far` tells how long all has taken."""
         if not self.done and self.total is None:
@@ -161,9 +171,9 @@ class ProgressReporter:
 
     @property
     def figures(self) -> str:
-        """The state of the work in numbers; the speed is that up to the last item."""
+        """The state of the work in numbers; the speed is that up to the last item, or less in a long wait."""
         now = self._clock()
-        return self._count.described(now, f"{duration(now - self._begin)} so far")
+        return self._count.waiting(now).described(now, f"{duration(now - self._begin)} so far")
 
     def __str__(self) -> str:
         return f"{self.work}: {self.figures}"

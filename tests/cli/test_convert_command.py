@@ -46,6 +46,15 @@ def test_a_model_goes_there_and_back(kind, tmp_path):
     assert all(torch.equal(before[name], after[name]) for name in norms)
 
 
+def test_all_files_of_a_converted_model_have_the_permissions_that_are_usual(kind, tmp_path):
+    invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
+    invoke("convert", tmp_path / "ours", "--to", kind, "--out", tmp_path / "again")
+    (tmp_path / "usual").touch()
+    files = [file for place in ("ours", "again") for file in (tmp_path / place).rglob("*") if file.is_file()]
+    assert {file.name for file in files} >= {"model.safetensors", "config.json"}
+    assert {file.stat().st_mode for file in files} == {(tmp_path / "usual").stat().st_mode}
+
+
 def test_a_task_is_for_models_of_heedful(tmp_path):
     with pytest.raises(InputError, match="--task ranking: is for a model that becomes one of heedful's"):
         invoke("convert", "en-de", "--to", "marian", "--task", "ranking", "--out", tmp_path / "theirs")
@@ -72,6 +81,15 @@ def test_every_format_can_be_named():
     assert {target.value for target in Target} == {"heedful"} | {
         k for k, f in FORMATS.items() if f.write is not read_only
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("opennmt", "heedful reads this format and does not write it"), ("onnx", "there is no such format")],
+)
+def test_a_format_that_cannot_be_written_is_refused_with_those_that_can(tmp_path, name, reason):
+    with pytest.raises(InputError, match=f"^--to {name}: {reason}; choose one of heedful, bert, gpt2, marian$"):
+        invoke("convert", "en-de", "--to", name, "--out", tmp_path / "theirs")
 
 
 def test_a_model_of_an_unknown_kind_is_refused(tmp_path):

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import torch
 from invocation import invoke
+from speechless import make_speechless
 
 from heedful import load
 from heedful.checkpoint import write_model
@@ -169,6 +170,11 @@ def test_source_lines_that_were_cut_are_counted(place):
     model = make_model(place / "model", data, **settings)
     (place / "source").write_text("\n".join([*SOURCE[:4], "x " * 37]) + "\n")
     assert f"1 of 5 source lines too long for {model}, and cut" in run(model).stderr
+
+
+def test_translations_that_are_empty_are_counted(place, model):
+    mute = make_speechless(model, place / "mute")
+    assert f"heedful: {mute} makes nothing of 4 of 4 lines that are not blank; a model that" in run(mute).stderr
 
 
 @pytest.mark.parametrize("metrics", ["BLEU", "bleu", " Bleu "])

@@ -164,6 +164,21 @@ def test_a_language_is_a_whole_code_at_the_end_of_a_name(name: str, language: st
     assert language_in(name) == language
 
 
+@pytest.mark.parametrize("header", ["id,german,english", "id,Deutsch,English"])
+def test_the_columns_of_a_table_are_told_and_name_the_languages(here: Path, header: str) -> None:
+    write("tab.csv", [header, *(f"{n},{a},{b}" for n, (a, b) in enumerate(zip(GERMAN, ENGLISH, strict=True)))])
+    _, source, target = header.split(",")
+    told = run("tab.csv", "--task", "translation")
+    assert (
+        f"source: column '{source}'; target: column '{target}'; if that is wrong, give --source-field and "
+        "--target-field\n" in told
+    )
+    assert f"source language: de, by the name {source}; if that is wrong, give --source-language" in told
+    data = load_recipe("de-en").data
+    assert (data.source_language, data.target_language) == ("de", "en")
+    assert "column" not in run("corpus.en", "corpus.de")
+
+
 def test_guesses_of_languages_are_told_with_the_option_that_corrects_them(here: Path) -> None:
     write("kitchen.txt", [f"第{number}只猫在睡觉。" for number in range(101)])
     told = run("corpus.en", "kitchen.txt")

@@ -14,7 +14,8 @@ from invocation import invoke
 
 import subjects
 from heedful.checkpoint import write_model
-from heedful.config.schema import DecodeConfig, Recipe
+from heedful.cli.inspect import SAMPLE, sample_of
+from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.errors import InputError, RunError
 from heedful.models import weights
 
@@ -23,14 +24,17 @@ TEXT = "the old dog sees </script> the station ."
 run = partial(invoke, "inspect")
 
 
+def make_model(place, data):
+    translator = subjects.translator()
+    recipe = Recipe(data=data, model=subjects.SHAPE, decode=DecodeConfig(beam=2, max_extra=3))
+    write_model(place / "model", recipe, translator.tokenizers, weights(translator.model))
+    return place / "model"
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A model that knows nothing."""
-    translator = subjects.translator()
-    folder = tmp_path_factory.mktemp("inspect") / "model"
-    recipe = Recipe(model=subjects.SHAPE, decode=DecodeConfig(beam=2, max_extra=3))
-    write_model(folder, recipe, translator.tokenizers, weights(translator.model))
-    return folder
+    return make_model(tmp_path_factory.mktemp("inspect"), DataConfig())
 
 
 def test_a_look_becomes_a_file(model, tmp_path):
@@ -56,7 +60,7 @@ def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "page.html"], "give a text"),
+        (["--out", "a.html"], r"give a text: heedful inspect \S+/model 'A dog barks.' --out a.html"),
         (["dog", "--out", "none/page.html"], "there is no folder none"),
         (["dog", "--out", "page.html", "--head", "cross"], "--head cross: a head is a block and a number"),
         (["dog", "--out", "page.html", "--head", "dec.1.cross.0"], "cross.0: a head is a block and a number from 1"),
@@ -85,10 +89,30 @@ def test_an_address_that_cannot_be_listened_at_is_named():
         run("en-de", "--host", "203.0.113.7", "--port", "0", "--no-open")
 
 
+def test_heads_are_weighed_on_the_test_set_where_training_had_it(tmp_path, capsys):
+    make_model(tmp_path, DataConfig(root=str(tmp_path), test=CorpusConfig(source="a", target="b")))
+    (tmp_path / "a").write_text("the old dog\n" * 203)
+    (tmp_path / "b").write_text("der alte Hund\n" * 203)
+    assert sample_of(str(tmp_path / "model"), None) == (["the old dog"] * SAMPLE, ["der alte Hund"] * SAMPLE)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_test_set_that_is_not_there_is_told_and_one_that_is_asked_for_refused(tmp_path, capsys):
+    make_model(tmp_path, DataConfig(root=str(tmp_path / "gone"), test=CorpusConfig(source="a", target="b")))
+    model = str(tmp_path / "model")
+    assert sample_of(model, None) == ([], [])
+    told = capsys.readouterr().err
+    assert told.startswith("heedful: there is no test set to weigh heads on, which --data FOLDER would find: ")
+    assert "gone, which is not here" in told
+    with pytest.raises(InputError, match="there is no such file"):
+        sample_of(model, tmp_path)
+
+
 def test_the_live_page_answers_until_it_is_ended(model):
     command = [Path(sys.executable).with_name("heedful"), "inspect", model, "a dog", "--port", "0", "--no-open"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
+            assert "as the recipe names no data.test\n" in server.stderr.readline()
             said = server.stderr.readline()
             address = said.partition(" at ")[2].split()[0]
             assert address.endswith("#/answer?text=a+dog")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from invocation import invoke
+from speechless import make_speechless
 
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
@@ -112,6 +113,16 @@ def test_lines_that_are_too_long_are_translated_in_part_and_counted(model):
     assert len(result.stdout.splitlines()) == 4
     assert result.stderr == (
         "heedful: line 2 and 1 more: only 296 tokens of a line are translated; split long lines into sentences\n"
+    )
+
+
+def test_translations_that_are_empty_are_counted_and_explained(model, tmp_path):
+    mute = make_speechless(model, tmp_path / "mute")
+    result = run("w3", "", "w5 w7", "--model", mute)
+    assert result.stdout == "\n\n\n"
+    assert result.stderr == (
+        f"heedful: {mute} makes nothing of 2 of 2 lines that are not blank; a model that was trained for too short a "
+        "time says nothing\n"
     )
 
 

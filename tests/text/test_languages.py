@@ -3,7 +3,15 @@
 import pytest
 
 from heedful.errors import InputError
-from heedful.text.languages import NAMES, SLIPS, THREE_LETTERS, base_language, check_language, is_language
+from heedful.text.languages import (
+    NAMES,
+    SLIPS,
+    THREE_LETTERS,
+    base_language,
+    check_language,
+    is_language,
+    language_called,
+)
 
 
 @pytest.mark.parametrize("code", ["zh", "zh-Hans", "ZH_tw", "de", "no", "deu", "ger", "cmn", "gsw"])
@@ -43,3 +51,8 @@ def test_the_list_is_whole():
     assert {len(code) for code in NAMES} == {2}
     assert {len(code) for code in THREE_LETTERS} == {3}
     assert base_language("pt-BR") == "pt"
+
+
+@pytest.mark.parametrize(("name", "code"), [("German", "de"), (" deutsch", "de"), ("中文", "zh"), ("text", None)])
+def test_languages_are_known_by_their_names(name, code):
+    assert language_called(name) == code

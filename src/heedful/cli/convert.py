@@ -35,13 +35,28 @@ class Target(StrEnum):
     MARIAN = "marian"
 
 
+def target_of(name: str) -> Target:
+    """The format to write, by its name.
+
+    Raises:
+        InputError: There is none such, or heedful only reads it.
+    """
+    written = [target.value for target in Target]
+    if name in written:
+        return Target(name)
+    known = "heedful reads this format and does not write it" if name in list(Source) else "there is no such format"
+    raise InputError(f"--to {name}: {known}; choose one of {', '.join(written)}")
+
+
 def convert(
     model: Annotated[str, typer.Argument(help="A model's folder; of heedful's also a run or a name in the box.")],
     out: Annotated[Path, typer.Option(help="The folder to write.")],
     source: Annotated[
         Source | None, typer.Option("--from", help="The format of MODEL.", show_default="what the folder holds")
     ] = None,
-    target: Annotated[Target, typer.Option("--to", help="The format to write.")] = Target.HEEDFUL,
+    target: Annotated[
+        Target, typer.Option("--to", parser=target_of, metavar=f"[{'|'.join(Target)}]", help="The format to write.")
+    ] = Target.HEEDFUL,
     task: Annotated[
         str | None, typer.Option(help="What a model for heedful is for.", show_default="what it was made for")
     ] = None,

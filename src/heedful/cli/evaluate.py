@@ -14,7 +14,7 @@ from heedful.cli.inputs import told_if_unknown
 from heedful.cli.options import MODELS, Device, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
-from heedful.cli.translate import prepare
+from heedful.cli.translate import Said, prepare
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -246,7 +246,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
     changes = {"n_best": 1} if decoding.beam is None else {"n_best": 1, "beam": decoding.beam}
     translator = prepare(model, decoding.device, decoding.precision, changes)
     [(source, lines)] = test.source.items()
-    done = []
+    done, said = [], Said()
     with (
         show_progress(f"translating with {model}", "lines", len(lines)) as progress,
         writing_results(output, Path(source)) if output else nullcontext() as results,
@@ -254,8 +254,10 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
         texts = told_if_unknown(lines, translator.tokenizers.source)
         for translation in translator.translate_lines(texts, done=progress.advance):
             done.append(translation)
+            said.count(translation)
             if results:
                 results.write(translation.text)
     if cut := sum(translation.truncated for translation in done):
         typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
+    said.tell_silence(model)
     return [translation.text for translation in done]

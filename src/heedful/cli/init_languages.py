@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from heedful.errors import InputError
-from heedful.text.languages import is_language
+from heedful.text.languages import is_language, language_called
 
 if TYPE_CHECKING:
     from heedful.data.survey import Side
@@ -31,6 +31,7 @@ def language_of(role: str, given: str | None, name: str, side: "Side") -> str:
         return given
     guesses = {
         f"by the end of the name {Path(name).name}": language_in(name),
+        f"by the name {Path(name).name}": language_called(Path(name).name),
         f"as its script is {side.script}": SCRIPTS.get(side.script or ""),
         "as neither name nor script tells which": UNKNOWN[role],
     }

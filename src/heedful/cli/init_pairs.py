@@ -66,6 +66,7 @@ def init_pairs(request: Request) -> None:
     for corpus in given.values():
         look_at(corpus, request.bad_utf8)
     found = look_at(request.corpus, request.bad_utf8)
+    tell_columns(request.corpus)
     languages = languages_of(request, found)
     folder = request.out or Path("-".join(languages))
     check_free(folder)
@@ -156,6 +157,15 @@ def lines_of(pair: "Pair", files: int) -> tuple[str, ...]:
     """The line of a pair in each of its files: two, or one of JSON."""
     sides = (pair.source, pair.target)
     return sides if files == 2 else (json_line({"source": pair.source, "target": pair.target}),)
+
+
+def tell_columns(corpus: CorpusConfig) -> None:
+    """Say which column of a table is which side, of which nothing else tells the direction."""
+    if corpus.target is None:
+        typer.echo(
+            f"source: column {corpus.source_field!r}; target: column {corpus.target_field!r}; if that is wrong, give "
+            "--source-field and --target-field"
+        )
 
 
 def tell_text(found: "Survey", languages: Languages) -> None:

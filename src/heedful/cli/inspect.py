@@ -52,7 +52,10 @@ def inspect(
         list[str] | None, typer.Option(help="Another model to choose on the live page. Can be repeated.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder with the data of the recipe; heads are measured on its test set.")
+        Path | None,
+        typer.Option(
+            help="Folder with the data of the recipe; heads are weighed on its test set.", show_default="as in training"
+        ),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen at. Any other than this machine's own is protected by a token.")
@@ -71,7 +74,7 @@ def inspect(
     if beside or data:
         raise InputError("--beside and --data are for the live page; a file shows one look at one model")
     if text is None:
-        raise InputError("--out writes one look, so give a text: heedful inspect en-de 'A dog barks.' --out page.html")
+        raise InputError(f"--out writes one look, so give a text: heedful inspect {model} 'A dog barks.' --out {out}")
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
     from heedful.inspect_.look import Question
@@ -115,10 +118,22 @@ def check_head(head: tuple[str, int], trace: "Trace") -> None:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Sentences of the test set and their translations; none where no data are given."""
-    if data is None:
+    """Sentences of the test set and their translations; none, which is told, where training's data are not here.
+
+    Raises:
+        InputError: there is no such model, or the test set cannot be read in the folder that is named.
+    """
+    recipe = recipe_of(model)
+    if data is None and recipe.model.family != "encoder_decoder":
         return [], []
-    test = recipe_test_set(recipe_of(model), data)
+    try:
+        test = recipe_test_set(recipe, data)
+    except InputError as error:
+        if data:
+            raise
+        why = f"which --data FOLDER would find: {error}" if recipe.data.test else "as the recipe names no data.test"
+        typer.echo(f"heedful: there is no test set to weigh heads on, {why}", err=True)
+        return [], []
     [sources], [references] = test.source.values(), test.references.values()
     return sources[:SAMPLE], references[:SAMPLE]
 

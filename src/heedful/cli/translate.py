@@ -1,6 +1,7 @@
 """`heedful translate`: text in, its translation out, line for line."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from heedful.cli.inputs import is_typed, lines, progress_of, told_if_unknown
 from heedful.cli.options import MODELS, STDIN, Device, Output, Precision
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
@@ -92,11 +94,12 @@ def translate(
     translator = prepare(model, device, precision, chosen)
     texts = told_if_unknown(lines(text, source), translator.tokenizers.source)
     window = 1 if is_typed(text, source) else WINDOW
-    truncated = []
+    truncated, said = [], Said()
     with progress_of("translating", text, source, output) as progress, writing_results(output, source) as results:
         found = translator.translate_lines(texts, window, progress.advance)
         for number, translation in enumerate(found, start=1):
             results.write(json_line(translation, translator.tokenizers.target) if as_json else translation.text)
+            said.count(translation)
             if translation.truncated:
                 truncated.append(number)
     if truncated:
@@ -106,6 +109,30 @@ def translate(
             "translated; split long lines into sentences",
             err=True,
         )
+    said.tell_silence(model)
+
+
+@dataclass
+class Said:
+    """How much a model says: its translations of lines that are not blank, and the empty ones among them."""
+
+    translations: int = 0
+    empty: int = 0
+
+    def count(self, translation: "Translation") -> None:
+        """Count one more."""
+        if translation.alternatives:
+            self.translations += 1
+            self.empty += not translation.text
+
+    def tell_silence(self, model: str) -> None:
+        """Say how many translations are empty, if any are."""
+        if self.empty:
+            typer.echo(
+                f"heedful: {model} makes nothing of {self.empty:,} of {counted(self.translations, 'lines')} that are "
+                "not blank; a model that was trained for too short a time says nothing",
+                err=True,
+            )
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Translator":

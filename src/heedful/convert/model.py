@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shutil import copymode
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -194,6 +195,7 @@ def write_hugging_face(
         save_file(dict(tensors), folder / SINGLE, metadata={"format": "pt"})
         settings = {**config, **ids, "vocab_size": len(kept)}
         _write(folder / CONFIG, settings)
+        copymode(folder / CONFIG, folder / SINGLE)  # which safetensors lets nobody else read
         if family != "encoder":
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
             _write(folder / GENERATION, generation)

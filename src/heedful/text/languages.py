@@ -74,6 +74,12 @@ def is_language(code: str) -> bool:
     return CODE.fullmatch(code) is not None and (base in NAMES or base in THREE_LETTERS)
 
 
+def language_called(name: str) -> str | None:
+    """The code of a language by its name, in English or as some people write it: "de" for German and Deutsch."""
+    written = name.strip().casefold()
+    return SLIPS.get(written) or {called.casefold(): code for code, called in NAMES.items()}.get(written)
+
+
 def check_language(code: str, name: str) -> None:
     """Make sure that a code names a language.
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,8 +117,14 @@ def test_only_what_is_asked_for_is_kept(translator):
     ]
     with pytest.raises(InputError, match=r"no tensor enc.2"):
         trace(translator, TEXT, keep=["enc.2.self.attn"])
-    with pytest.raises(KeyError, match=r"is not in this trace; it has enc.norm"):
+    with pytest.raises(KeyError, match=r"logits is not in this trace; list\(trace\) names all 1"):
         trace(translator, TEXT, keep=["enc.norm"])["logits"]
+
+
+def test_names_that_are_near_are_told(translator):
+    with pytest.raises(KeyError, match=r"is not in this trace; did you mean dec\.\d\.cross\.attn or ") as caught:
+        trace(translator, TEXT)["dec.9.cross.attn"]
+    assert len(str(caught.value)) < 200
 
 
 def test_one_pattern_needs_no_list(translator):
@@ -156,10 +163,11 @@ def test_edits_are_in_the_trace(translator):
     assert max(seen.checks.values()) < 1e-5
 
 
-def test_a_trace_comes_back_from_its_file(translator, tmp_path):
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_trace_comes_back_from_its_file(translator, tmp_path, kind):
     seen = trace(translator, TEXT)
-    seen.save(tmp_path / "a.safetensors")
-    again = Trace.load(tmp_path / "a.safetensors")
+    seen.save(kind(tmp_path / "a.safetensors"))
+    again = Trace.load(kind(tmp_path / "a.safetensors"))
     assert list(again) == list(seen)
     assert (again.lines, again.axes, again.checks) == (seen.lines, seen.axes, seen.checks)
     assert all(np.array_equal(again[name].values, seen[name].values) for name in seen)

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from heedful.errors import InputError
 from heedful.inspect_.capture.trace import trace
 from subjects import GERMAN, TEXT, generator, translator
 
@@ -23,8 +24,9 @@ def test_a_panel_shows_the_numbers_of_its_head():
     assert np.array_equal(np.asarray(axes.collections[0].get_array()), recorded.values[1])
     assert [label.get_text() for label in axes.get_yticklabels()] == [name[:12] for name in recorded.labels[1]]
     assert axes.get_title() == "head 1"
-    with pytest.raises(IndexError):
-        recorded.plot(head=2)
+    for head in (2, -1):
+        with pytest.raises(InputError, match=rf"^head {head}: dec\.1\.cross\.attn has 2, counted from 0$"):
+            recorded.plot(head=head)
 
 
 def test_numbers_below_zero_are_drawn_about_zero():

@@ -7,6 +7,7 @@ reader of that format gets at every number.
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,9 @@ class Trace(Mapping[str, Recorded]):
 
     def __getitem__(self, name: str) -> Recorded:
         if name not in self.tensors:
-            raise KeyError(f"{name} is not in this trace; it has {', '.join(self)}")
+            near = " or ".join(get_close_matches(str(name), self))
+            hint = f"did you mean {near}?" if near else f"list(trace) names all {len(self):,}"
+            raise KeyError(f"{name} is not in this trace; {hint}")
         axes, values = self.axes[name], self.tensors[name]
         labels = tuple(self._labels(axis, size) for axis, size in zip(axes, values.shape, strict=True))
         return Recorded(name, tuple(axis.name for axis in axes), values, labels)
@@ -161,7 +164,7 @@ class Trace(Mapping[str, Recorded]):
         place = head * len(values) // heads
         return values[place : place + 1]
 
-    def save(self, path: Path, stored: Mapping[str, str] | None = None) -> None:
+    def save(self, path: str | Path, stored: Mapping[str, str] | None = None) -> None:
         """Write a safetensors file.
 
         Args:
@@ -172,7 +175,7 @@ class Trace(Mapping[str, Recorded]):
         Raises:
             OSError: it cannot be written.
         """
-        with replacing(path) as file:
+        with replacing(Path(path)) as file:
             file.writelines(self.encoded(stored))
 
     def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
@@ -196,12 +199,13 @@ class Trace(Mapping[str, Recorded]):
         return tensor_file(tensors, {"manifest": json.dumps(manifest, ensure_ascii=False)})
 
     @classmethod
-    def load(cls, path: Path) -> "Trace":
+    def load(cls, path: str | Path) -> "Trace":
         """Read what `save` wrote.
 
         Raises:
             InputError: it is no trace, or a damaged one.
         """
+        path = Path(path)
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(path).items()}
         try:
             manifest = json.loads(read_metadata(path)["manifest"])

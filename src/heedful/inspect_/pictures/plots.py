@@ -11,6 +11,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from heedful.errors import InputError
 from heedful.inspect_.pictures.drawing import FAINT, INK, SHADES
 from heedful.inspect_.pictures.fonts import fonts_for
 
@@ -31,13 +32,15 @@ def plot(recorded: "Recorded", head: int | None = None) -> Figure:
         head: draw this one only, from 0.
 
     Raises:
-        IndexError: there is no such head.
+        InputError: there is no such head.
     """
     values, labels = recorded.values, list(recorded.labels)
     if values.ndim == 1:
         values, labels = values[None], [[""], *labels]
     panels = values if values.ndim == 3 else values[None]
-    chosen = range(len(panels)) if head is None else [range(len(panels))[head]]
+    if head is not None and not 0 <= head < len(panels):
+        raise InputError(f"head {head}: {recorded.name} has {len(panels)}, counted from 0")
+    chosen = range(len(panels)) if head is None else [head]
     columns = min(ABREAST, len(chosen))
     rows = -(-len(chosen) // columns)
     width, height = (size(panels.shape[axis], labels[axis - 3]) for axis in (2, 1))
