@@ -174,7 +174,7 @@ def test_source_lines_that_were_cut_are_counted(place):
 
 def test_translations_that_are_empty_are_counted(place, model):
     mute = make_speechless(model, place / "mute")
-    assert f"heedful: {mute} makes nothing of 4 of 4 lines that are not blank; a model that" in run(mute).stderr
+    assert f"heedful: 4 of 4 translations by {mute} are empty; a model that" in run(mute).stderr
 
 
 @pytest.mark.parametrize("metrics", ["BLEU", "bleu", " Bleu "])

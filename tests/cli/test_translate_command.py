@@ -121,8 +121,8 @@ def test_translations_that_are_empty_are_counted_and_explained(model, tmp_path):
     result = run("w3", "", "w5 w7", "--model", mute)
     assert result.stdout == "\n\n\n"
     assert result.stderr == (
-        f"heedful: {mute} makes nothing of 2 of 2 lines that are not blank; a model that was trained for too short a "
-        "time says nothing\n"
+        f"heedful: 2 of 2 translations by {mute} are empty; a model that was trained for too short a time says "
+        "nothing\n"
     )
 
 

@@ -129,8 +129,8 @@ class Said:
         """Say how many translations are empty, if any are."""
         if self.empty:
             typer.echo(
-                f"heedful: {model} makes nothing of {self.empty:,} of {counted(self.translations, 'lines')} that are "
-                "not blank; a model that was trained for too short a time says nothing",
+                f"heedful: {self.empty:,} of {counted(self.translations, 'translations')} by {model} are empty; a "
+                "model that was trained for too short a time says nothing",
                 err=True,
             )
 
