@@ -1,9 +1,9 @@
 """What the heads of translators of scenes do, and are worth: python benchmarks/scenes_heads.py RUN... [--help]
 
-Each RUN was trained by `heedful train recipes/scenes-en-de-shallow --data DATA`, or by a recipe like it. Its cross-attention is
-compared with the gold alignment of the validation set, each head of the model is switched off during whole searches
-over that set, and minimal pairs are put to the model beside control pairs. What every head is worth stands in the
-.jsonl beside this file.
+Each RUN was trained by `heedful train recipes/scenes-en-de-shallow --data DATA`, or by a recipe like it. Its
+cross-attention is compared with the gold alignment of the validation set, each head of the model is switched off during
+whole searches over that set, and minimal pairs are put to the model beside control pairs. What every head is worth
+stands in the .jsonl beside this file.
 """
 
 from dataclasses import asdict
