@@ -133,6 +133,12 @@ def names() -> frozenset[str]:
     return frozenset(python | page | modules | keys | marked | set(all_commands()) | strings() | recipes())
 
 
+@cache
+def foreign_names() -> frozenset[str]:
+    """What Python, torch and transformers define."""
+    return frozenset(name for module in FOREIGN for name in dir(module))
+
+
 def is_importable(parts: list[str]) -> bool:
     """Whether a dotted name is a module, or something in one."""
     for end in range(len(parts), 0, -1):
@@ -149,5 +155,4 @@ def is_importable(parts: list[str]) -> bool:
 def is_known(parts: list[str]) -> bool:
     """Whether a dotted name can be imported, or its last part is defined somewhere."""
     last = parts[-1]
-    foreign = any(last in dir(module) for module in FOREIGN)
-    return last in names() or is_importable(["heedful", *parts]) or is_importable(parts) or foreign
+    return last in names() or last in foreign_names() or is_importable(["heedful", *parts]) or is_importable(parts)

@@ -262,6 +262,6 @@ def test_a_newcomer_is_offered_a_sentence(live, watched):
 
 def test_a_row_of_the_stream_stands_in_the_address(live, watched):
     page = watched.open(live.url("stream", model="translator", text=TEXTS["translator"], block="dec.1.ffn", query=2))
-    expect(page.get_by_role("row", name=re.compile("Decoder 2, FFN"))).to_have_class(re.compile("chosen"))
+    expect(page.locator("tr.chosen")).to_contain_text("Decoder 2, FFN")
     page.get_by_role("button", name="Attention").click()
     expect(page.locator("main")).to_contain_text("Decoder 2, self, head 1")
