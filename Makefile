@@ -8,7 +8,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed
-PAGE := src/heedful/inspect_/page/index.html
+PAGE := src/heedful/inspector/page/index.html
 DEVELOPMENT := $(VENV)/.installed-dev
 PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 NODE := PATH="$(abspath $(BIN)):$$PATH"
@@ -46,7 +46,7 @@ test: $(DEVELOPMENT) $(PAGE) ## run every test
 	$(PYTEST)
 
 avx2: $(DEVELOPMENT) ## the demo for 50 updates and the tests that depend on the processor, as on an AVX2 laptop
-	$(AVX2) $(PYTEST) tests/train/test_demo.py tests/train/test_learner.py tests/machine tests/nn tests/test_losses.py tests/test_optim.py
+	$(AVX2) $(PYTEST) tests/train/test_demo.py tests/train/test_training_step.py tests/machine tests/nn tests/test_losses.py tests/test_optim.py
 
 quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
 	$(PYTEST) -m "not slow"

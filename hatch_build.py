@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PAGE = Path("src", "heedful", "inspect_", "page", "index.html")
+PAGE = Path("src", "heedful", "inspector", "page", "index.html")
 OLDEST_NODE = 20
 STEPS = (["npm", "ci", "--no-fund", "--no-audit", "--loglevel=error"], ["npm", "run", "--silent", "build"])
 ADVICE = """

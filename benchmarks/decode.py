@@ -31,8 +31,8 @@ from heedful.config.schema import DecodeConfig
 from heedful.decode.translator import Translator
 from heedful.machine.process import keep_freed_memory
 from heedful.text.padding import pad
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS, PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 
 PASSES = 3
 ALONE = 50  # sentences that are timed one by one

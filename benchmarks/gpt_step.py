@@ -20,7 +20,7 @@ from heedful.config.load import load_preset
 from heedful.config.schema import Recipe
 from heedful.models import LanguageModel
 from heedful.tasks.language_model import Batch, collate, loss
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 
 VOCAB = 50_304
 BETAS = (0.9, 0.95)

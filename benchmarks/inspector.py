@@ -23,11 +23,11 @@ from rich.table import Table
 
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.inspect_.look import Look, Question, look
-from heedful.inspect_.page import Page as Built
-from heedful.inspect_.view import View
+from heedful.inspector.look import Look, Question, look
+from heedful.inspector.page import Page as Built
+from heedful.inspector.view import View
 from heedful.models import EncoderDecoder
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 ROUNDS = 3

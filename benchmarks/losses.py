@@ -25,7 +25,7 @@ from heedful.models import EncoderDecoder
 from heedful.nn.attention import Attention
 from heedful.tasks import find_task
 from heedful.tasks.sequence_to_sequence import Batch, SequenceToSequence
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 
 
 def fast(task: SequenceToSequence, precision: Literal["float32", "bfloat16", "autocast"]) -> Learner:

@@ -18,11 +18,11 @@ from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.data.corpus import read_pairs
-from heedful.inspect_.capture.switches import WAYS, Head
-from heedful.inspect_.development import alignment, gold_alignment
-from heedful.inspect_.experiments.ablation import sweep
-from heedful.inspect_.experiments.bias import shifts, summaries
-from heedful.inspect_.experiments.contrasts import contrasts
+from heedful.inspector.capture.head_masks import WAYS, Head
+from heedful.inspector.development import alignment, gold_alignment
+from heedful.inspector.experiments.ablation import sweep
+from heedful.inspector.experiments.bias import shifts, summaries
+from heedful.inspector.experiments.contrasts import contrasts
 
 PAIRS = Path(__file__).parent.parent / "docs/how-to/pairs-scenes.tsv"
 

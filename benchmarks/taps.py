@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.config.schema import ModelConfig
-from heedful.inspect_.capture.recorder import recording
+from heedful.inspector.capture.recorder import recording
 from heedful.models import EncoderDecoder
 
 WAYS: dict[str, Collection[str]] = {

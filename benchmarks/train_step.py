@@ -25,7 +25,7 @@ from heedful.data.batches import BatchPlan
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
 from heedful.tasks.sequence_to_sequence import Batch, collate, loss
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 
 VOCAB = 9712
 CELLS = 4096

@@ -18,7 +18,7 @@ from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.tasks import find_task
 from heedful.train.loop import train
-from heedful.train.start import with_start
+from heedful.train.warm_start import with_start
 
 
 def from_scratch(recipe: Recipe) -> Recipe:

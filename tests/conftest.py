@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspect_", "convert")
+SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspector", "convert")
 WITH_SHAPES = [f"heedful.{part}" for part in SHAPED]
 
 settings.register_profile("heedful", deadline=None, derandomize=True, print_blob=True)

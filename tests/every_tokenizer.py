@@ -7,7 +7,7 @@ import pytest
 
 from foreign_folders import write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
-from heedful.text.foreign import from_hugging_face
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from heedful.config.schema import Recipe
 from heedful.train import loop
-from heedful.train.run import Run
+from heedful.train.trainer import Run
 
 
 def train(settings: Recipe, folder: Path) -> loop.Outcome:

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 import subjects
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DataConfig, Recipe
-from heedful.inspect_.page import Page
+from heedful.inspector.page import Page
 from heedful.serve.connections import Server
 from heedful.serve.inspector import Inspector, application
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 
 PAGE = Page("<!doctype html><html><head><title>p</title></head><body><script>let a = 1</script></body></html>")
 SAMPLE = (["the old dog sees the station .", "two women read a book ."], ["der alte Hund sieht .", "den Bahnhof ."])

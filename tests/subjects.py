@@ -9,10 +9,10 @@ from heedful.decode.filler import Filler
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
-from heedful.models.heads import SentenceEncoder, TextClassifier
+from heedful.models.task_heads import SentenceEncoder, TextClassifier
 from heedful.predict.classifier import Classifier
-from heedful.predict.searcher import Searcher
-from heedful.text.pair import TokenizerPair
+from heedful.predict.retriever import Searcher
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 TEXT = "the old dog sees </script> the station ."

@@ -14,8 +14,8 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, Recipe
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
-from heedful.inspect_.capture.trace import Trace
-from heedful.inspect_.page import Page
+from heedful.inspector.capture.trace import Trace
+from heedful.inspector.page import Page
 from heedful.models import weights
 from served import PAGE
 from subjects import SHAPE, translator

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from heedful.inspect_.page import BUILT
+from heedful.inspector.page import BUILT
 from test_house import tracked_files
 
 ROOT = Path(__file__).parent.parent
-PAGE = "heedful/inspect_/page/index.html"
+PAGE = "heedful/inspector/page/index.html"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--target"]
 HATCHLING = [sys.executable, "-m", "hatchling", "build", "-t"]
 WITH_NODE = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}

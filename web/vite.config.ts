@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 // One file, for the server and for export alike: nothing else is ever requested.
 export default defineConfig({
   plugins: [svelte(), viteSingleFile({ removeViteModuleLoader: true })],
-  build: { outDir: "../src/heedful/inspect_/page", emptyOutDir: true, target: "es2022" },
+  build: { outDir: "../src/heedful/inspector/page", emptyOutDir: true, target: "es2022" },
   server: { proxy: { "/api": "http://127.0.0.1:8642" } },
   test: { environment: "node", include: ["src/**/*.test.ts"] },
 });

@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
 
     from heedful.config.schema import Recipe
     from heedful.decode.translator import Translator
-    from heedful.inspect_.capture.trace import Trace
-    from heedful.inspect_.view import View
+    from heedful.inspector.capture.trace import Trace
+    from heedful.inspector.view import View
     from heedful.predict import AnyPredictor
     from heedful.train.in_process import TrainingResult
 
@@ -114,14 +114,14 @@ def trace(
         text: what is read; a language model goes on from it. A string has one trace, an iterable of strings a list.
         target: what a translator or a language model is to have written, instead of what it would write; or the second
             text of a pair. It belongs to one text.
-        keep: names of `heedful.inspect_.capture.taps`, or patterns such as "dec.*.cross.attn".
+        keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
 
     Raises:
         InputError: a text is empty or too long, there is no such tap, or as in `load`.
     """
     from heedful.decode.predictor import as_text, one_or_all
     from heedful.errors import InputError
-    from heedful.inspect_.capture.trace import trace as traced
+    from heedful.inspector.capture.trace import trace as traced
 
     if target is not None and not isinstance(text, str):
         raise InputError("a target belongs to one text; trace each text with its own target")
@@ -149,8 +149,8 @@ def look(
         InputError: the text is empty or too long, there is no such model or head, or the page was not built.
     """
     from heedful.decode.predictor import as_text
-    from heedful.inspect_.look import Question
-    from heedful.inspect_.view import view
+    from heedful.inspector.look import Question
+    from heedful.inspector.view import view
 
     written = None if target is None else as_text(target)
     return view(model, Question(text=as_text(text), target=written), head)

@@ -12,7 +12,7 @@ import torch
 from heedful.checkpoint import Checkpoint, Checkpoints
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.models import EncoderDecoder, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 

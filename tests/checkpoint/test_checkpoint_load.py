@@ -19,15 +19,15 @@ from heedful.checkpoint import (
     load_model,
     write_model,
 )
-from heedful.checkpoint.folder import publish
+from heedful.checkpoint.atomic_folder import publish
 from heedful.checkpoint.manifest import json_text
-from heedful.checkpoint.model import model_files
+from heedful.checkpoint.model_folder import model_files
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
 from heedful.nn.int8 import PRECISIONS, Int8Linear
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 Maker = Callable[[int], Checkpoint]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from same import same
 
 from heedful.checkpoint import Checkpoint, Checkpoints, DamagedError
-from heedful.checkpoint.folder import publish
+from heedful.checkpoint.atomic_folder import publish
 from heedful.checkpoint.manifest import check, check_sizes, seal, unseal
 
 PAGE = 4096

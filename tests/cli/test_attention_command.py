@@ -13,7 +13,7 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.models import EncoderDecoder, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from subjects import SHAPE, TOKENIZER, classifier
 
@@ -107,7 +107,7 @@ def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path, model):
 
 def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("heedful.inspect_.pictures.drawing", "heedful.inspect_.pictures.fonts"):
+    for name in ("heedful.inspector.pictures.drawing", "heedful.inspector.pictures.fonts"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(InputError, match=r'drawing needs matplotlib: pip install "heedful\[plot\]"'):
         run(TEXT, "--out", tmp_path / "a.png")

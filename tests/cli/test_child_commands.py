@@ -10,7 +10,7 @@ from heedful.checkpoint import load_model
 from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from toy_tasks import TASKS, recipe, write_text
 
 COMMANDS = {"language_model": "generate", "masked_lm": "fill", "classification": "predict", "regression": "predict"}

@@ -4,14 +4,14 @@ from functools import partial
 
 from invocation import invoke
 
-from heedful.machine import checkup
+from heedful.machine import doctor
 
 run = partial(invoke, "doctor")
 
 
 def test_every_check_has_a_row_and_advice_stands_beside_it(monkeypatch):
-    checks = (lambda: checkup.Finding("cores", "7"), lambda: checkup.Finding("disk", "1 GB", "free some"))
-    monkeypatch.setattr(checkup, "CHECKS", checks)
+    checks = (lambda: doctor.Finding("cores", "7"), lambda: doctor.Finding("disk", "1 GB", "free some"))
+    monkeypatch.setattr(doctor, "CHECKS", checks)
     lines = [line.split() for line in run().output.splitlines()[1:]]
     assert lines == [["cores", "7", "-"], ["disk", "1", "GB", "free", "some"]]
 

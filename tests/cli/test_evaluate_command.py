@@ -23,7 +23,7 @@ from heedful.config.schema import (
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, paired_bootstrap, score
 from heedful.models import EncoderDecoder, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 SOURCE = ["the old dog sees the station .", "", "two women read a book .", "the cat sleeps .", "a red ball ."]

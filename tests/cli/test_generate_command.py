@@ -18,7 +18,7 @@ from heedful.config.schema import DataConfig, GenerateConfig, ModelConfig, Recip
 from heedful.decode.generator import Generator, Request
 from heedful.errors import InputError
 from heedful.models import LanguageModel, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 WORDS = [f"w{number}" for number in range(23)]

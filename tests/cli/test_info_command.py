@@ -9,7 +9,7 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, TextClassifier, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 

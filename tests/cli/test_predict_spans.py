@@ -12,7 +12,7 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import TokenClassifier, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 MODEL = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=1)

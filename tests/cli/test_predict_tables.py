@@ -16,7 +16,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe,
 from heedful.errors import InputError
 from heedful.models import TextClassifier, TokenClassifier, weights
 from heedful.predict import Text
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 WORDS = [f"w{number}" for number in range(23)]

@@ -14,8 +14,8 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
-from heedful.predict.searcher import Searcher
-from heedful.text.pair import TokenizerPair
+from heedful.predict.retriever import Searcher
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 WORDS = [f"w{number}" for number in range(23)]

@@ -17,7 +17,7 @@ from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerCo
 from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
 from heedful.models import EncoderDecoder, weights
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 WORDS = [f"w{number}" for number in range(53)]

@@ -10,8 +10,8 @@ import torch
 
 import heedful
 from heedful.config.load import recipe_from_dict
-from heedful.inspect_.capture.trace import Trace
-from heedful.train.journal import LOG, RESULT
+from heedful.inspector.capture.trace import Trace
+from heedful.train.logger import LOG, RESULT
 from interrupted import train
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))

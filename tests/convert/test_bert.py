@@ -17,9 +17,9 @@ from heedful.decode.filler import Filler
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task
-from heedful.text.foreign import from_hugging_face
-from heedful.text.pair import TokenizerPair
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, MASK, PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")

@@ -20,7 +20,7 @@ from heedful.decode.generator import Generator, Request
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")

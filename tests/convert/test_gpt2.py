@@ -18,9 +18,9 @@ from heedful.decode.generator import Generator
 from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.models import LanguageModel, load_weights, weights
-from heedful.text.foreign import from_hugging_face
-from heedful.text.pair import TokenizerPair
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")

@@ -17,9 +17,9 @@ from heedful.convert import FORMATS, Model
 from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
-from heedful.text.foreign import pair_from_hugging_face
-from heedful.text.pair import TokenizerPair
+from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 transformers = pytest.importorskip("transformers")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedful.data.alignment import strangers
-from heedful.data.survey import Side, Tally
+from heedful.data.pair_survey import Side, Tally
 
 
 def sentences(count: int, seed: int = 3) -> tuple[list[str], list[str]]:

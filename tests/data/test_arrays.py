@@ -1,4 +1,4 @@
-"""The guarantees of every folder of arrays; those of a `PairStore` are in test_store.py."""
+"""The guarantees of every folder of arrays; those of a `PairStore` are in test_pair_store.py."""
 
 import json
 import random
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from heedful.data import arrays as arrays_module
+from heedful.data.pair_store import PairStore
 from heedful.data.passages import SentenceStore
-from heedful.data.store import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError, RunError
 

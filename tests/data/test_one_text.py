@@ -10,7 +10,7 @@ from heedful.data.examples import one_tokenizer
 from heedful.data.pretraining import prepare_passages
 from heedful.data.running_text import prepare_running_text
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 PREPARE = {"language_model": prepare_running_text, "masked_lm": prepare_passages}

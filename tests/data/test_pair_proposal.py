@@ -17,8 +17,8 @@ from heedful.data.pair_proposal import (
     choose_size,
     propose_translator,
 )
+from heedful.data.pair_survey import Side, Survey
 from heedful.data.proposal import Corpora, Machine
-from heedful.data.survey import Side, Survey
 
 LAPTOP = Machine(cores=2, bfloat16=False)
 SERVER = Machine(cores=64, bfloat16=True)

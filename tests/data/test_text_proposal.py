@@ -11,8 +11,8 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.documents import document_lines
 from heedful.data.label_proposal import propose_labelled
 from heedful.data.label_survey import Contradictions, LabelSurvey
+from heedful.data.pair_survey import Side
 from heedful.data.proposal import Corpora, Machine, Texts
-from heedful.data.survey import Side
 from heedful.data.text_proposal import BERT_SIZES, CPU_SECONDS, GPT_SIZES, propose_bert, propose_gpt
 from heedful.data.text_survey import TextSurvey, survey_text
 

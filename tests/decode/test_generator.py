@@ -10,8 +10,8 @@ from torch import nn
 from toy_language_models import ToyLanguageModel, ToyPrefixes, random_logits, script
 
 from heedful.config.schema import GenerateConfig, ModelConfig, TokenizerConfig
+from heedful.decode.generation_request import Row
 from heedful.decode.generator import Generator, Request
-from heedful.decode.row import Row
 from heedful.decode.sample import sample
 from heedful.models import LanguageModel
 from heedful.text.tokenizer import BOS, EOS, MASK, PAD, Tokenizer

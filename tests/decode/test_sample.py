@@ -8,7 +8,7 @@ import torch
 from plain_narrowing import distribution
 
 from heedful.config.schema import GenerateConfig
-from heedful.decode.row import Row
+from heedful.decode.generation_request import Row
 from heedful.decode.sample import draw, sample, uniform
 from heedful.errors import RunError
 from heedful.text.tokenizer import BOS, PAD

@@ -19,8 +19,8 @@ from heedful.decode.search import search
 from heedful.decode.translator import WINDOW, Translation, Translator, batches
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS, Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 WORDS = [f"w{number}" for number in range(89)]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
+from heedful.evaluate.f1 import Tally
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews, micro_f1
-from heedful.evaluate.tally import Tally
 
 CASES = [(2, 11), (3, 17), (5, 101), (7, 13)]
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from heedful.errors import InputError
+from heedful.evaluate.f1 import Tally
 from heedful.evaluate.spans import span_tallies, span_tally
-from heedful.evaluate.tally import Tally
 
 
 def test_a_worked_example():

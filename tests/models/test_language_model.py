@@ -8,8 +8,8 @@ from children import SHAPES, VOCABULARY, ids, ones, padded, shape, stirred
 
 from heedful.models import LanguageModel
 from heedful.models.language_model import State
+from heedful.nn.masks import Sight
 from heedful.nn.positions import POSITIONS
-from heedful.nn.sight import Sight
 
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 every_shape = pytest.mark.parametrize(("positions", "norm", "normalization", "kv_heads"), SHAPES)

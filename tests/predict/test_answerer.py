@@ -13,8 +13,8 @@ from heedful.errors import InputError
 from heedful.models import TokenClassifier
 from heedful.predict import Predictor
 from heedful.predict.answerer import LONGEST_ANSWER, Answered, Answerer, Candidate, answered, best_span
-from heedful.predict.reader import Text
-from heedful.text.readings import Context, Reading, encode_context
+from heedful.predict.batching import Text
+from heedful.text.question_windows import Context, Reading, encode_context
 from heedful.text.training import train_tokenizer
 from heedful.text.windows import Window
 

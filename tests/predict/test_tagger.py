@@ -15,7 +15,7 @@ from heedful.data.tagged import may_follow, spans
 from heedful.errors import InputError
 from heedful.models import TokenClassifier
 from heedful.predict import Predictor
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.predict.tagger import Entity, TaggedWords, Tagger
 from heedful.text.training import train_tokenizer
 

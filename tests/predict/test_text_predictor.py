@@ -31,7 +31,7 @@ def test_what_is_no_pair_is_told():
 
 
 def test_answers_come_as_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr("heedful.predict.reader.FIRST_WINDOW", 2)
+    monkeypatch.setattr("heedful.predict.batching.FIRST_WINDOW", 2)
     taken = []
     answers = classifier().predict_lines(taken.append(text) or text for text in [FIRST] * 5)
     next(answers)

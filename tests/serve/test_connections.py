@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import served
-from heedful.inspect_.page import Page
+from heedful.inspector.page import Page
 from heedful.serve import connections
 from heedful.serve.inspector import Inspector
 

@@ -7,10 +7,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import subjects
-from heedful.inspect_.capture.switches import Head
-from heedful.inspect_.experiments.ablation import cost
-from heedful.inspect_.experiments.bias import shifts
-from heedful.inspect_.experiments.contrasts import contrasts
+from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.experiments.ablation import cost
+from heedful.inspector.experiments.bias import shifts
+from heedful.inspector.experiments.contrasts import contrasts
 from heedful.serve.inspector import Inspector, application
 from served import PAGE, SAMPLE, client, models
 

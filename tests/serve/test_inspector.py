@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load
 
 import subjects
-from heedful.inspect_.look import Question, look
+from heedful.inspector.look import Question, look
 from served import PAGE, SAMPLE, client, models
 
 TEXT = "the old dog sees the station ."

@@ -5,8 +5,8 @@ import tracemalloc
 
 import numpy as np
 
-from heedful.inspect_.look import Question, look
-from heedful.inspect_.overview import overview
+from heedful.inspector.look import Question, look
+from heedful.inspector.overview import overview
 from heedful.serve.looks import Kept, Looks, key, size
 from subjects import translator
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 import served
-from heedful.inspect_.look import Question
+from heedful.inspector.look import Question
 from heedful.serve.inspector import Inspector, application
 
 DOCUMENT = json.loads((files("heedful.serve") / "openapi.json").read_text())

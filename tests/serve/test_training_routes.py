@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 import served
 from heedful.checkpoint import Checkpoints, load_model
-from heedful.inspect_.development import snapshots
-from heedful.inspect_.measures.embeddings import neighbours, row
+from heedful.inspector.development import snapshots
+from heedful.inspector.measures.embeddings import neighbours, row
 from heedful.serve.inspector import Inspector, application
 from reversal import trained_run
 from subjects import TEXT, generator, translator

@@ -9,12 +9,12 @@ import torch
 from heedful.checkpoint import load_model, write_model
 from heedful.errors import InputError
 from heedful.models import weights
+from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
-from heedful.predict.reader import Text
 from heedful.tasks import TASKS
 from heedful.tasks.regression import Regression, numbers
 from heedful.text.tokenizer import BOS, EOS
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")

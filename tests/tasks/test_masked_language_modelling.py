@@ -10,7 +10,7 @@ from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.task import check, merit
 from heedful.text.sequence import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")

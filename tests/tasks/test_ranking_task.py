@@ -10,7 +10,7 @@ from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
 from heedful.tasks.ranking import TEMPERATURE, Ranking, ranking_loss, retrieval, same
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 from matching import learned, matching, recipe, write_matching, write_rows
 
 CPU = torch.device("cpu")

@@ -14,7 +14,7 @@ from heedful.config.schema import CorpusConfig
 from heedful.data.squad import read_squad
 from heedful.errors import InputError
 from heedful.predict.answerer import Answered, Answerer
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.tasks.span_qa import SpanQuestionAnswering
 from heedful.text.tokenizer import BOS, EOS
 from heedful.train import loop

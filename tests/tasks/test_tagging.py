@@ -13,7 +13,7 @@ from heedful.checkpoint import load_model
 from heedful.data.filters import DropReport
 from heedful.data.tagged import read_tagged
 from heedful.errors import InputError
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.tasks.tagging import IGNORE, Tagging
 from heedful.text.training import train_tokenizer
 from heedful.train import loop

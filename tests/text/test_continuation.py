@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from foreign_folders import write_bert, write_gpt2
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.text.foreign import from_hugging_face
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer import MASK, Tokenizer
 from heedful.text.training import train_tokenizer
 

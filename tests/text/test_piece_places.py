@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foreign_folders import TEXTS, write_bert, write_gpt2, write_marian, write_unigram
 from heedful.config.schema import TokenizerConfig
-from heedful.text.foreign import from_hugging_face
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer import UNK, Tokenizer
 from heedful.text.training import train_tokenizer
 

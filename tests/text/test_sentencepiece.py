@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from foreign_folders import MARIAN_SCORES, inner, piece, sentencepiece, write_marian
 from heedful.errors import InputError
-from heedful.text.foreign import from_hugging_face
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.sentencepiece import fields, read_sentencepiece
 
 MODEL = sentencepiece(MARIAN_SCORES)

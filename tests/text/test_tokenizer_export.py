@@ -8,7 +8,7 @@ from heedful.decode.filler import Filler
 from heedful.errors import InputError, RunError
 from heedful.models import MaskedLanguageModel
 from heedful.text.export import to_hugging_face
-from heedful.text.foreign import from_hugging_face
+from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK
 from heedful.text.training import train_tokenizer
 

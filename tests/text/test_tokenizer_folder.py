@@ -6,8 +6,8 @@ import pytest
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError, RunError
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
 LINES = ["the cat sat on the mat", "die Katze saß auf der Matte"] * 3

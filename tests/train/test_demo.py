@@ -14,7 +14,7 @@ from heedful.config.load import load_recipe
 from heedful.machine import choose_precision
 from heedful.models import EncoderDecoder
 from heedful.tasks.sequence_to_sequence import collate, loss
-from heedful.train.learner import Learner
+from heedful.train.training_step import Learner
 from timing import times_as_long
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "scenes-en-de"

@@ -17,7 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.machine.precision import PrecisionChoice
 from heedful.train import loop
-from heedful.train.journal import LOG, RESULT
+from heedful.train.logger import LOG, RESULT
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs
 from toy_model import TOY_MODEL

@@ -16,7 +16,7 @@ from heedful.config.schema import CorpusConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train.preflight import preflight
 from interrupted import train

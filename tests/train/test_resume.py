@@ -6,7 +6,7 @@ from heedful.checkpoint import Checkpoint
 from heedful.config.load import recipe_from_dict
 from heedful.data.prepare import data_digest
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train.resume import check_same_run
 from reversal import SETTINGS

@@ -15,9 +15,9 @@ from heedful.config.load import recipe_to_dict
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import Request
 from heedful.errors import InputError
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.train import loop
-from heedful.train.journal import LOG, RESULT
+from heedful.train.logger import LOG, RESULT
 from interrupted import stop_after, train
 from toy_tasks import TASKS, recipe, write_text
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect, sync_playwright
 
 import served
 from heedful.checkpoint import load_model
-from heedful.inspect_.page import Page
+from heedful.inspector.page import Page
 from heedful.serve.inspector import Inspector
 from reversal import trained_run
 

@@ -17,13 +17,13 @@ import torch
 
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe
-from heedful.inspect_.capture.reading import reading
-from heedful.inspect_.look import Question, look
-from heedful.inspect_.overview import overview
-from heedful.inspect_.page import Page
-from heedful.inspect_.view import View
+from heedful.inspector.capture.forward_inputs import reading
+from heedful.inspector.look import Question, look
+from heedful.inspector.overview import overview
+from heedful.inspector.page import Page
+from heedful.inspector.view import View
 from heedful.models import EncoderDecoder
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 from subjects import TOKENIZER
 
 TOKENS = 60

@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 import foreign_models
 from heedful.checkpoint import load_model, write_model
 from heedful.convert import FORMATS
-from heedful.inspect_.capture.reading import reading
-from heedful.inspect_.page import Page
+from heedful.inspector.capture.forward_inputs import reading
+from heedful.inspector.page import Page
 from heedful.serve.inspector import Inspector
-from heedful.text.foreign import from_hugging_face
+from heedful.text.hugging_face import from_hugging_face
 from printed import table
 from served import Live
 

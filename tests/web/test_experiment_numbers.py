@@ -8,15 +8,15 @@ import pytest
 from playwright.sync_api import expect
 
 import served
-from heedful.inspect_.capture.switches import Head, heads
-from heedful.inspect_.capture.trace import trace
-from heedful.inspect_.development import read_run, snapshots
-from heedful.inspect_.experiments.ablation import cost
-from heedful.inspect_.experiments.bias import shifts, summaries
-from heedful.inspect_.experiments.contrasts import contrasts
-from heedful.inspect_.experiments.effect import effect
-from heedful.inspect_.look import Question, look
-from heedful.inspect_.measures.embeddings import neighbours, row
+from heedful.inspector.capture.head_masks import Head, heads
+from heedful.inspector.capture.trace import trace
+from heedful.inspector.development import read_run, snapshots
+from heedful.inspector.experiments.ablation import cost
+from heedful.inspector.experiments.bias import shifts, summaries
+from heedful.inspector.experiments.contrasts import contrasts
+from heedful.inspector.experiments.effect import effect
+from heedful.inspector.look import Question, look
+from heedful.inspector.measures.embeddings import neighbours, row
 from printed import figure, figures, table
 from printed import heads as head_map
 

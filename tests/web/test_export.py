@@ -3,9 +3,9 @@
 import pytest
 
 import served
-from heedful.inspect_.look import Question, look
-from heedful.inspect_.page import Page
-from heedful.inspect_.view import View
+from heedful.inspector.look import Question, look
+from heedful.inspector.page import Page
+from heedful.inspector.view import View
 
 
 @pytest.fixture(scope="module", params=["translator", "gpt", "bert", "classes"])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import served
-from heedful.inspect_.look import Question, look
-from heedful.inspect_.page import Page
-from heedful.inspect_.view import View
+from heedful.inspector.look import Question, look
+from heedful.inspector.page import Page
+from heedful.inspector.view import View
 from printed import figure, table
 
 TEXT = "the old dog sees the station ."

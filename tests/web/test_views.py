@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import served
-from heedful.inspect_.look import Question, look
+from heedful.inspector.look import Question, look
 
 TEXTS = {
     "translator": "the old dog sees the station .",

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import torch
 
 from heedful.checkpoint.manifest import MANIFEST, read_manifest
-from heedful.checkpoint.model import read_description, read_weights
-from heedful.checkpoint.run import CHECKPOINTS, Checkpoints
+from heedful.checkpoint.model_folder import read_description, read_weights
+from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
@@ -25,7 +25,7 @@ from heedful.nn.int8 import PRECISIONS
 from heedful.progress import ProgressReporter
 from heedful.tasks import Task, find_task
 from heedful.tasks.task import Scores
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 
 LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package

@@ -22,7 +22,7 @@ def attention(
 ) -> None:
     """Draw the cross-attention of a translation: which source words each target word looks at."""
     try:
-        from heedful.inspect_.pictures.drawing import FORMATS, HeatMap, draw
+        from heedful.inspector.pictures.drawing import FORMATS, HeatMap, draw
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
@@ -32,7 +32,7 @@ def attention(
 
     from heedful.checkpoint import load_model
     from heedful.decode.translator import Translator
-    from heedful.inspect_.measures.attention import cross_attention, view
+    from heedful.inspector.measures.attention import cross_attention, view
     from heedful.machine import choose_device
 
     translator = load_model(model, str(choose_device(device))).use_as(Translator)

@@ -90,8 +90,8 @@ def presets() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from heedful.config.children import CHILDREN
     from heedful.config.presets import TABLE_3
+    from heedful.config.presets_bert_gpt import CHILDREN
 
     table = Table(box=None, pad_edge=False)
     for heading in ("preset", "what it is"):

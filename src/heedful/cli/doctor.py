@@ -9,7 +9,7 @@ def doctor() -> None:
     from rich.table import Table
 
     from heedful.machine import prepare_process
-    from heedful.machine.checkup import CHECKS
+    from heedful.machine.doctor import CHECKS
 
     prepare_process()  # what is measured is what commands compute with
     with show_progress("measuring", "checks", len(CHECKS)) as progress:

@@ -201,7 +201,7 @@ def recipe_of(model: str) -> "Recipe":
     """The recipe that a model was trained by."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.manifest import read_manifest
-    from heedful.checkpoint.model import read_description
+    from heedful.checkpoint.model_folder import read_description
 
     return read_description(read_manifest(find_model(model)))[0]
 

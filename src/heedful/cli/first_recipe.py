@@ -137,7 +137,7 @@ def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> N
     """Say how large the model is, and what to type next."""
     from heedful.cli.info import summary
     from heedful.tasks import find_task
-    from heedful.tasks.size import count_model
+    from heedful.tasks.model_size import count_model
 
     vocabs = (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
     total = count_model(recipe, *vocabs).total

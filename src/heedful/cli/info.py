@@ -39,7 +39,7 @@ def info(
     from rich.console import Console
 
     from heedful.config.presets import TABLE_3
-    from heedful.tasks.size import count_model
+    from heedful.tasks.model_size import count_model
 
     console = Console(highlight=False)
     if model is None:
@@ -61,7 +61,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     """The recipe and the vocabulary sizes, source and target, of whatever has that name."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.manifest import read_manifest
-    from heedful.checkpoint.model import read_description
+    from heedful.checkpoint.model_folder import read_description
     from heedful.config.presets import PRESETS
 
     path = Path(name)

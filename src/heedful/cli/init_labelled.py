@@ -65,7 +65,7 @@ def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folde
     """Write the three parts; no text is in two of them."""
     from heedful.data.label_survey import text_of
     from heedful.data.labelled import read_labelled
-    from heedful.data.survey import split
+    from heedful.data.pair_survey import split
 
     division = split(found.hashes, valid=True, test=True, share=SHARE)
     with show_progress(f"writing {folder}", "texts", found.examples) as progress:

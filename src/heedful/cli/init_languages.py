@@ -10,7 +10,7 @@ from heedful.errors import InputError
 from heedful.text.languages import is_language, language_called
 
 if TYPE_CHECKING:
-    from heedful.data.survey import Side
+    from heedful.data.pair_survey import Side
 
 ENDINGS = re.compile(r"(\.(txt|text|md))?(\.gz)?$")  # that may stand behind a language in a file's name
 AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")

@@ -29,8 +29,8 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.corpus import Pair
+    from heedful.data.pair_survey import Survey
     from heedful.data.proposal import Keys
-    from heedful.data.survey import Survey
 
 Files = tuple[Path, Path]
 Languages = tuple[str, str]
@@ -85,7 +85,7 @@ def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
     Raises:
         InputError: They cannot be read, or both sides are the same.
     """
-    from heedful.data.survey import survey
+    from heedful.data.pair_survey import survey
 
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
         found = survey(progress.over(pairs_of(corpus, bad_utf8)))
@@ -132,7 +132,7 @@ def languages_of(request: Request, found: "Survey") -> Languages:
 
 def hold_out(found: "Survey", request: Request, folder: Path, languages: Languages) -> "dict[str, Keys]":
     """Write the parts that are not given and what they leave for training; return how a recipe names them."""
-    from heedful.data.survey import can_be_held_out, split
+    from heedful.data.pair_survey import can_be_held_out, split
 
     missing = [part for part in ("valid", "test") if part not in request.given]
     if not missing:
@@ -172,7 +172,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
     """Say what the text looks like, and what is odd about it."""
     import numpy as np
 
-    from heedful.data.survey import MOST_CHARACTERS
+    from heedful.data.pair_survey import MOST_CHARACTERS
 
     typer.echo(f"{counted(found.pairs, 'pairs')} of sentences")
     for language, side in zip(languages, (found.source, found.target), strict=True):

@@ -16,7 +16,7 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.inspect_.capture.trace import Trace
+    from heedful.inspector.capture.trace import Trace
 
 SAMPLE = 200  # sentences on which heads are weighed
 
@@ -77,8 +77,8 @@ def inspect(
         raise InputError(f"--out writes one look, so give a text: heedful inspect {model} 'A dog barks.' --out {out}")
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
-    from heedful.inspect_.look import Question
-    from heedful.inspect_.view import view
+    from heedful.inspector.look import Question
+    from heedful.inspector.view import view
     from heedful.machine import choose_device
 
     question = Question(text=text, target=target, reference=reference)
@@ -159,7 +159,7 @@ def serve(
     except ModuleNotFoundError as error:
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
     from heedful.checkpoint import load_model
-    from heedful.inspect_.page import Page
+    from heedful.inspector.page import Page
     from heedful.machine import choose_device, prepare_process
     from heedful.serve.guard import LOOPBACK
 

@@ -41,7 +41,7 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         RunError: writing failed; of the file nothing is left.
         Exit: nobody reads standard output any more, as with `| head`.
     """
-    from heedful.data.replacing import replacing
+    from heedful.data.atomic_write import replacing
 
     try:
         if path is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
-    from heedful.predict.searcher import Hit, Searcher
+    from heedful.predict.retriever import Hit, Searcher
 
 VECTORS = (".jsonl", ".npy", ".npz")
 
@@ -155,7 +155,7 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process
-    from heedful.predict.searcher import Searcher
+    from heedful.predict.retriever import Searcher
 
     prepare_process()
     loaded = load_model(model, str(choose_device(device)))
@@ -193,7 +193,7 @@ def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, inde
     from heedful.data.arrays import file_digest
     from heedful.data.digest import text_digest
     from heedful.data.unlabelled import is_table
-    from heedful.predict.index import read_index, write_index
+    from heedful.predict.vector_index import read_index, write_index
 
     digest = text_digest(corpus.path)
     made_of = {

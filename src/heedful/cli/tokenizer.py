@@ -51,7 +51,7 @@ def train(
 ) -> None:
     """Train a tokenizer: one vocabulary for all files."""
     from heedful.config.load import recipe_from_dict
-    from heedful.text.storage import refuse_foreign
+    from heedful.text.tokenizer_folder import refuse_foreign
     from heedful.text.training import train_tokenizer
 
     refuse_foreign(out)
@@ -110,7 +110,7 @@ def load(folder: Path) -> "Tokenizer":
     Raises:
         InputError: there is none, it is damaged, or there are two.
     """
-    from heedful.text.pair import TokenizerPair
+    from heedful.text.tokenizer_pair import TokenizerPair
 
     pair = TokenizerPair.load(folder)
     if not pair.joint:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from heedful.config.children import CHILDREN
+from heedful.config.presets_bert_gpt import CHILDREN
 
 Values = Mapping[str, Any]
 

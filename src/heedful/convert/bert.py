@@ -17,8 +17,8 @@ from heedful.errors import InputError
 from heedful.models import MaskedLanguageModel, SentenceEncoder
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
-from heedful.text.foreign import from_hugging_face
-from heedful.text.pair import TokenizerPair
+from heedful.text.hugging_face import from_hugging_face
+from heedful.text.tokenizer_pair import TokenizerPair
 
 MASKED_LM = "masked_lm"
 RANKING = "ranking"  # what a model without heads is for: the mean of its states is the vector of a text

@@ -17,8 +17,8 @@ from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
 from heedful.models import LanguageModel
 from heedful.tasks.language_model import CausalLanguageModelling
-from heedful.text.foreign import from_hugging_face
-from heedful.text.pair import TokenizerPair
+from heedful.text.hugging_face import from_hugging_face
+from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK = "language_model"
 

@@ -16,7 +16,7 @@ from heedful.errors import InputError
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
-from heedful.text.foreign import pair_from_hugging_face
+from heedful.text.hugging_face import pair_from_hugging_face
 from heedful.text.tokenizer import BOS
 
 TASK = "translation"

@@ -22,8 +22,8 @@ from heedful.models import weights
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
 from heedful.text.export import to_hugging_face
-from heedful.text.pair import TokenizerPair
 from heedful.text.pipeline import BOS, EOS, PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 
 GENERATION = "generation_config.json"
 

@@ -19,10 +19,10 @@ from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
-from heedful.text.adoption import ABSENT
-from heedful.text.foreign import from_words
-from heedful.text.pair import TokenizerPair
+from heedful.text.hugging_face import from_words
+from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS
+from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "translation", (SequenceToSequence,)
 HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # of the specifications that do not say it themselves

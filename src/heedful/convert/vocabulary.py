@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import InputError
-from heedful.text.adoption import ABSENT
+from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS, EOS, PAD, UNK
 
 # The logit of what is never an output: its probability is exactly 0 in float32, and unlike minus infinity it leaves a

@@ -6,7 +6,7 @@ of these goes together in hundreds of lines, the lines are strangers.
 
 import numpy as np
 
-from heedful.data.survey import Side
+from heedful.data.pair_survey import Side
 
 BLOCK = 500  # lines that are looked at together, so that a shift in the middle of a text is seen
 FEWEST = 40  # lines from which anything can be concluded

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.data.chance import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
-from heedful.data.store import PairStore
+from heedful.data.pair_store import PairStore
+from heedful.data.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.text.tokenizer import PAD
 
 BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast

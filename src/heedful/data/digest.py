@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.documents import text_files
 from heedful.data.files import open_bytes
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 
 FORMAT = 2
 UNREAD = {"root", "train", "valid", "test", "source_language", "target_language", "max_length", "cross_documents"}

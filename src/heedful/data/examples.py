@@ -12,15 +12,15 @@ from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.arrays import SMALL_VOCABULARY
+from heedful.data.corpus_stores import Stores, at_least_one, named_corpora, open_stores
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport
 from heedful.data.overlap import Texts, report_overlap
-from heedful.data.reuse import made_once
-from heedful.data.store import PairStore, Rows
-from heedful.data.stores import Stores, at_least_one, named_corpora, open_stores
+from heedful.data.pair_store import PairStore, Rows
+from heedful.data.preprocessing_cache import made_once
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import check_trainable, train_tokenizer
 from heedful.wording import counted
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from heedful.config.schema import CorpusConfig
 from heedful.data.labelled import Example
-from heedful.data.survey import Side, Tally, source_hash
+from heedful.data.pair_survey import Side, Tally, source_hash
 from heedful.errors import InputError
 
 

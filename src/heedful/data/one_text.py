@@ -17,11 +17,11 @@ from heedful.data.documents import read_documents
 from heedful.data.examples import given_tokenizer, one_tokenizer
 from heedful.data.filters import DropReport
 from heedful.data.overlap import lines_of, report_overlap
-from heedful.data.parts import text_parts
-from heedful.data.reuse import made_once
+from heedful.data.preprocessing_cache import made_once
+from heedful.data.splits import text_parts
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 
 S = TypeVar("S")
 

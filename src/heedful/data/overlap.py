@@ -12,7 +12,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.parts import is_test_set
+from heedful.data.splits import is_test_set
 from heedful.errors import InputError
 from heedful.wording import counted
 

@@ -11,8 +11,8 @@ from string import Template
 
 import numpy as np
 
+from heedful.data.pair_survey import Survey
 from heedful.data.proposal import BEGINNING, Machine, Size, Texts, batch_size, choose, filled, save_interval
-from heedful.data.survey import Survey
 
 CPU_SECONDS = 4 * 3600  # that training may take without a GPU
 FEWEST_PASSES = 8  # over the data; a smaller model is better than fewer

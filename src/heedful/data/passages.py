@@ -15,7 +15,7 @@ import numpy as np
 from heedful.config.schema import MaskingConfig
 from heedful.data.arrays import IDS, open_arrays, published, seal, write_ids
 from heedful.data.batches import BatchPlan
-from heedful.data.chance import PASSAGES, Chance
+from heedful.data.random_numbers import PASSAGES, Chance
 from heedful.errors import InputError
 from heedful.text.tokenizer import BOS, EOS, PAD
 

@@ -3,7 +3,7 @@
 folder/train-0, train-1, ...   one store for each training corpus
 folder/valid                   the validation pairs, none dropped
 folder/tokenizer               the vocabulary or vocabularies
-folder/report.json             see `heedful.data.reuse`
+folder/report.json             see `heedful.data.preprocessing_cache`
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,15 +14,15 @@ from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.corpus import Pair, PairReader, read_pairs
+from heedful.data.corpus_stores import VALID, Stores, at_least_one, named_corpora, open_stores
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport, PairFilter
 from heedful.data.overlap import report_overlap
-from heedful.data.reuse import made_once
-from heedful.data.store import PairStore, Rows
-from heedful.data.stores import VALID, Stores, at_least_one, named_corpora, open_stores
+from heedful.data.pair_store import PairStore, Rows
+from heedful.data.preprocessing_cache import made_once
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import check_trainable, train_pair
 from heedful.wording import counted
 
@@ -201,5 +201,5 @@ def _fitting_rows(
 
 
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
-    """Yield pairs, of which there must be one; see `heedful.data.stores.at_least_one`."""
+    """Yield pairs, of which there must be one; see `heedful.data.corpus_stores.at_least_one`."""
     return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")

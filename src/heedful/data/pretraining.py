@@ -8,8 +8,8 @@ from heedful.data.one_text import Form, PreparedText, check_documents, prepare_t
 from heedful.data.passages import SentenceStore
 from heedful.data.sentences import split_sentences
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 
 Passages = PreparedText[SentenceStore]

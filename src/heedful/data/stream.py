@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from heedful.data.arrays import IDS, open_arrays, published, seal, write_ids
-from heedful.data.chance import PHASE, WINDOWS, draw, shuffled
+from heedful.data.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 
 OFFSETS = "offsets.npy"

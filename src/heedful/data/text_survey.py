@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.data.documents import SECTION_BREAK, Document
+from heedful.data.pair_survey import SPACELESS, main_script
 from heedful.data.rows import READERS
-from heedful.data.survey import SPACELESS, main_script
 from heedful.errors import InputError
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from heedful.config.schema import DecodeConfig
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.penalty import PENALTIES
-from heedful.decode.ranking import best_tokens
 from heedful.decode.state import State
+from heedful.decode.top_k import best_tokens
 from heedful.text.tokenizer import EOS
 
 

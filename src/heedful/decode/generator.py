@@ -12,8 +12,8 @@ import torch
 
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
+from heedful.decode.generation_request import Reason, Row
 from heedful.decode.predictor import BasePredictor, Done, as_text, one_or_all
-from heedful.decode.row import Reason, Row
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating

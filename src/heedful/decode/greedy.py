@@ -6,8 +6,8 @@ import torch
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode.hypothesis import Hypothesis, hypothesis
-from heedful.decode.ranking import best_tokens
 from heedful.decode.state import State
+from heedful.decode.top_k import best_tokens
 from heedful.text.tokenizer import EOS
 
 STAYING = 7 / 8  # share of rows still going above which it costs less to compute the others too than to copy these

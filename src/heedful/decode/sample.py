@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data import chance
-from heedful.decode.filters import narrow
-from heedful.decode.row import Row
+from heedful.data import random_numbers
+from heedful.decode.generation_request import Row
+from heedful.decode.sampling_filters import narrow
 from heedful.errors import RunError
 
 
@@ -49,4 +49,4 @@ def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tens
 
 def uniform(seed: int, step: int) -> float:
     """A number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
-    return int(chance.draw(1, seed, step)[0] >> 11) * 2.0**-53
+    return int(random_numbers.draw(1, seed, step)[0] >> 11) * 2.0**-53

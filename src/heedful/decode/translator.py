@@ -12,8 +12,8 @@ from torch import nn
 
 from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
+from heedful.decode.beam_memory import check_beam
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.memory import check_beam
 from heedful.decode.predictor import BasePredictor, Done, as_text, one_or_all, several
 from heedful.decode.search import search
 from heedful.errors import InputError
@@ -21,8 +21,8 @@ from heedful.machine import map_on_cores
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import Learned
 from heedful.text.padding import pad
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import EOS
+from heedful.text.tokenizer_pair import TokenizerPair
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
 LONGEST_SOURCE = 1000  # tokens with <eos>; what attention costs grows with the square

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from heedful.errors import InputError
-from heedful.evaluate.tally import Tally
+from heedful.evaluate.f1 import Tally
 
 HAN = re.compile("([\u4e00-\u9fa5])")
 ARTICLES = re.compile(r"\b(a|an|the)\b")

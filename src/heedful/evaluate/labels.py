@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heedful.errors import InputError
-from heedful.evaluate.tally import Tally
+from heedful.evaluate.f1 import Tally
 
 
 def confusion_matrix(

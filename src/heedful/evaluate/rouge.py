@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from heedful.evaluate.tally import Tally
+from heedful.evaluate.f1 import Tally
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from heedful.data.tagged import spans
 from heedful.errors import InputError
-from heedful.evaluate.tally import Tally
+from heedful.evaluate.f1 import Tally
 
 Tags = Sequence[Sequence[str]]
 

@@ -1,10 +1,10 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
-from heedful.models.heads import SentenceEncoder, TextClassifier, TokenClassifier
+from heedful.models.backbone import FAMILIES, DecoderOnly, EncoderOnly, Trunk
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
+from heedful.models.task_heads import SentenceEncoder, TextClassifier, TokenClassifier
 from heedful.models.transformer import EncoderDecoder
-from heedful.models.trunk import FAMILIES, DecoderOnly, EncoderOnly, Trunk
 from heedful.models.weights import load_weights, weights
 
 __all__ = [

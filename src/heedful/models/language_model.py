@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.initial import initialise
-from heedful.models.trunk import DecoderOnly
+from heedful.models.backbone import DecoderOnly
+from heedful.models.initialization import initialise
 from heedful.nn.attention import GrowingCache
-from heedful.nn.sight import Sight
+from heedful.nn.masks import Sight
 
 
 class LanguageModel(nn.Module):

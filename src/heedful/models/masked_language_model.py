@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.initial import initialise
+from heedful.models.backbone import EncoderOnly
+from heedful.models.initialization import initialise
 from heedful.models.pooling import Pooler
-from heedful.models.trunk import EncoderOnly
 from heedful.nn.residual import NORMS
 
 

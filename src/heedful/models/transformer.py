@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.initial import initialise
+from heedful.models.initialization import initialise
 from heedful.nn.embedding import Embedding
+from heedful.nn.masks import Lanes, Sight
 from heedful.nn.positions import POSITIONS
-from heedful.nn.sight import Lanes, Sight
 from heedful.nn.stack import Decoder, LayerCache, Memory, Stack
 from heedful.text.tokenizer import BOS, EOS
 

@@ -12,9 +12,9 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.attention import NO_CACHE, Attention, Cache, FixedCache, GrowingCache
 from heedful.nn.dropout import Dropout
 from heedful.nn.feedforward import FEED_FORWARDS
+from heedful.nn.masks import Lanes, Sight, View, additive
 from heedful.nn.positions import Positions
 from heedful.nn.residual import RESIDUALS, embedding_norm, final_norm
-from heedful.nn.sight import Lanes, Sight, View, additive
 
 
 class Memory:

@@ -7,10 +7,10 @@ from heedful.decode.filler import Filler
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.predict.answerer import Answerer
+from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
-from heedful.predict.reader import Text
+from heedful.predict.retriever import Searcher
 from heedful.predict.scorer import Scorer
-from heedful.predict.searcher import Searcher
 from heedful.predict.tagger import Tagger
 
 __all__ = ["AnyPredictor", "Predictor", "Text"]

@@ -14,9 +14,9 @@ from torch import Tensor
 from heedful.config.schema import DataConfig
 from heedful.errors import InputError
 from heedful.models import TokenClassifier
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.predict.text_predictor import TextPredictor
-from heedful.text.readings import Context, Reading, encode_context, readings
+from heedful.text.question_windows import Context, Reading, encode_context, readings
 from heedful.text.tokenizer import Tokenizer
 
 LONGEST_ANSWER = 30  # tokens, as in BERT's code for SQuAD

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heedful.config.schema import DataConfig
 from heedful.models import TextClassifier
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.predict.text_predictor import TextPredictor
 from heedful.text.tokenizer import Tokenizer
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heedful.models import TextClassifier
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.predict.text_predictor import TextPredictor
 
 

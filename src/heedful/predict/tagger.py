@@ -17,7 +17,7 @@ from heedful.decode.predictor import as_text, described, several
 from heedful.decode.viterbi import viterbi
 from heedful.errors import InputError
 from heedful.models import TokenClassifier
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.predict.text_predictor import TextPredictor
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.words import WordRow, rows_of_words, split_words

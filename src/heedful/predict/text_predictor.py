@@ -9,7 +9,7 @@ from torch import nn
 from heedful.config.schema import DataConfig
 from heedful.decode.predictor import BasePredictor, as_text, described, one_or_all, several
 from heedful.errors import InputError
-from heedful.predict.reader import Reader, Text
+from heedful.predict.batching import Reader, Text
 from heedful.text.tokenizer import Tokenizer
 
 M = TypeVar("M", bound=nn.Module)

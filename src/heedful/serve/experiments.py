@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse, Response
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.evaluate import Comparison
-from heedful.inspect_.capture.switches import Head
-from heedful.inspect_.experiments.ablation import cost, sweep
-from heedful.inspect_.experiments.bias import Shift, shifts, summaries
-from heedful.inspect_.experiments.contrasts import contrasts
-from heedful.inspect_.experiments.effect import effect
+from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.experiments.ablation import cost, sweep
+from heedful.inspector.experiments.bias import Shift, shifts, summaries
+from heedful.inspector.experiments.contrasts import contrasts
+from heedful.inspector.experiments.effect import effect
 from heedful.serve.requests import body, read_as
 from heedful.serve.streaming import streamed
 

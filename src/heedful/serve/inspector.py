@@ -16,13 +16,13 @@ from starlette.routing import Route
 
 from heedful.checkpoint import LoadedModel
 from heedful.errors import HeedfulError, InputError
-from heedful.inspect_.capture.reading import model_of
-from heedful.inspect_.development import read_run, run_of, snapshots
-from heedful.inspect_.look import Question, look
-from heedful.inspect_.measures.attribution import attribute
-from heedful.inspect_.measures.embeddings import neighbours, row
-from heedful.inspect_.overview import facts, overview
-from heedful.inspect_.page import Page
+from heedful.inspector.capture.forward_inputs import model_of
+from heedful.inspector.development import read_run, run_of, snapshots
+from heedful.inspector.look import Question, look
+from heedful.inspector.measures.attribution import attribute
+from heedful.inspector.measures.embeddings import neighbours, row
+from heedful.inspector.overview import facts, overview
+from heedful.inspector.page import Page
 from heedful.nn.stack import stacks
 from heedful.serve.experiments import Experiments
 from heedful.serve.guard import Guard

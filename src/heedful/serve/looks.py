@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heedful.inspect_.look import Look, Question
-from heedful.inspect_.overview import Json
+from heedful.inspector.look import Look, Question
+from heedful.inspector.overview import Json
 
 
 def key(model: str, question: Question) -> str:

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.corpus_stores import at_least_one
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
 from heedful.data.labelled import Example, labels_of, read_labelled
-from heedful.data.store import Rows
-from heedful.data.stores import at_least_one
+from heedful.data.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
 from heedful.evaluate.resampling import Outcomes
@@ -24,8 +24,8 @@ from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import Batch, TextTask, row_of
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Classification(TextTask):

@@ -10,15 +10,15 @@ import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
+from heedful.data.corpus_stores import at_least_one
 from heedful.data.documents import check_files
 from heedful.data.examples import Examples, check_examples, prepare_examples
 from heedful.data.filters import DropReport
-from heedful.data.store import PairStore, Rows
-from heedful.data.stores import at_least_one
+from heedful.data.pair_store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.tasks.task import B, Scores, Task
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class ExampleTask(Task[B]):

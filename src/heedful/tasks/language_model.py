@@ -20,10 +20,10 @@ from heedful.data.stream import TokenStream, WindowPlan, windows
 from heedful.decode.generator import Generator
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import LanguageModel
-from heedful.nn.sight import Sight
+from heedful.nn.masks import Sight
 from heedful.tasks.task import Mean, Scores, Task
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 @dataclass(frozen=True)

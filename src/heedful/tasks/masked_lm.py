@@ -22,8 +22,8 @@ from heedful.decode.filler import Filler
 from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
 from heedful.models import MaskedLanguageModel
 from heedful.tasks.task import Mean, Scores, Task
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 @dataclass(frozen=True)

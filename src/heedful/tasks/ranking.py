@@ -15,17 +15,17 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.corpus import read_pairs
 from heedful.data.filters import DropReport
-from heedful.data.store import PairStore, Rows
+from heedful.data.pair_store import PairStore, Rows
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
 from heedful.losses import Loss
 from heedful.models import SentenceEncoder
-from heedful.predict.reader import Reader
-from heedful.predict.searcher import Searcher
+from heedful.predict.batching import Reader
+from heedful.predict.retriever import Searcher
 from heedful.tasks.examples import ExampleTask
-from heedful.text.pair import TokenizerPair
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 
 TEMPERATURE = 0.05  # of SimCSE (Gao et al. 2021, section 3), and the usual one of sentence encoders
 QUERIES = 256  # ranked at a time

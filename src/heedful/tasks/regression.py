@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
 from heedful.data.labelled import read_scored
-from heedful.data.store import Rows
+from heedful.data.pair_store import Rows
 from heedful.evaluate.correlation import pearson, spearman
 from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
@@ -22,8 +22,8 @@ from heedful.models import TextClassifier
 from heedful.predict.scorer import Scorer
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import Batch, TextTask, row_of
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Regression(TextTask):

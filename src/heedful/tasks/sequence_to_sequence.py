@@ -19,21 +19,21 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
-from heedful.data.chance import seed_of
 from heedful.data.corpus import Pair, read_pairs
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
+from heedful.data.pair_store import PairStore
 from heedful.data.prepare import Prepared, check_pairs, prepare, some_pairs
+from heedful.data.random_numbers import seed_of
 from heedful.data.respelling import respell
-from heedful.data.store import PairStore
 from heedful.decode.translator import Translator
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import EncoderDecoder
-from heedful.models.pretrained import place_vectors
+from heedful.models.word_vectors import place_vectors
 from heedful.tasks.task import Mean, Scores, Task
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import BOS, PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 
 WITHOUT_DECODING = ("loss", "perplexity")  # scores of the right outputs
 

@@ -13,19 +13,19 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
+from heedful.data.pair_store import Rows
 from heedful.data.squad import Question, read_squad
-from heedful.data.store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.answerer import Answerer
-from heedful.predict.reader import Text
+from heedful.predict.batching import Text
 from heedful.tasks.texts import Batch, TextTask
-from heedful.text.pair import TokenizerPair
-from heedful.text.readings import Context, encode_context, readings
+from heedful.text.question_windows import Context, encode_context, readings
 from heedful.text.tokenizer import EOS, Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class SpanQuestionAnswering(TextTask):

@@ -10,22 +10,22 @@ import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.corpus_stores import at_least_one
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
-from heedful.data.store import Rows
-from heedful.data.stores import at_least_one
+from heedful.data.pair_store import Rows
 from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.errors import InputError
+from heedful.evaluate.f1 import Tally
 from heedful.evaluate.resampling import Outcomes
 from heedful.evaluate.spans import span_tally
-from heedful.evaluate.tally import Tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.tagger import Tagger
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import Batch, TextTask
-from heedful.text.pair import TokenizerPair
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.words import rows_of_words
 
 IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1

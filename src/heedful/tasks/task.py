@@ -16,7 +16,7 @@ from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
 from heedful.progress import silent
-from heedful.text.pair import TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 
 Scores = dict[str, float]
 

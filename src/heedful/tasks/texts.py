@@ -13,7 +13,7 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
 from heedful.data.labelled import Example, Scored
-from heedful.data.store import PairStore
+from heedful.data.pair_store import PairStore
 from heedful.tasks.examples import ExampleTask
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer

@@ -3,7 +3,7 @@
 With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
 asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
 "word" and "wordpiece" a whole word with the space before it. A "foreign" tokenizer comes from elsewhere, by way of
-`heedful.text.foreign`, and keeps of a text what it keeps there.
+`heedful.text.hugging_face`, and keeps of a text what it keeps there.
 """
 
 import json
@@ -20,10 +20,10 @@ from tokenizers import Encoding, PreTokenizedString, Token
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.text import storage
-from heedful.text.dropout import Merges, merge_with_dropout
+from heedful.text import tokenizer_folder
+from heedful.text.bpe_dropout import Merges, merge_with_dropout
+from heedful.text.piece_spelling import writing_of
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
-from heedful.text.writing import writing_of
 
 __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
@@ -189,7 +189,7 @@ class Tokenizer:
     @property
     def digest(self) -> str:
         """SHA-256 of the saved files, in hex: equal digests encode equally."""
-        return storage.digest(self.definition + storage.describe(self.definition, self.config))
+        return tokenizer_folder.digest(self.definition + tokenizer_folder.describe(self.definition, self.config))
 
     def save(self, folder: Path) -> None:
         """Write `folder`/tokenizer.json and `folder`/config.json.
@@ -198,7 +198,7 @@ class Tokenizer:
             InputError: The folder holds something else than a tokenizer.
             RunError: It cannot be written.
         """
-        storage.write(folder, self.definition, storage.describe(self.definition, self.config))
+        tokenizer_folder.write(folder, self.definition, tokenizer_folder.describe(self.definition, self.config))
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
@@ -207,13 +207,13 @@ class Tokenizer:
         Raises:
             InputError: A file is missing, damaged, or was not written by heedful.
         """
-        definition, config = storage.read(folder)
+        definition, config = tokenizer_folder.read(folder)
         try:
             return cls(definition, config)
         except Exception as error:  # the library has no narrower one
             raise InputError(
-                f"{folder / storage.DEFINITION}: the installed tokenizers {tokenizers.__version__} cannot read it "
-                f"({error}); update it: pip install -U tokenizers"
+                f"{folder / tokenizer_folder.DEFINITION}: the installed tokenizers "
+                f"{tokenizers.__version__} cannot read it ({error}); update it: pip install -U tokenizers"
             ) from error
 
     @cached_property

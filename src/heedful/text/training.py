@@ -14,9 +14,9 @@ from tokenizers import models, trainers
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
-from heedful.text.pair import TokenizerPair
 from heedful.text.pipeline import BYTES, SPECIALS, UNK, assemble, normalizer, reserved, specials, splitter
 from heedful.text.tokenizer import Tokenizer, checked
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.unigram import train_unigram
 
 CHARACTER_COVERAGE = 0.9995  # of the running text, as in SentencePiece; byte fallback spells the rest

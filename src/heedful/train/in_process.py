@@ -17,7 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.machine import choose_device
 from heedful.predict import AnyPredictor
 from heedful.train import loop
-from heedful.train.journal import LOG, RESULT
+from heedful.train.logger import LOG, RESULT
 
 
 @dataclass(frozen=True)

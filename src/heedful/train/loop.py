@@ -10,11 +10,11 @@ from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
-from heedful.train.interruption import Interruption
-from heedful.train.journal import Journal, NoBoard, tensorboard
+from heedful.train.logger import Journal, NoBoard, tensorboard
 from heedful.train.preflight import preflight
 from heedful.train.resume import check_same_run
-from heedful.train.run import Run
+from heedful.train.signals import Interruption
+from heedful.train.trainer import Run
 
 
 @dataclass(frozen=True)

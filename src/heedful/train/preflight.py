@@ -14,18 +14,18 @@ from tempfile import TemporaryDirectory
 import torch
 
 from heedful.checkpoint import Checkpoints, DamagedError
-from heedful.checkpoint.claim import check_claimable
+from heedful.checkpoint.lock import check_claimable
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_device
-from heedful.models.pretrained import check_vectors
+from heedful.models.word_vectors import check_vectors
 from heedful.tasks import Task, import_task
 from heedful.tasks.task import check
 from heedful.text.languages import check_language
-from heedful.text.pair import TokenizerPair
-from heedful.train.journal import tensorboard
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
-from heedful.train.start import transfers, with_start
+from heedful.train.warm_start import transfers, with_start
 
 EXAMPLES = 100  # of each corpus that are read
 LANGUAGES = ("source_language", "target_language")

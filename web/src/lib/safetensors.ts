@@ -21,7 +21,7 @@ interface Entry {
   data_offsets: [number, number];
 }
 
-// How each way of storing numbers (heedful/inspect_/capture/stored.py) is read back.
+// How each way of storing numbers (heedful/inspector/capture/stored.py) is read back.
 const DECODE = {
   f32: (bytes: ArrayBuffer) => new Float32Array(bytes),
   f16: (bytes: ArrayBuffer) => Float32Array.from(new Uint16Array(bytes), halfToSingle),

@@ -1,4 +1,4 @@
-// What /api/v1 sends (heedful/inspect_/overview.py).
+// What /api/v1 sends (heedful/inspector/overview.py).
 
 export interface Model {
   name: string;
@@ -71,10 +71,10 @@ export interface Lens {
   pieces: Record<string, string>;
 }
 
-/** The residual stream at one sublayer, a number a token (heedful/inspect_/overview.py, `stream`). */
+/** The residual stream at one sublayer, a number a token (heedful/inspector/overview.py, `stream`). */
 export type Flow = Record<"before" | "added" | "after" | "normalised" | "mean" | "deviation", number[]>;
 
-/** One summand of a logit (heedful/inspect_/measures/attribution.py). */
+/** One summand of a logit (heedful/inspector/measures/attribution.py). */
 export interface Part {
   source: string;
   kind: "token" | "position" | "head" | "hidden" | "bias" | "norm";

@@ -1,0 +1,158 @@
+"""The model folder: all that is needed to use a model, wherever it is copied.
+
+- `manifest.json`: sizes and checksums of the others;
+- `recipe.json`: the resolved recipe and the vocabulary sizes;
+- `model.safetensors`: the weights;
+- `tokenizer/`: as `TokenizerPair` saves it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from heedful.checkpoint.atomic_folder import Content, make_folders, publish
+from heedful.checkpoint.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
+from heedful.checkpoint.storage import DISK, Storage
+from heedful.checkpoint.tensors import read_tensors, tensor_file
+from heedful.config.load import recipe_from_dict, recipe_to_dict
+from heedful.config.renamed_keys import modern
+from heedful.config.schema import Recipe
+from heedful.errors import InputError, RunError
+from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION
+from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, TokenizerPair
+
+RECIPE = "recipe.json"
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `recipe.json` says."""
+
+    recipe: dict[str, Any]
+    source_vocab: int  # tokens, special ones included
+    target_vocab: int
+
+
+def write_model(
+    folder: Path,
+    recipe: Recipe,
+    tokenizers: TokenizerPair,
+    weights: Mapping[str, Tensor],
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    storage: Storage = DISK,
+) -> None:
+    """Write a model folder in one step; a model that is there already is replaced.
+
+    Args:
+        folder: Where; folders above it are made.
+        recipe: The resolved recipe.
+        tokenizers: Text to ids of both languages.
+        weights: As `heedful.models.weights` names them.
+        dtype: How to store them; bfloat16 takes half the space and keeps 8 bits of precision.
+        storage: The file system.
+
+    Raises:
+        InputError: The folder holds something else than a model.
+        RunError: Writing failed. A model that was there is there, or beside it with `.old-` before its name where the
+            disk refused even to take that back.
+    """
+    folder = folder.resolve()
+    stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
+    try:
+        _check_replaceable(folder)
+        make_folders(storage, folder.parent)
+        publish(storage, folder, model_files(recipe, tokenizers, stored), {"kind": "model"})
+    except OSError as error:
+        raise RunError(
+            f"cannot write the model {folder} ({error.strerror}): look at the disk's free space and rights"
+        ) from error
+
+
+def average(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights of models or checkpoints, summed in float64 and returned as float32.
+
+    Raises:
+        InputError: No folder is given, or their weights differ in name or shape.
+        DamagedError: A folder is not what was saved.
+    """
+    if not folders:
+        raise InputError("there is nothing to average: give at least one checkpoint")
+    first, *others = folders
+    total = {name: value.double() for name, value in read_weights(read_manifest(first)).items()}
+    for folder in others:
+        weights = read_weights(read_manifest(folder))
+        if _shapes(weights) != _shapes(total):
+            raise InputError(f"{folder} and {first} hold different models: only weights of one model have a mean")
+        for name, value in weights.items():
+            total[name] += value
+    return {name: (value / len(folders)).float() for name, value in total.items()}
+
+
+def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
+    """The files of a model folder without the manifest, which checkpoints hold as well."""
+    description = Description(recipe_to_dict(recipe), len(tokenizers.source), len(tokenizers.target))
+    return {RECIPE: [json_text(vars(description))], **_tokenizer_files(tokenizers), WEIGHTS: tensor_file(weights)}
+
+
+def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
+    """The recipe and the tokenizers of a folder, checked as they are read.
+
+    Raises:
+        InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
+    """
+    path = manifest.path(RECIPE)
+    description = parse(path, lambda data: Description(**json.loads(data)))
+    recipe = recipe_from_dict(modern(description.recipe), str(path))
+    tokenizers = read_tokenizers(manifest)
+    made_for = (description.source_vocab, description.target_vocab)
+    sizes = (len(tokenizers.source), len(tokenizers.target))
+    if made_for != sizes:
+        raise InputError(
+            f"{manifest.folder}: the model was made for vocabularies of {made_for[0]} and {made_for[1]} tokens, "
+            f"its tokenizers have {sizes[0]} and {sizes[1]}: put the tokenizers there that it was trained with"
+        )
+    return recipe, tokenizers
+
+
+def read_tokenizers(manifest: Manifest) -> TokenizerPair:
+    """The tokenizers of a folder, checked as they are read; those that its manifest does not list are not read.
+
+    Raises:
+        DamagedError: The manifest lists none, or a part of one only.
+    """
+    layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
+    for part in layout:
+        for name in (DEFINITION, DESCRIPTION):
+            manifest.path(f"{TOKENIZER}/{part}/{name}")
+    return TokenizerPair.load(manifest.folder / TOKENIZER, layout)
+
+
+def read_weights(manifest: Manifest) -> dict[str, Tensor]:
+    """The weights of a folder, checked, as they are stored, on the CPU."""
+    return read_tensors(manifest.path(WEIGHTS))
+
+
+def _tokenizer_files(tokenizers: TokenizerPair) -> dict[str, Content]:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        tokenizers.save(folder)
+        paths = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {f"{TOKENIZER}/{path.relative_to(folder).as_posix()}": [path.read_bytes()] for path in paths}
+
+
+def _check_replaceable(folder: Path) -> None:
+    ours = {MANIFEST, RECIPE, WEIGHTS, TOKENIZER}
+    if folder.exists() and not (folder.is_dir() and {path.name for path in folder.iterdir()} <= ours):
+        raise InputError(f"{folder} holds something else than a heedful model: give a name that is free")
+
+
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in weights.items()}

@@ -1,0 +1,262 @@
+"""The checkpoints of a run: from each of them training goes on as if it had never stopped.
+
+The folder `checkpoints/` holds
+
+- `step-00012000/`: a model folder with two more files, `optimizer.safetensors` and `state.json`;
+- `step-00011000.bad/`: one that was found damaged and put aside;
+- `best.json`: which step is best, and in what.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from heedful.checkpoint.atomic_folder import discard, make_folders, publish, remove, replace_file, sweep
+from heedful.checkpoint.manifest import (
+    DamagedError,
+    check,
+    check_sizes,
+    json_text,
+    parse,
+    read_manifest,
+    seal,
+    unseal,
+)
+from heedful.checkpoint.model_folder import model_files, read_description, read_weights
+from heedful.checkpoint.storage import DISK, Storage
+from heedful.checkpoint.tensors import read_tensors, tensor_file
+from heedful.config.schema import Recipe
+from heedful.errors import InputError, RunError
+from heedful.text.tokenizer_pair import TokenizerPair
+
+CHECKPOINTS = "checkpoints"
+BEST = "best.json"
+OPTIMIZER = "optimizer.safetensors"
+STATE = "state.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """All that training needs to go on."""
+
+    step: int  # updates made
+    recipe: Recipe
+    tokenizers: TokenizerPair
+    weights: dict[str, Tensor]  # float32 masters; they come back on the CPU, as does the optimizer's state
+    optimizer: dict[str, Tensor]
+    state: dict[str, Any]  # strict JSON: no tuples, keys that are strings, no NaN; floats come back to the last bit
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best step so far by a metric on validation data."""
+
+    step: int
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A damaged checkpoint: where it lies now, and which file is wrong with what."""
+
+    folder: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The newest intact checkpoint, None before the first; and newer ones that are damaged."""
+
+    checkpoint: Checkpoint | None
+    rejected: tuple[Rejected, ...] = ()
+
+
+class Checkpoints:
+    """What a run has saved. At every instant after the first `save` at least one intact checkpoint is on the disk.
+
+    Args:
+        run_folder: The run, claimed by `claim` before anything is written.
+        keep_last: How many of the newest regular steps to keep. The best and the newest two of all are kept as well.
+        storage: The file system.
+        every: Steps that are multiples of this are regular. Others are saved on a signal or by the clock; they take no
+            regular step's place, so that which regular steps are there depends on nothing but the step.
+
+    Raises:
+        InputError: `best.json` is not what was saved.
+    """
+
+    def __init__(self, run_folder: Path, keep_last: int, storage: Storage = DISK, every: int = 1) -> None:
+        self.folder = run_folder / CHECKPOINTS
+        self._keep_last = keep_last
+        self._every = every
+        self._storage = storage
+        self._best = _read_best(self.folder / BEST)
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Publish a checkpoint in one step, then delete old ones. A step that is there already is left as it is.
+
+        Raises:
+            RunError: Writing failed, on a full disk for instance, or a weight is not finite. What was saved before is
+                as it was, nothing half-written is left, and training can go on.
+        """
+        folder = self.path(checkpoint.step)
+        try:
+            make_folders(self._storage, self.folder)
+            sweep(self._storage, self.folder)
+            if not folder.exists():
+                _check_finite(checkpoint)
+                publish(self._storage, folder, _files(checkpoint), {"kind": "checkpoint", "step": checkpoint.step})
+            self._delete_old()
+        except OSError as error:
+            raise self._failed(f"save step {checkpoint.step}", error) from error
+
+    def load_latest(self, strict: bool = False) -> Latest:
+        """Read the newest intact checkpoint and put newer, damaged ones aside as `step-N.bad`.
+
+        Args:
+            strict: Take a damaged checkpoint as an error.
+
+        Raises:
+            DamagedError: The newest is damaged and `strict` is set; or there are checkpoints and none is intact, which
+                must not look like a run that has not begun.
+            InputError: Another version of heedful wrote the checkpoint.
+            RunError: A damaged checkpoint cannot be put aside.
+        """
+        damaged: dict[int, str] = {}
+        for step in reversed(self.steps()):
+            try:
+                checkpoint = _read(self.path(step), step)
+            except DamagedError as error:
+                if strict:
+                    raise
+                damaged[step] = error.reason
+            else:
+                return Latest(checkpoint, tuple(self._put_aside(*item) for item in damaged.items()))
+        if damaged:
+            reasons = "; ".join(f"step {step}: {reason}" for step, reason in damaged.items())
+            raise DamagedError(self.folder, f"holds no intact checkpoint ({reasons})")
+        return Latest(None)
+
+    def mark_best(self, step: int, metric: str, value: float) -> None:
+        """Remember a saved step as the best: it is not deleted before another is marked.
+
+        Raises:
+            RunError: The step is not saved, or writing failed.
+        """
+        if not self.path(step).is_dir():
+            raise RunError(f"step {step} is not saved in {self.folder}: it cannot be marked as the best")
+        best = Best(step, metric, value)
+        try:
+            replace_file(self._storage, self.folder / BEST, [seal(asdict(best))])
+        except OSError as error:
+            raise self._failed(f"mark step {step} as the best", error) from error
+        self._best = best
+
+    @property
+    def best(self) -> Best | None:
+        """The best step, if one is marked and still there."""
+        return self._best if self._best and self.path(self._best.step).is_dir() else None
+
+    def lost(self, steps: Iterable[int]) -> set[int]:
+        """Those of some steps that are not saved, or of which a byte has changed."""
+        return {step for step in steps if not _is_intact(self.path(step))}
+
+    def steps(self) -> list[int]:
+        """The saved steps, in order."""
+        if not self.folder.is_dir():
+            return []
+        matches = (re.fullmatch(r"step-(\d{8,})", path.name) for path in self.folder.iterdir())
+        return sorted(int(match[1]) for match in matches if match)
+
+    def path(self, step: int) -> Path:
+        """Where a step is saved."""
+        return self.folder / f"step-{step:08d}"
+
+    def _delete_old(self) -> None:
+        steps = self.steps()
+        complete = [step for step in steps if _is_complete(self.path(step))]
+        regular = [step for step in steps if step % self._every == 0]
+        kept = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
+        for step in steps:
+            if step not in kept:
+                discard(self._storage, self.path(step))
+
+    def _put_aside(self, step: int, reason: str) -> Rejected:
+        folder = self.path(step)
+        bad = folder.with_name(folder.name + ".bad")
+        try:
+            remove(self._storage, bad)
+            self._storage.rename(folder, bad)
+            self._storage.flush_folder(self.folder)
+        except OSError as error:
+            raise self._failed(f"put the damaged step {step} aside", error) from error
+        return Rejected(bad, reason)
+
+    def _failed(self, action: str, error: OSError) -> RunError:
+        return RunError(
+            f"cannot {action} in {self.folder} ({error.strerror}): checkpoints saved before are safe; "
+            "look at the disk's free space and rights"
+        )
+
+
+def _files(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {
+        **model_files(checkpoint.recipe, checkpoint.tokenizers, checkpoint.weights),
+        OPTIMIZER: tensor_file(checkpoint.optimizer),
+        STATE: [json_text(checkpoint.state)],
+    }
+
+
+def _read(folder: Path, step: int) -> Checkpoint:
+    manifest = read_manifest(folder)
+    if manifest.facts.get("step") != step:
+        raise DamagedError(folder, "holds another step")
+    recipe, tokenizers = read_description(manifest)
+    return Checkpoint(
+        step=step,
+        recipe=recipe,
+        tokenizers=tokenizers,
+        weights=read_weights(manifest),
+        optimizer=read_tensors(manifest.path(OPTIMIZER)),
+        state=parse(manifest.path(STATE), json.loads),
+    )
+
+
+def _is_complete(folder: Path) -> bool:
+    try:
+        check_sizes(folder)
+    except InputError:
+        return False
+    return True
+
+
+def _is_intact(folder: Path) -> bool:
+    try:
+        check(folder)
+    except InputError:
+        return False
+    return True
+
+
+def _read_best(path: Path) -> Best | None:
+    if not path.exists():
+        return None
+    try:
+        return parse(path, lambda data: Best(**unseal(data)))
+    except DamagedError as error:
+        raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
+
+
+def _check_finite(checkpoint: Checkpoint) -> None:
+    for name, value in checkpoint.weights.items():
+        if not value.isfinite().all():
+            raise RunError(
+                f"step {checkpoint.step} is not saved, because the weight {name} is not finite: go back to the last "
+                "checkpoint with a lower learning rate"
+            )

@@ -1,0 +1,144 @@
+"""Ways to narrow the choice of the next token: functions from logits to logits, minus infinity for what is left out.
+
+R rows, V vocabulary. Where a rule speaks of probabilities, they are those of the tokens that the rules before it left.
+Equal tokens are ranked by lower id, and no rule leaves a row without a token.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from heedful.config.schema import GenerateConfig
+from heedful.decode.generation_request import Row
+from heedful.decode.top_k import top
+
+Tokens = Sequence[Sequence[int]]  # R rows of ids
+OFF = GenerateConfig()  # by default nothing is narrowed
+
+
+def narrow(logits: Float[Tensor, "R V"], rows: Sequence[Row], never: Sequence[int]) -> Float[Tensor, "R V"]:
+    """Narrow each row as its configuration asks for, in the order of the fields of `GenerateConfig`.
+
+    Args:
+        logits: of the next token.
+        rows: what each row has said, and how it wants to go on.
+        never: ids that are never an output.
+    """
+    logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
+    for name, narrowing in NARROWINGS.items():
+        for value, places in _by_value(rows, name).items():
+            logits[places] = narrowing(logits[places], value, [rows[place] for place in places])
+    return logits
+
+
+def _by_value(rows: Sequence[Row], name: str) -> dict[Any, list[int]]:
+    """The rows that narrow by a field, together where they agree on its value."""
+    places: dict[Any, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        value = getattr(row.config, name)
+        if value != getattr(OFF, name):
+            places[value].append(place)
+    return places
+
+
+def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
+    """Divide positive logits of the tokens seen by `penalty` and multiply negative ones.
+
+    After Keskar et al. (2019, section 4.1), who divide whatever the sign, so that a negative logit would gain.
+    """
+    penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
+    return torch.where(counts(seen, logits.size(1)) > 0, penalised, logits)
+
+
+def frequency_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
+    """Take `penalty` off a token's logit for each time that it was generated."""
+    return logits - penalty * counts(output, logits.size(1))
+
+
+def presence_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
+    """Take `penalty` off the logit of each token that was generated."""
+    return logits - penalty * counts(output, logits.size(1)).clamp(max=1)
+
+
+def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Float[Tensor, "R V"]:
+    """Leave out the tokens that would say a sequence of `size` tokens a second time."""
+    keep = torch.ones_like(logits, dtype=torch.bool)
+    for row, tokens in enumerate(seen):
+        said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
+        last = tuple(tokens[len(tokens) - size + 1 :])
+        keep[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
+    return only(logits, keep)
+
+
+def temperature(logits: Float[Tensor, "R V"], degree: float) -> Float[Tensor, "R V"]:
+    """Divide the logits by `degree`; 0, its limit, leaves the likeliest token."""
+    if degree == 0:
+        return top_k(logits, 1)
+    return (logits - logits.amax(1, keepdim=True)) / degree  # no logit overflows, however cold it is
+
+
+def top_k(logits: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:
+    """Leave the `count` likeliest tokens."""
+    _, best = top(logits, min(count, logits.size(1)))
+    return only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, best, True))
+
+
+def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+    """Leave the fewest tokens that together have the probability `mass` (Holtzman et al. 2020, section 3.1)."""
+    return fewest(logits, -logits, mass)
+
+
+def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
+    """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024)."""
+    probabilities = logits.softmax(1)
+    return only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
+
+
+def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+    """Leave the fewest tokens of probability `mass` whose surprise is nearest to its mean (Meister et al. 2023).
+
+    The surprise of a token is -log P, and its mean the entropy of the distribution.
+    """
+    log_probs = logits.log_softmax(1)
+    entropy = torch.special.entr(log_probs.exp()).sum(1, keepdim=True)
+    return fewest(logits, (-log_probs - entropy).abs(), mass)
+
+
+def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+    """Leave the tokens of the smallest distance, as few as have the probability `mass`; the one that crosses it stays.
+
+    A token stays if those before it have less than `mass`: if it and those after it have more than 1 - `mass`. Summed
+    from the far end, even the least token counts, and a `mass` of 1 leaves all.
+    """
+    order = distance.sort(dim=1, stable=True).indices
+    rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
+    return only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, rest > 1 - mass))
+
+
+def only(logits: Float[Tensor, "R V"], keep: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """Leave the tokens of `keep`; a row that would have none left keeps its best."""
+    empty = ~(keep & logits.isfinite()).any(1, keepdim=True)
+    best = torch.zeros_like(keep).scatter(1, top(logits, 1)[1], True)
+    return logits.masked_fill(~(keep | empty & best), -torch.inf)
+
+
+def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
+    """How often each of `size` ids is in each row."""
+    return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
+
+
+NARROWINGS: dict[str, Callable[[Tensor, Any, Sequence[Row]], Tensor]] = {
+    "repetition_penalty": lambda logits, value, rows: repetition_penalty(logits, value, [row.seen for row in rows]),
+    "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
+    "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),
+    "no_repeat_ngram": lambda logits, value, rows: no_repeat_ngram(logits, value, [row.seen for row in rows]),
+    "temperature": lambda logits, value, _: temperature(logits, value),
+    "top_k": lambda logits, value, _: top_k(logits, value),
+    "top_p": lambda logits, value, _: top_p(logits, value),
+    "min_p": lambda logits, value, _: min_p(logits, value),
+    "typical": lambda logits, value, _: typical(logits, value),
+}

@@ -1,0 +1,220 @@
+"""Minimal pairs: two texts that differ in one word, two ways to go on from them, and which way each text prefers.
+
+With log P(form | source), the sum over the tokens of a form that is forced on the model,
+
+    preference(source) = log P(form A | source) - log P(form B | source)
+    shift = preference(source A) - preference(source B)
+
+Whatever makes one form likelier than the other in general cancels in the shift: it is what the changed word does. A
+pair changes a word that should decide between the forms, or of which one asks whether it does; a control changes one
+that should not, and says by how much the preference moves anyway.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.decode.filler import GAP, Filler
+from heedful.decode.generator import Generator
+from heedful.decode.translator import Translator
+from heedful.errors import InputError
+from heedful.evaluate.resampling import Interval, bootstrap_interval
+from heedful.inspector.capture.forward_inputs import Reading, of_continuation, of_row, of_translation
+from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.capture.recorder import recording
+from heedful.inspector.experiments.contrasts import KINDS, Contrast
+from heedful.inspector.measures.teacher_forcing import gap_log_probs, log_probs, output
+from heedful.text.tokenizer import EOS, UNK
+
+Both = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What a model makes of a contrast.
+
+    Attributes:
+        scores: log P of form A and of form B, given source A; and given source B.
+        preferences: log P(form A) - log P(form B), given source A and given source B.
+        shift: by how much the first preference is the larger one.
+        attention: of the position where the forms part, to the part of each source that the other does not have; None
+            where no translator is asked or the sources are the same.
+    """
+
+    contrast: Contrast
+    scores: tuple[Both, Both]
+    preferences: Both
+    shift: float
+    attention: Both | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the lines of one kind have in common.
+
+    Attributes:
+        count: lines.
+        shift: the mean, with its bootstrap interval.
+        size: the mean of |shift|, likewise.
+        sided: lines where source A prefers form A and source B prefers form B.
+    """
+
+    count: int
+    shift: Interval
+    size: Interval
+    sided: int
+
+
+def shifts(subject: Any, found: Iterable[Contrast], head: Head | None = None) -> Iterator[Shift]:
+    """Put contrasts to a model, one after another.
+
+    Args:
+        subject: a translator; a generator, whose forms go on from their sources letter by letter, so that a form begins
+            with a space where a new word does; or a filler, whose sources have one gap for forms of one token.
+        found: the contrasts.
+        head: the cross-attention that is measured; None: the mean over all heads of all layers.
+
+    Raises:
+        InputError: `subject` is none of these, has no such head, or a text does not fit; the message has its line.
+    """
+    for one in found:
+        try:
+            given_a, given_b = (forced(subject, source, one.forms) for source in one.sources)
+            attention = attention_to_swap(subject, one, head)
+        except InputError as error:
+            raise InputError(f"line {one.line}: {error}") from error
+        preferences = given_a[0] - given_a[1], given_b[0] - given_b[1]
+        yield Shift(one, (given_a, given_b), preferences, preferences[0] - preferences[1], attention)
+
+
+def summaries(found: Sequence[Shift]) -> Mapping[str, Summary]:
+    """What the shifts of each kind have in common; kinds without lines are left out."""
+    groups = {kind: [one for one in found if one.contrast.kind == kind] for kind in KINDS}
+    return {kind: summary(group) for kind, group in groups.items() if group}
+
+
+def summary(found: Sequence[Shift]) -> Summary:
+    """What some shifts have in common."""
+    values = np.array([one.shift for one in found])
+    return Summary(
+        len(found),
+        bootstrap_interval(lambda chosen: values[chosen].mean(), len(values)),
+        bootstrap_interval(lambda chosen: np.abs(values[chosen]).mean(), len(values)),
+        sum(a > 0 > b for a, b in (one.preferences for one in found)),
+    )
+
+
+@singledispatch
+def forced(subject: Any, source: str, forms: tuple[str, str]) -> Both:
+    """Log P of two forms given a source, each the sum over its tokens."""
+    del source, forms
+    raise InputError(
+        f"minimal pairs are for models that write or fill gaps, and a {type(subject).__name__} does neither; "
+        "compare its answers to both texts instead"
+    )
+
+
+@forced.register
+def _(subject: Translator, source: str, forms: tuple[str, str]) -> Both:
+    a, b = (sum(log_probs(of_form(subject, source, form))) for form in forms)
+    return a, b
+
+
+@forced.register
+def _(subject: Generator, source: str, forms: tuple[str, str]) -> Both:
+    read = subject.tokenizer.encode(source)
+    rows = ([*read, *subject.tokenizer.encode_continuation(form)] for form in forms)
+    a, b = (sum(log_probs(known(of_continuation(subject, row)))[len(read) - 1 :]) for row in rows)
+    return a, b
+
+
+@forced.register
+def _(subject: Filler, source: str, forms: tuple[str, str]) -> Both:
+    reading = known(of_row(subject.model, subject.tokenizer, subject.encode(source)))
+    gaps = gap_log_probs(subject, reading)
+    if len(gaps) != 1:
+        raise InputError(f"there are {len(gaps)} gaps in {source!r}; minimal pairs have one")
+    a, b = (float(gaps[0, token_in_gap(subject, source, form)]) for form in forms)
+    return a, b
+
+
+def of_form(subject: Translator, source: str, form: str) -> Reading:
+    """The pass over a sentence with a form as its translation, which <eos> ends."""
+    return known(of_translation(subject, source.strip(), subject.tokenizers.target.encode(form.strip())))
+
+
+def known(reading: Reading) -> Reading:
+    """The pass itself, if the model knows every word in it.
+
+    Raises:
+        InputError: it reads or writes <unk>, whose probability says nothing about the word.
+    """
+    for line in reading.lines.values():
+        for pieces in (line.read, line.written or line.read):
+            if UNK in pieces.ids:
+                raise InputError(f"the model lacks the word that is <unk> in {' '.join(pieces.words)!r}")
+    return reading
+
+
+def token_in_gap(subject: Filler, source: str, form: str) -> int:
+    """The id of a form where the gap is.
+
+    Raises:
+        InputError: it is not one token.
+    """
+    before = GAP.split(source)[0]
+    space = " " * GAP.findall(source)[0].startswith(" ")
+    tokenizer = subject.tokenizer
+    ids = tokenizer.encode_continuation(space + form.strip()) if before else tokenizer.encode(form.strip())
+    if len(ids) != 1 or UNK in ids:
+        raise InputError(f"{form.strip()!r} is {len(ids)} tokens ({' '.join(tokenizer.pieces(ids))}); a gap holds one")
+    return ids[0]
+
+
+def attention_to_swap(subject: Any, one: Contrast, head: Head | None) -> Both | None:
+    """See `Shift.attention`: up to where the forms part, the pass is the same for both."""
+    if not isinstance(subject, Translator) or one.sources[0].strip() == one.sources[1].strip():
+        return None
+    encode = subject.tokenizers.target.encode
+    rows = [[*encode(form.strip()), EOS] for form in one.forms]
+    query = in_common(*rows)
+    if rows[0] == rows[1]:
+        raise InputError(f"the model writes both forms with the same tokens: {one.forms[0]!r}")
+    readings = [of_form(subject, source, one.forms[0]) for source in one.sources]
+    swapped = apart(*(reading.lines["src"].read.ids for reading in readings))
+    a, b = (attention_at(reading, query, keys, head) for reading, keys in zip(readings, swapped, strict=True))
+    return a, b
+
+
+def attention_at(reading: Reading, query: int, keys: slice, head: Head | None) -> float:
+    """The weight of one query on some keys, of a head or in the mean over all cross-attention.
+
+    Raises:
+        InputError: there is no such head, or it does not look at the source.
+    """
+    if head and not head.block.endswith(".cross"):
+        raise InputError(f"{head.block} does not look at the source; choose a head such as those of dec.0.cross")
+    with recording(reading.model, keep=[f"{head.block if head else 'dec.*.cross'}.attn"]) as kept:
+        output(reading)
+    weights = torch.stack([tensor[0, :, query, keys].float().sum(-1) for tensor in kept.values()])
+    if head is None:
+        return float(weights.mean())
+    if not 0 <= head.number < weights.size(1):
+        raise InputError(f"head {head.number}: {head.block} has {weights.size(1)}, counted from 0")
+    return float(weights[0, head.number])
+
+
+def in_common(a: Sequence[int], b: Sequence[int]) -> int:
+    """With how many of the same ids two rows begin."""
+    return next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def apart(a: Sequence[int], b: Sequence[int]) -> tuple[slice, slice]:
+    """The part of each of two rows that is left between what both begin and end with."""
+    begin = in_common(a, b)
+    end = min(in_common(a[::-1], b[::-1]), len(a) - begin, len(b) - begin)
+    return slice(begin, len(a) - end), slice(begin, len(b) - end)

@@ -1,0 +1,179 @@
+"""One look into a model: what it says about a text, why its search found that, and every number of the pass.
+
+Server, exported page and notebook all show a `Look`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from heedful.decode.filler import GAP, Filler
+from heedful.decode.generator import Generator
+from heedful.decode.translator import Translator
+from heedful.errors import InputError, RunError
+from heedful.inspector.capture.forward_inputs import (
+    Reading,
+    check_source,
+    check_target,
+    likeliest,
+    model_of,
+    of_generation,
+    of_translation,
+    reading,
+    tokenizers_of,
+)
+from heedful.inspector.capture.head_masks import Head, switched_off
+from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.trace import Trace, traced
+from heedful.inspector.measures.answers import Answer, answers, continued, found_by_search, given
+from heedful.inspector.measures.beam_search import BeamLog, Ghost, explain_search
+from heedful.inspector.measures.logit_lens import Lens, lens, speaks
+
+WIDEST = 20  # beam whose every candidate is noted: those of a step are as many as its square
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is looked at.
+
+    Attributes:
+        text: what is read.
+        target: what is to have been written, or the second text of a pair; None: what the model says.
+        reference: what a translation should have been.
+        prefix: how a translation has to begin.
+        beam: candidates abreast; None: as many as the model's settings say.
+        alpha: exponent of the length penalty; None: as they say.
+        off: heads that are switched off meanwhile.
+        way: in which, one of `heedful.inspector.capture.head_masks.WAYS`.
+    """
+
+    text: str
+    target: str | None = None
+    reference: str | None = None
+    prefix: str = ""
+    beam: int | None = None
+    alpha: float | None = None
+    off: tuple[Head, ...] = ()
+    way: str = "silent"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen.
+
+    Attributes:
+        answers: what the model says, or what it was given to write.
+        log: of a translator's search; None elsewhere, and where the target was given.
+        ghost: the reference in that search.
+        lens: None where a model says no tokens.
+        unknown: the words of the question that the vocabulary lacks: the model sees <unk> in their place.
+    """
+
+    question: Question
+    reading: Reading
+    trace: Trace
+    answers: list[Answer]
+    lens: Lens | None
+    log: BeamLog | None = None
+    ghost: Ghost | None = None
+    unknown: list[str] = field(default_factory=list)
+
+
+def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Look:
+    """Ask a model and watch it.
+
+    Args:
+        subject: what `heedful.load` gives.
+        question: what is asked.
+        keep: names of taps, or patterns; the lens needs "*.ffn.resid".
+
+    Raises:
+        InputError: the text is empty or too long, or what is asked does not fit the model.
+        RunError: the model computes what are no numbers.
+    """
+    if not question.text.strip():
+        raise InputError("there is no text; give one sentence")
+    edits = switched_off(question.off, question.way)
+    with recording(model_of(subject), edits=edits):
+        asked = ask(subject, question)
+    seen = traced(asked.reading, keep, edits)
+    if strange := next((name for name, values in seen.tensors.items() if np.isnan(values).any()), None):
+        raise RunError(f"{strange} is not a number (NaN): the model's weights are damaged or its training diverged")
+    through = lens(asked.reading.model, seen) if speaks(asked.reading.model) else None
+    said = asked.answers or as_given(question, seen)
+    lacking = unknown(subject, question)
+    return Look(question, asked.reading, seen, said, through, asked.log, asked.ghost, lacking)
+
+
+def as_given(question: Question, seen: Trace) -> list[Answer]:
+    """What was given to a model to write, as if it had said it; nothing where nothing was."""
+    line = next((line.written for line in seen.lines.values() if line.written), None)
+    if question.target is None or line is None or "logits" not in seen:
+        return []
+    return [given(question.target, line, torch.from_numpy(seen.tensors["logits"]))]
+
+
+def unknown(subject: Any, question: Question) -> list[str]:
+    """The words of a question that the model's vocabulary lacks, each once."""
+    pair = tokenizers_of(subject)
+    written = [text for text in (question.target, question.reference, question.prefix) if text]
+    read = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
+    found = [pair.source.unknown(text) for text in read] + [pair.target.unknown(text) for text in written]
+    return list(dict.fromkeys(word for words in found for word in words))
+
+
+class Asked(NamedTuple):
+    """What a model says, and the pass that shows how."""
+
+    reading: Reading
+    answers: list[Answer]
+    log: BeamLog | None = None
+    ghost: Ghost | None = None
+
+
+@singledispatch
+def ask(subject: Any, question: Question) -> Asked:
+    """Let whatever uses a model answer."""
+    return Asked(reading(subject, question.text, question.target), answers(subject, question.text, question.target))
+
+
+@ask.register
+def _(subject: Translator, question: Question) -> Asked:
+    translator = searching(subject, question)
+    if question.target is not None:
+        return Asked(reading(translator, question.text, question.target), [])
+    check_source(translator, question.text)
+    if question.reference is not None:
+        check_target(translator, translator.tokenizers.target.encode(question.reference), "a reference")
+    log, followed = explain_search(translator, question.text, question.reference, question.prefix)
+    found = log.replay()
+    way = of_translation(translator, question.text, found[0].tokens)
+    return Asked(way, [found_by_search(found, translator.tokenizers.target)], log, followed)
+
+
+@ask.register
+def _(subject: Generator, question: Question) -> Asked:
+    if question.target is not None:
+        return Asked(reading(subject, question.text, question.target), [])
+    found = likeliest(subject, question.text)
+    return Asked(of_generation(subject, question.text, found), [continued(found, subject.tokenizer)])
+
+
+def searching(translator: Translator, question: Question) -> Translator:
+    """The translator as the question wants it, showing all that its beam holds.
+
+    Raises:
+        InputError: a beam or an alpha that cannot be.
+    """
+    beam = translator.config.beam if question.beam is None else question.beam
+    alpha = translator.config.alpha if question.alpha is None else question.alpha
+    if not 1 <= beam <= WIDEST:
+        raise InputError(f"a beam of {beam}: from 1 to {WIDEST}")
+    if not 0 <= alpha <= 5:
+        raise InputError(f"alpha = {alpha}: from 0 to 5")
+    config = replace(translator.config, beam=beam, alpha=alpha, n_best=beam)
+    return Translator(translator.model, translator.tokenizers, config)

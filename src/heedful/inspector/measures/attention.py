@@ -1,0 +1,104 @@
+"""What a translator looks at: the weights of its cross-attention, by piece and by word.
+
+L decoder layers, H heads, T target pieces or words, S source pieces or words.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from heedful.decode.translator import Translator, evaluating
+from heedful.errors import InputError
+from heedful.inspector.capture.forward_inputs import reading
+from heedful.inspector.capture.pieces import Pieces
+from heedful.inspector.capture.recorder import recording
+from heedful.wording import counted
+
+
+@dataclass(frozen=True)
+class AlignedAttention:
+    """Row t of `weights` tells where the decoder looked when it wrote target piece t; each row sums to 1."""
+
+    source: Pieces
+    target: Pieces
+    weights: Float[Tensor, "L H T S"]
+
+    def by_word(self) -> Float[Tensor, "L H T2 S2"]:
+        """Weights between words: summed over the pieces of a source word, averaged over those of a target word."""
+        columns, rows = (_membership(pieces).to(self.weights) for pieces in (self.source, self.target))
+        return (rows / rows.sum(0)).T @ self.weights @ columns
+
+
+def _membership(pieces: Pieces) -> Int[Tensor, "P W"]:
+    return one_hot(torch.tensor(pieces.word_of_piece), len(pieces.words))
+
+
+def cross_attention(translator: Translator, source: str, target: str | None = None) -> AlignedAttention:
+    """Record where each decoder layer and head looks while it writes a translation.
+
+    The tokens of the translation are fed to the decoder in one pass (teacher forcing), which gives the weights that
+    writing them one by one gives.
+
+    Args:
+        translator: The model with its tokenizers.
+        source: One sentence.
+        target: Its translation; None: what the translator makes of it.
+
+    Raises:
+        InputError: The source is empty, or a text too long for the model.
+    """
+    found = reading(translator, source, target)
+    with torch.no_grad(), evaluating(found.model), recording(found.model, ["dec.*.cross.attn"]) as kept:
+        found.run()
+    weights = torch.cat(list(kept.values())).float().cpu()
+    return AlignedAttention(found.lines["src"].read, found.lines["tgt"].said, weights)
+
+
+def view(
+    weights: Float[Tensor, "L H T S"], layer: int | None = None, head: int | None = None
+) -> tuple[Float[Tensor, "T S"], str]:
+    """Choose one matrix to look at, and name it.
+
+    Args:
+        weights: Attention of all layers and heads.
+        layer: From 1; None: the one whose heads spread their attention least.
+        head: From 1; None: the mean of all heads of the layer.
+
+    Raises:
+        InputError: The model has no such layer or head.
+    """
+    for kind, number, count in (("layer", layer, weights.size(0)), ("head", head, weights.size(1))):
+        if number is not None and not 1 <= number <= count:
+            raise InputError(f"{kind} {number}: the decoder has {counted(count, f'{kind}s')}, counted from 1")
+    layer = layer or sharpest_layer(weights)
+    name = f"Cross-attention, layer {layer}"
+    if head is None:
+        return weights[layer - 1].mean(0), f"{name}, mean of {counted(weights.size(1), 'heads')}"
+    return weights[layer - 1, head - 1], f"{name}, head {head}"
+
+
+def sharpest_layer(weights: Float[Tensor, "L H T S"]) -> int:
+    """The layer, from 1, whose heads spread their attention least: the lowest mean entropy over heads and targets."""
+    return int(torch.special.entr(weights).sum(-1).mean((1, 2)).argmin()) + 1
+
+
+def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[int, int]]) -> Float[Tensor, "L H"]:
+    """How far each head is from a gold alignment, if each target word is aligned to where it looks most.
+
+    This is the alignment error rate (Och & Ney 2003) with sure links only: 1 - 2 |A & G| / (|A| + |G|) for the links
+    A of a head and G of the gold alignment; 0 is perfect.
+
+    Args:
+        weights: Attention by word, without the rows and columns of <eos>.
+        gold: Links (source word, target word), counted from 0.
+    """
+    links = torch.zeros(weights.shape[2:], dtype=torch.bool)
+    for source, target in gold:
+        links[target, source] = True
+    targets = torch.arange(len(links))
+    found = links[targets, weights.argmax(-1)].sum(-1)
+    return 1 - 2 * found / (len(links) + links.sum())

@@ -1,0 +1,81 @@
+"""The logit lens (nostalgebraist 2020): what a model would say if it stopped after each of its blocks.
+
+L blocks, T tokens, K best tokens, D model, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.decode.translator import evaluating
+from heedful.errors import InputError
+from heedful.inspector.capture.taps import Side, sides
+from heedful.inspector.capture.trace import Trace
+from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
+
+
+@dataclass(frozen=True)
+class Lens:
+    """What would be said after each block; the last row is what the model says.
+
+    Attributes:
+        tokens: the likeliest ones, best first.
+        log_probs: of these.
+        entropy: of the whole distribution, in nats.
+        rank: the place of the token that the last block takes to be likeliest, from 0.
+        last_log_probs: of that token.
+    """
+
+    tokens: Int[np.ndarray, "L T K"]
+    log_probs: Float[np.ndarray, "L T K"]
+    entropy: Float[np.ndarray, "L T"]
+    rank: Int[np.ndarray, "L T"]
+    last_log_probs: Float[np.ndarray, "L T"]
+
+
+@torch.no_grad()
+def lens(model: nn.Module, seen: Trace, count: int = 10) -> Lens:
+    """Look through the lens at a trace.
+
+    Args:
+        model: that of the trace.
+        seen: a trace that holds the stream after each block, "*.ffn.resid".
+        count: how many tokens of each distribution.
+
+    Raises:
+        InputError: the model says no tokens.
+    """
+    side = sides(model)[-1]
+    project = projection(model, side)
+    device = next(model.parameters()).device
+    streams = [seen[f"{side.name}.{layer}.ffn.resid"].values for layer in range(len(side.stack.blocks))]
+    with evaluating(model):
+        log_probs = torch.stack([project(torch.from_numpy(x).to(device)).log_softmax(-1) for x in streams])
+    best, tokens = log_probs.topk(count)
+    last = tokens[-1, :, 0].expand(len(streams), -1)[..., None]
+    last_log_probs = log_probs.gather(-1, last)
+    rank = (log_probs > last_log_probs).sum(-1)
+    entropy = torch.special.entr(log_probs.exp()).sum(-1)
+    return Lens(*(x.cpu().numpy() for x in (tokens, best, entropy, rank, last_log_probs[..., 0])))
+
+
+def speaks(model: nn.Module) -> bool:
+    """Whether a model says tokens."""
+    return isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
+
+
+def projection(model: Any, side: Side) -> Callable[[Tensor], Tensor]:
+    """What makes logits of the stream after the last block.
+
+    Raises:
+        InputError: the model says no tokens.
+    """
+    if not speaks(model):
+        raise InputError(f"a {type(model).__name__} says no tokens, so that there is nothing to see through a lens")
+    transform = model.transform if isinstance(model, MaskedLanguageModel) else nn.Identity()
+    return lambda stream: model.output(transform(side.stack.norm(stream)))

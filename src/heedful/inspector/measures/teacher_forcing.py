@@ -1,0 +1,42 @@
+"""What a model takes given tokens for (teacher forcing): log P of each, whatever a search would have said.
+
+G gaps, V vocabulary.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.decode.filler import Filler
+from heedful.decode.translator import evaluating
+from heedful.errors import InputError
+from heedful.inspector.capture.forward_inputs import Reading
+from heedful.text.tokenizer import MASK
+
+
+def log_probs(reading: Reading) -> list[float]:
+    """Log P of what is written after each token of a pass, in nats.
+
+    Raises:
+        InputError: the model writes nothing.
+    """
+    line = next((line.written for line in reading.lines.values() if line.written), None)
+    if line is None:
+        raise InputError("the model writes nothing, so that nothing can be given to it to write")
+    chosen = torch.tensor(line.ids, device=next(reading.model.parameters()).device)
+    return output(reading)[0].float().log_softmax(-1).gather(-1, chosen[:, None])[:, 0].tolist()
+
+
+def gap_log_probs(filler: Filler, reading: Reading) -> Float[Tensor, "G V"]:
+    """Log P of every id for each gap of a text, as `Filler.fill` has it: special tokens fill no gap."""
+    gaps = torch.tensor([token == MASK for token in reading.lines["src"].read.ids])
+    logits = output(reading)[0].float().cpu()[gaps]
+    logits[:, : filler.tokenizer.first_piece] = -torch.inf
+    return logits.log_softmax(-1)
+
+
+@torch.no_grad()
+def output(reading: Reading) -> Tensor:
+    """What comes out of a pass."""
+    with evaluating(reading.model):
+        return reading.run()

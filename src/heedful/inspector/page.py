@@ -1,0 +1,90 @@
+"""The page that shows a look: one file, for the server and for export alike.
+
+It is built from `web/` (`make page`), and wheels bring it along.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from heedful.errors import InputError
+from heedful.inspector.capture.trace import Trace
+from heedful.inspector.overview import Json
+
+BUILT = Path(str(files("heedful"))) / "inspector" / "page" / "index.html"
+INLINE = re.compile(r"<(script|style)\b[^>]*>(.*?)</\1>", re.DOTALL)
+NONE = "'none'"
+CONNECT = "connect-src 'self'"  # a file has no server to ask
+CLOSED = (f"base-uri {NONE}", f"form-action {NONE}")
+EXACT = ("q", "k", "v", "score", "bias", "attn", "z")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a browser opens."""
+
+    html: str
+
+    @classmethod
+    def built(cls, path: Path = BUILT) -> "Page":
+        """The page as it was built.
+
+        Raises:
+            InputError: it was not.
+        """
+        try:
+            return cls(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise InputError(
+                f"{path} is not there: this is a source tree whose page was not built; run `make page`, which needs "
+                "Node.js 20 or newer, or install heedful from a wheel"
+            ) from error
+
+    @property
+    def policy(self) -> str:
+        """The Content-Security-Policy that lets the page do what it does, and nothing else."""
+        hashes: dict[str, list[str]] = {"script": [], "style": []}
+        for kind, text in INLINE.findall(self.html):
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            hashes[kind].append(f"'sha256-{digest}'")
+        allowed = [f"{kind}-src {' '.join(found or [NONE])}" for kind, found in hashes.items()]
+        return "; ".join([f"default-src {NONE}", *allowed, CONNECT, "img-src data:", *CLOSED])
+
+    def holding(self, shown: Json, trace: Trace, head: tuple[str, int]) -> str:
+        """One file that shows a look without a server: all attention weights in a byte each, one head exactly.
+
+        Args:
+            shown: what the page shows first, see `heedful.inspector.overview`, with the facts of the model as "model".
+            trace: whose tensors are shown.
+            head: a block such as "dec.1.cross" and the number of one of its heads.
+
+        Raises:
+            InputError: there is no such head.
+        """
+        block, number = head
+        attention = trace.only(["*.attn"])
+        if f"{block}.attn" not in attention:
+            blocks = ", ".join(name.removesuffix(".attn") for name in attention)
+            raise InputError(f"there is no block {block} whose heads look at anything; there are {blocks}")
+        parts = {
+            "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
+            f"{block} {number}": packed(trace.only([f"{block}.{place}" for place in EXACT], number).encoded()),
+            "overview": packed([json.dumps(shown, ensure_ascii=False).encode()]),
+        }
+        held = "".join(
+            f'<script type="application/gzip" data-part="{name}">{text}</script>' for name, text in parts.items()
+        )
+        policy = self.policy.replace(f"{CONNECT}; ", "")
+        meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        return self.html.replace("<head>", f"<head>{meta}", 1).replace("</body>", f"{held}</body>", 1)
+
+
+def packed(parts: Iterable[bytes | memoryview]) -> str:
+    """Bytes as text that a page can hold."""
+    return base64.b64encode(gzip.compress(b"".join(parts), mtime=0)).decode()

@@ -1,0 +1,125 @@
+"""Attention as a picture: a heat map with source words above and target words at the left, as PNG or SVG.
+
+T target words, S source words. Needs matplotlib, which comes with the extra `plot`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from heedful.inspector.pictures.fonts import fonts_for
+
+FORMATS = {".png": {}, ".svg": {"Date": None}}  # suffix: metadata; without a date, the same picture is the same file
+
+INK, FAINT = "#1c2430", "#667080"
+STRONGEST = "#d55e00"  # vermilion on blue: told apart by every kind of colour vision (Okabe & Ito 2008)
+SHADES = LinearSegmentedColormap.from_list("attention", ["#f1f5f9", "#c3d7ee", "#6ea3d8", "#1f66ad", "#0a326b"])
+
+CELL = 0.44  # inches; smaller where a sentence would need more than LONGEST
+LONGEST = 40.0  # inches
+LONGEST_LABEL = 24  # characters
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """What to draw: how much each target word attends to each source word, from 0 to 1."""
+
+    weights: Float[np.ndarray, "T S"]
+    source: Sequence[str]
+    target: Sequence[str]
+    title: str
+    subtitle: str
+
+
+def draw(picture: HeatMap, path: Path) -> set[str]:
+    """Write a heat map in which the strongest source word of each target word is outlined.
+
+    Args:
+        picture: What to draw.
+        path: The file to write; its suffix is one of `FORMATS`.
+
+    Returns:
+        The characters that no installed font has. Words with such a character are drawn as their number, from 1.
+    """
+    fonts = fonts_for("".join([*picture.source, *picture.target, picture.title, picture.subtitle]))
+    height, width = picture.weights.shape
+    cell = min(CELL, LONGEST / max(height, width))
+    with rc_context({"font.family": fonts.families, "text.color": INK, "svg.hashsalt": "heedful"}):
+        figure = Figure(figsize=(width * cell, height * cell))
+        axes = figure.add_axes((0, 0, 1, 1))
+        _cells(axes, picture.weights)
+        _labels(axes, _printable(picture.source, fonts.missing), _printable(picture.target, fonts.missing), cell * 26)
+        _titles(axes, picture, fonts.missing)
+        _scale(figure, axes, float(picture.weights.max()))
+        figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.25, metadata=FORMATS[path.suffix])
+    return fonts.missing
+
+
+def _printable(words: Sequence[str], missing: set[str]) -> list[str]:
+    return [str(number) if missing.intersection(word) else _short(word) for number, word in enumerate(words, start=1)]
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= LONGEST_LABEL else word[: LONGEST_LABEL - 1] + "…"
+
+
+def _boxed(text: str, missing: set[str]) -> str:
+    return "".join("□" if character in missing else character for character in text)
+
+
+def _cells(axes: Axes, weights: Float[np.ndarray, "T S"]) -> None:
+    height, width = weights.shape
+    axes.pcolormesh(weights, cmap=SHADES, vmin=0, vmax=weights.max(), edgecolors="white", linewidth=1.2)
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.spines[:].set_visible(False)
+    for row, column in enumerate(weights.argmax(1)):
+        box = Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, fill=False, edgecolor=STRONGEST, linewidth=1.8)
+        axes.add_patch(box)
+
+
+def _labels(axes: Axes, source: list[str], target: list[str], size: float) -> None:
+    axes.set_xticks(
+        np.arange(len(source)) + 0.5,
+        source,
+        rotation=45,
+        rotation_mode="anchor",
+        ha="left",
+        va="center",
+        fontsize=size,
+        parse_math=False,
+    )
+    axes.set_yticks(np.arange(len(target)) + 0.5, target, fontsize=size, parse_math=False)
+    axes.tick_params(length=0, pad=5, top=True, labeltop=True, bottom=False, labelbottom=False)
+    for label in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
+        label.set_color(FAINT if label.get_text().startswith("<") else INK)
+
+
+def _titles(axes: Axes, picture: HeatMap, missing: set[str]) -> None:
+    title, subtitle = (_boxed(text, missing) for text in (picture.title, picture.subtitle))
+    heading = axes.set_title(title, loc="left", fontsize=15, pad=30, parse_math=False)
+    small = {"textcoords": "offset points", "va": "top", "fontsize": 10, "color": FAINT, "parse_math": False}
+    axes.annotate(subtitle, xy=(0, 0), xycoords=heading, xytext=(0, -5), **small)
+    if missing:
+        note = "A number stands for a word that no font of this machine can draw."
+        axes.annotate(note, xy=(0, 0), xycoords="axes fraction", xytext=(0, -8), **small)
+
+
+def _scale(figure: Figure, axes: Axes, largest: float) -> None:
+    """A slim colour bar at the right of the first rows."""
+    width, height = figure.get_size_inches()
+    share = min(1.0, 4 * CELL / height)
+    bar = axes.inset_axes((1 + 0.25 / width, 1 - share, 0.11 / width, share))
+    shades = ScalarMappable(Normalize(0, largest), SHADES)
+    colorbar = figure.colorbar(shades, cax=bar, ticks=[0, largest / 2, largest], format="%.2f")
+    colorbar.outline.set_visible(False)
+    bar.tick_params(length=0, labelsize=8, labelcolor=FAINT)
+    bar.set_ylabel("attention weight", fontsize=8, color=FAINT)

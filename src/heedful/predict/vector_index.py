@@ -1,0 +1,62 @@
+"""Vectors on disk, so that a corpus is encoded once: a safetensors file that knows what it was made of.
+
+Its metadata hold the SHA-256 of the vectors themselves, and those of all that they depend on, by name.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from heedful.data.atomic_write import replacing
+from heedful.errors import InputError, RunError
+
+VECTORS, DIGEST = "vectors", "sha256"
+
+
+def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> None:
+    """Write vectors (N, D), float32; the file is there as a whole or not at all.
+
+    Args:
+        path: where; a file that is there is replaced.
+        vectors: one for each text.
+        made_of: the digests of all that they depend on, such as the model and the corpus.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        with replacing(path) as file:
+            file.write(save({VECTORS: vectors}, {**made_of, DIGEST: digest(vectors)}))
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error}; make room for it or name another file") from error
+
+
+def read_index(path: Path, made_of: Mapping[str, str]) -> np.ndarray:
+    """Read the vectors that `write_index` wrote.
+
+    Raises:
+        InputError: it is no index, a byte of it was changed, or it was made of something else.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            facts, vectors = file.metadata() or {}, file.get_tensor(VECTORS)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path}: no readable index ({error}); delete it, or name another file") from error
+    if facts.get(DIGEST) != digest(vectors):
+        raise InputError(f"{path}: does not hold the vectors that were written; delete it, and it is made again")
+    other = [name for name, value in made_of.items() if facts.get(name) != value]
+    if other:
+        raise InputError(
+            f"{path}: was made of another {' and another '.join(other)}; delete it, and it is made again, or name "
+            "another file"
+        )
+    return vectors
+
+
+def digest(vectors: np.ndarray) -> str:
+    """The SHA-256 of the bytes."""
+    return hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()

@@ -1,0 +1,295 @@
+"""Tokenizers of Hugging Face's model folders, taken over and given back.
+
+What a folder holds decides how it is read: a tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json and merges.txt; or
+Marian's vocab.json, source.spm and target.spm.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError
+from heedful.text.piece_spelling import SPACE
+from heedful.text.pipeline import BOS, EOS, MASK, PAD, SPECIALS, UNK
+from heedful.text.sentencepiece import read_sentencepiece
+from heedful.text.special_tokens import Definition, Roles, adopt, ids_of
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import word_tokenizer
+
+Side = Literal["source", "target"]
+
+# Keys of tokenizer_config.json and special_tokens_map.json that name a special token, the first one that is set; then
+# the names that it has by custom.
+KEYS = {
+    PAD: ["pad_token"],
+    UNK: ["unk_token"],
+    BOS: ["bos_token", "cls_token"],
+    EOS: ["eos_token", "sep_token"],
+    MASK: ["mask_token"],
+}
+CUSTOMARY = {
+    PAD: ["[PAD]", "<pad>", "<blank>"],
+    UNK: ["[UNK]", "<unk>"],
+    BOS: ["[CLS]", "<s>", "<bos>", "<|endoftext|>"],
+    EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
+    MASK: ["[MASK]", "<mask>"],
+}
+_SCHEMES = {True: "always", False: "never"}  # of the space before a text
+START = "decoder_start_token_id"
+FOREIGN = 100.0  # nats, the least that a piece of the other language costs more
+LONGEST_WORD = 100  # characters; BERT takes a longer one for unknown
+
+
+def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, NDArray[np.int64]]:
+    """Take over the tokenizer of a model folder.
+
+    Args:
+        folder: Where the files are.
+        side: Whose SentencePiece model to use where each language has one; elsewhere one tokenizer serves both.
+
+    Returns:
+        The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): the id that each of its ids
+        had. It is -1 for a special token that is lacking; one that serves two ends stands twice, such as GPT-2's
+        "<|endoftext|>" for <bos> and <eos>, and for <bos> whatever a decoder begins with, Marian's "<pad>" or a piece.
+
+    Raises:
+        InputError: A file is missing, damaged, or of a kind that heedful does not read.
+    """
+    for files, read in _READERS.items():
+        if all((folder / name).is_file() for name in files):
+            return _taken_over(read(folder, side), folder)
+    wanted = "; ".join(" with ".join(files) for files in _READERS)
+    raise InputError(f"{folder}: holds no tokenizer that heedful reads; one of these has to be there: {wanted}")
+
+
+def pair_from_hugging_face(folder: Path) -> tuple[TokenizerPair, NDArray[np.int64]]:
+    """Both sides' tokenizers, which have the same vocabulary; `old_id_of` as in `from_hugging_face`.
+
+    Raises:
+        InputError: As `from_hugging_face`.
+    """
+    source, old_id_of = from_hugging_face(folder)
+    if not all((folder / name).is_file() for name in MARIAN) or (folder / DEFINITION).is_file():
+        return TokenizerPair(source, source), old_id_of
+    return TokenizerPair(source, from_hugging_face(folder, "target")[0]), old_id_of
+
+
+def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.int64]]:
+    """A tokenizer of kind "word" for a list of tokens, which stand in a text with spaces between them.
+
+    Args:
+        words: Tokens in the order of their ids; of equal ones the first counts.
+        rows: The number of rows of the model's embeddings: one more than there are words where an unknown word has the
+            last row and no name, as in OpenNMT-tf.
+
+    Returns:
+        The tokenizer, and `old_id_of` (V,), -1 for a special token that is lacking.
+
+    Raises:
+        InputError: There are more words than rows.
+    """
+    if len(words) > rows:
+        raise InputError(
+            f"{len(words)} words do not fit the {rows} rows of the embeddings; is it the model's vocabulary?"
+        )
+    old_ids: dict[str, int] = {}
+    for i, word in enumerate(words):
+        old_ids.setdefault(word, i)
+    head = [next((old_ids[name] for name in CUSTOMARY[i] if name in old_ids), -1) for i in range(len(SPECIALS))]
+    if head[UNK] < 0 and rows == len(words) + 1:
+        head[UNK] = len(words)
+    rest = [word for word, i in old_ids.items() if i not in head]
+    config = TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True)
+    tokenizer = word_tokenizer({word: i for i, word in enumerate(rest, len(SPECIALS))}, config)
+    return tokenizer, np.array(head + [old_ids[word] for word in rest], dtype=np.int64)
+
+
+def _taken_over(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArray[np.int64]]:
+    try:
+        roles = _roles(definition, folder)
+        tokenizer, old_id_of = adopt(definition, roles, str(folder))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise InputError(f"{folder}: damaged, or not a tokenizer ({error!r}); download it again") from error
+    if BOS not in roles and (start := _start(folder)) is not None:
+        old_id_of[BOS] = start  # a decoder begins with a piece that is a piece of texts too
+    return tokenizer, old_id_of
+
+
+def _start(folder: Path) -> int | None:
+    """The token with which a decoder begins, as the settings for generating say, or else those of the model.
+
+    Raises:
+        InputError: They name no id.
+    """
+    for name in ("generation_config.json", "config.json"):
+        if (start := _json(folder / name).get(START)) is not None:
+            if not isinstance(start, int) or start < 0:
+                raise InputError(f"{folder / name}: {START} is {json.dumps(start)}, and should be the id of a token")
+            return start
+    return None
+
+
+def _roles(definition: Definition, folder: Path) -> Roles:
+    """Which of a definition's tokens are the special ones."""
+    names = ids_of(definition)
+    roles = {i: name for i in KEYS if (name := next((n for n in _candidates(i, folder) if n in names), None))}
+    if (unknown := _unknown(definition["model"])) in names:
+        roles[UNK] = unknown
+    start = _start(folder)
+    if start is None:
+        start = names.get(roles.get(BOS, roles.get(PAD, "")))
+    first = [roles[i] for i in (BOS, EOS, PAD, UNK) if i in roles and names[roles[i]] == start]
+    roles = {i: name for i, name in roles.items() if i != BOS} | dict(zip([BOS], first, strict=False))
+    # A stand-in is no special token of its own: GPT-2 names its <|endoftext|> for everything.
+    return {i: name for i, name in roles.items() if i not in (PAD, UNK) or name != roles.get(EOS)}
+
+
+def _candidates(role: int, folder: Path) -> list[str]:
+    named = [
+        settings.get(key)
+        for settings in (_json(folder / "tokenizer_config.json"), _json(folder / "special_tokens_map.json"))
+        for key in KEYS[role]
+    ]
+    return [_content(name) for name in named if name] + CUSTOMARY[role]
+
+
+def _content(name: Any) -> str:
+    """A name, or the name in the description of an added token."""
+    return name["content"] if isinstance(name, dict) else name
+
+
+def _unknown(model: Definition) -> str | None:
+    if model.get("type") == "Unigram" and model.get("unk_id") is not None:
+        return model["vocab"][model["unk_id"]][0]
+    return model.get("unk_token")
+
+
+def _definition(folder: Path, _: Side) -> Definition:
+    definition = _json(folder / DEFINITION)
+    if not isinstance(definition.get("model"), dict):
+        raise InputError(f"{folder / DEFINITION}: damaged, or not a tokenizer; download it again")
+    blank = {"added_tokens": [], "pre_tokenizer": None, "normalizer": None, "decoder": None}
+    return blank | definition
+
+
+def _bert(folder: Path, _: Side) -> Definition:
+    settings = _json(folder / "tokenizer_config.json")
+    names = _read(folder / "vocab.txt").removesuffix("\n").split("\n")
+    model = {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": LONGEST_WORD,
+        "vocab": {name.removesuffix("\r"): i for i, name in enumerate(names)},
+    }
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": settings.get("tokenize_chinese_chars", True),
+        "strip_accents": settings.get("strip_accents", None),
+        "lowercase": settings.get("do_lower_case", True),
+    }
+    decoder = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+    return _assembled(model, normalizer, {"type": "BertPreTokenizer"}, decoder)
+
+
+def _gpt2(folder: Path, _: Side) -> Definition:
+    lines = _read(folder / "merges.txt").split("\n")
+    first = 1 if lines[0].startswith("#version") else 0
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": "",
+        "end_of_word_suffix": "",
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": _json(folder / "vocab.json"),
+        "merges": [line.rstrip("\r") for line in lines[first:] if line.strip()],
+    }
+    prefix = _json(folder / "tokenizer_config.json").get("add_prefix_space", False)
+    step = {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
+    return _assembled(model, None, step, step)
+
+
+def _marian(folder: Path, side: Side) -> Definition:
+    """One vocabulary, cut by one side's SentencePiece model.
+
+    Characters that this side does not know are read as pieces of the other side where it has them, at a cost above all
+    others; SentencePiece looks up a whole run of such characters only. Punctuation is not normalised as by sacremoses,
+    which Marian's tokenizer in `transformers` does if it is installed.
+    """
+    pieces = read_sentencepiece(folder / f"{side}.spm")
+    ids = _json(folder / "vocab.json")
+    names = sorted(ids, key=ids.__getitem__)
+    if [ids[name] for name in names] != list(range(len(names))) or "<unk>" not in ids:
+        raise InputError(
+            f"{folder / 'vocab.json'}: does not number its pieces from 0 on, <unk> among them; download it again"
+        )
+    foreign = min(pieces.scores.values()) - FOREIGN
+    model = {
+        "type": "Unigram",
+        "unk_id": ids["<unk>"],
+        "vocab": [[name, pieces.scores.get(name, foreign)] for name in names],
+        "byte_fallback": False,
+    }
+    spaces = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": _SCHEMES[pieces.first_space], "split": True}
+    languages = [name for name in names if name.startswith(">>") and name.endswith("<<")]
+    return _assembled(model, pieces.normalizer(), spaces, spaces) | {
+        "added_tokens": [_added(name, ids[name], special=False) for name in languages]
+    }
+
+
+def _assembled(model: Definition, normalizer: Any, splitter: Any, decoder: Any) -> Definition:
+    return {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": normalizer,
+        "pre_tokenizer": splitter,
+        "decoder": decoder,
+        "model": model,
+    }
+
+
+def _added(name: str, i: int, special: bool) -> Definition:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {"id": i, "content": name, "special": special, **flags}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """The contents of a file; nothing where there is none."""
+    if not path.exists():
+        return {}
+    try:
+        contents = json.loads(_read(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged, or not JSON ({error}); download it again") from error
+    if not isinstance(contents, dict):
+        raise InputError(f"{path}: damaged: its contents have no keys; download it again")
+    return contents
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: damaged (not UTF-8); download it again") from error
+
+
+DEFINITION = "tokenizer.json"
+MARIAN = ("vocab.json", "source.spm", "target.spm")
+_READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
+    (DEFINITION,): _definition,
+    MARIAN: _marian,
+    ("vocab.json", "merges.txt"): _gpt2,
+    ("vocab.txt",): _bert,
+}

@@ -1,0 +1,72 @@
+"""The tokenizers of a translator, one for each side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.errors import InputError
+from heedful.text import tokenizer_folder
+from heedful.text.tokenizer import Tokenizer
+
+JOINT, SOURCE, TARGET = "joint", "source", "target"
+LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # the folders of tokenizers in that of a pair; "." is a single tokenizer
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """Source and target tokenizer, which are the same object where both languages share a vocabulary."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        """Whether both languages share one vocabulary."""
+        return self.source is self.target
+
+    def save(self, folder: Path) -> None:
+        """Write `folder`/joint, or `folder`/source and `folder`/target.
+
+        Raises:
+            InputError: Other things stand there, such as a pair of the other layout.
+            RunError: They cannot be written.
+        """
+        parts = {JOINT: self.source} if self.joint else {SOURCE: self.source, TARGET: self.target}
+        for name in {JOINT, SOURCE, TARGET} - parts.keys():
+            if (folder / name).exists():
+                raise InputError(f"{folder / name} belongs to another pair of tokenizers; name another folder")
+        for name, tokenizer in parts.items():
+            tokenizer.save(folder / name)
+
+    @classmethod
+    def load(cls, folder: Path, layout: Sequence[str] | None = None) -> "TokenizerPair":
+        """Read what `save` wrote; the folder of a single tokenizer is one for both sides.
+
+        Args:
+            folder: Of the pair.
+            layout: Which of `LAYOUTS` to read, whatever else lies there; None: the one that lies there.
+
+        Raises:
+            InputError: A file is missing, damaged, or was not written by heedful; or the folder has several layouts.
+        """
+        tokenizers = [Tokenizer.load(folder / part) for part in layout or layout_of(folder)]
+        return cls(tokenizers[0], tokenizers[-1])
+
+
+def layout_of(folder: Path) -> Sequence[str]:
+    """Which of `LAYOUTS` the folder of a pair has.
+
+    Raises:
+        InputError: None of them, or several.
+    """
+    found = [
+        layout for layout in LAYOUTS if any((folder / part / tokenizer_folder.DEFINITION).exists() for part in layout)
+    ]
+    if not found:
+        raise InputError(f"{folder}: holds no tokenizer; train one with `heedful tokenizer train FILES --out {folder}`")
+    if len(found) > 1:
+        files = ", ".join(str(folder / part / tokenizer_folder.DEFINITION) for layout in found for part in layout)
+        raise InputError(
+            f"{folder}: holds tokenizers of different pairs ({files}); remove those that do not belong here"
+        )
+    return found[0]

@@ -1,0 +1,84 @@
+"""One update: forward, backward, clip, step."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heedful.config.schema import Recipe
+from heedful.data.random_numbers import seed_of
+from heedful.losses import Loss
+from heedful.nn.stack import stacks
+from heedful.optim import build_optimizer, learning_rate
+from heedful.tasks.task import Batch
+from heedful.train.mixed_precision import PRECISIONS
+
+Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a model on a batch
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update did."""
+
+    losses: list[float]  # sums of each term of the loss over all its batches, in nats
+    nlls: list[float]
+    counts: list[int]
+    tokens: int
+    lr: float
+    norm: float  # of the gradient before clipping
+    finite: bool  # False: the gradient was not, and the weights were left alone
+
+
+class Learner:
+    """A model, what it is to make small, and its optimiser."""
+
+    def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe) -> None:
+        self.model = model
+        self.objective = objective
+        self.recipe = recipe
+        self.precision = PRECISIONS[recipe.train.precision](model)
+        self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
+        if recipe.train.compile:
+            for stack in stacks(self.precision.replica):
+                stack.compile(dynamic=True)
+
+    def update(self, batches: Sequence[Batch], number: int) -> Update:
+        """Take update `number`, counted from 1, on the gradient of all `batches` together.
+
+        The gradient is that of (sum of losses) / (count of target tokens) over all batches, for each term of the loss:
+        cutting a batch into several changes only rounding. Dropout is drawn from (seed, update, batch): there is no
+        generator to save.
+        """
+        counts = [sum(parts) for parts in zip(*(batch.counts for batch in batches), strict=True)]
+        self.precision.replica.train()
+        self.precision.refresh()
+        losses = [self.backward(batch, (number, i), counts) for i, batch in enumerate(batches)]
+        lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
+        norm = self.step(lr)
+        totals, nlls = torch.stack(losses).double().sum(0).T.tolist()
+        tokens = sum(batch.tokens for batch in batches)
+        return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
+
+    def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:
+        """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""
+        torch.manual_seed(seed_of(self.recipe.train.seed, *key))
+        with self.precision.context():
+            terms = self.objective(self.precision.replica, batch)
+        torch.stack([term.sum / max(count, 1) for term, count in zip(terms, counts, strict=True)]).sum().backward()
+        self.precision.collect()
+        return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
+
+    def step(self, lr: float) -> float:
+        """Clip and step, unless the gradient is not finite; return its norm."""
+        parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
+        limit = self.recipe.optimizer.clip_norm or math.inf
+        norm = torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True).item()
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        if math.isfinite(norm):
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm

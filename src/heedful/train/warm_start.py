@@ -1,0 +1,314 @@
+"""Warm start: a run that begins with the weights of another model.
+
+What both models have goes over; the rest, such as the head of another task, is fresh. The trunk of a masked language
+model can become the encoder of a translator, that of a language model its decoder (Rothe et al. 2020).
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.config.load import recipe_from_dict, recipe_to_dict
+from heedful.config.schema import ModelConfig, Recipe
+from heedful.errors import InputError
+from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel, weights
+from heedful.tasks import find_task
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.wording import counted
+
+Names = dict[str, str]  # how the names of weights begin, there and here
+
+OWN = {  # keys of [model] that a recipe decides for itself
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "init",
+    "pooling",
+    "source_vectors",
+    "target_vectors",
+    "freeze_vectors",
+}
+HALF = {  # and further ones, where a model becomes half of another
+    "encoder": {"family", "tie", "segments", "decoder_layers"},
+    "decoder": {"family", "tie", "segments", "encoder_layers"},
+}
+ALIKE: Names = {"": ""}
+TRUNK: Names = {"trunk.": "trunk.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
+ENCODER: Names = {"trunk.embedding.": "source_embedding.", "trunk.stack.": "encoder."}
+DECODER: Names = {"trunk.embedding.": "target_embedding.", "trunk.stack.": "decoder.", "output.": "output."}
+HALVES = {"encoder": ENCODER, "decoder": DECODER}
+SEGMENTS, POSITIONS = "trunk.segments.table.weight", "trunk.stack.positions.table.weight"
+
+# Weights with a row for each piece of a vocabulary, and which vocabulary that is.
+EMBEDDINGS = {
+    "trunk.embedding.weight": "source",
+    "source_embedding.weight": "source",
+    "target_embedding.weight": "target",
+}
+PROJECTIONS = {"output.weight": "target", "output.bias": "target"}
+
+
+def with_start(recipe: Recipe) -> Recipe:
+    """The recipe with the shape and, unless it names another, the tokenizer of the models that it starts from.
+
+    Raises:
+        InputError: there is no such model, its vocabulary is not the recipe's, or two models do not go together.
+    """
+    found = list(starts(recipe))
+    if not found:
+        return recipe
+    for start in found:
+        recipe = replace(recipe, model=shaped_like(start, recipe))
+    for start in found:
+        check_shape(start, recipe)
+        check_length(start, recipe)
+    if recipe.tokenizer.path is None or recipe.train.vocabulary == "keep":
+        config = found[0].tokenizers.source.config
+        path = str((found[0].path / "tokenizer").absolute())
+        recipe = replace(recipe, tokenizer=replace(config, path=path, joint=found[0].tokenizers.joint))
+    for start in found:
+        check_vocabulary(start, recipe)
+    return recipe_from_dict(recipe_to_dict(recipe), f"the recipe, in the shape of {recipe.train.start}")
+
+
+def starts(recipe: Recipe) -> Iterator[LoadedModel]:
+    """The models that a recipe starts from.
+
+    Raises:
+        InputError: one cannot be loaded, is of a family that has no place in the recipe's model, or begins a decoder
+            that there is not, or cannot.
+    """
+    if recipe.train.start is not None:
+        start = load_model(recipe.train.start)
+        check_family(start, recipe)
+        yield start
+    if recipe.train.start_decoder is not None:
+        start = load_model(recipe.train.start_decoder)
+        if start.recipe.model.family != "decoder" or "encoder_decoder" not in find_task(recipe.task).families:
+            raise InputError(
+                f"train.start_decoder = {start.path}: a language model begins the decoder of an encoder-decoder, and "
+                f'this is a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
+            )
+        yield start
+
+
+def check_family(start: LoadedModel, recipe: Recipe) -> None:
+    """Whether a model can begin one for the task of a recipe: as the whole of it, or as half of an encoder-decoder.
+
+    Raises:
+        InputError: it is of another family.
+    """
+    family, families = start.recipe.model.family, find_task(recipe.task).families
+    if family not in families and not (family in HALF and "encoder_decoder" in families):
+        raise InputError(
+            f'train.start = {start.path}: this is a model of family "{family}" for the task "{start.recipe.task}", and '
+            f'the task "{recipe.task}" is learned by a model of family {" or ".join(families)}; start from one of '
+            "those, or leave train.start out"
+        )
+
+
+def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
+    """The recipe's model in the shape of another one; the shape that the recipe itself has is for runs from scratch."""
+    there = asdict(start.recipe.model)
+    becomes_half = there["family"] not in find_task(recipe.task).families
+    own = OWN | (HALF[there["family"]] if becomes_half else set())
+    return replace(recipe.model, **{key: value for key, value in there.items() if key not in own})
+
+
+def check_shape(start: LoadedModel, recipe: Recipe) -> None:
+    """Whether a model still has the recipe's shape when another one has given its own.
+
+    Raises:
+        InputError: it has not; all that differs is listed.
+    """
+    here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
+    other = [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]
+    if other:
+        raise InputError(
+            f"{start.path} and {recipe.train.start_decoder} cannot be halves of one model: {'; '.join(other)}; "
+            "take models of one shape"
+        )
+
+
+def check_length(start: LoadedModel, recipe: Recipe) -> None:
+    """Whether a model of one text can read texts as long as the recipe's.
+
+    Raises:
+        InputError: It has learned fewer positions.
+    """
+    model, length = recipe.model, recipe.data.max_length
+    if model.family != "encoder_decoder" and model.positions == "learned" and length > model.max_positions:
+        raise InputError(
+            f"{start.path} has learned {model.max_positions} positions, and the recipe reads texts of data.max_length "
+            f"= {length} tokens: set data.max_length = {model.max_positions}, which cuts off the rest of longer texts, "
+            "or start from a model that was trained with more of them"
+        )
+
+
+def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
+    """Which vocabularies of the recipe are those of a model."""
+    if recipe.model.family == "encoder_decoder":
+        return {"encoder": ("source",), "decoder": ("target",)}.get(start.recipe.model.family, ("source", "target"))
+    return ("source",)
+
+
+def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
+    """Whether the recipe's vocabulary can take the place of the one that a model was trained with.
+
+    Raises:
+        InputError: they differ, and `train.vocabulary` does not say what to do; or to extend would lose pieces.
+    """
+    path = Path(recipe.tokenizer.path or "")
+    here = TokenizerPair.load(path)
+    for side in sides(start, recipe):
+        ours, theirs = getattr(here, side), getattr(start.tokenizers, side)
+        new, old = set(pieces(ours)), set(pieces(theirs))
+        lost, added = sorted(old - new), sorted(new - old)
+        if recipe.train.vocabulary == "extend" and lost:
+            raise InputError(
+                f'train.vocabulary = "extend": {path} lacks {counted(len(lost), "pieces")} of {start.path}, such as '
+                f'{", ".join(lost[:5])}; add them, or set train.vocabulary = "remap" to do without their vectors'
+            )
+        if ours.digest != theirs.digest and recipe.train.vocabulary in (None, "keep"):
+            raise InputError(
+                f"the vocabulary of {path} is not that of {start.path}: {len(old & new):,} pieces are the same, "
+                f"{len(lost):,} are only there ({', '.join(lost[:5])}), {len(added):,} only here "
+                f'({", ".join(added[:5])}). Set train.vocabulary to "keep" to use that of the model; to "extend" to '
+                'begin with its vectors and fresh ones for what is only here, refusing to lose any; or to "remap", '
+                "which may lose some"
+            )
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Weights that go over from a model to another: their names there and here, and their values."""
+
+    start: LoadedModel
+    names: Names
+    values: dict[str, Tensor]
+
+
+def transfers(recipe: Recipe, model: nn.Module) -> list[Transfer]:
+    """The weights that go over from each model that a recipe starts from.
+
+    Args:
+        recipe: names the models.
+        model: the recipe's own; its weights may be without values, on the meta device.
+
+    Raises:
+        InputError: a model has nothing in common with this one, or a weight would be copied twice.
+    """
+    found, taken = [], set()
+    for start in starts(recipe):
+        names = pairs_of_names(start, model)
+        if not names:
+            raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
+        values = values_of(start, model)
+        for there, here in names.items():
+            parameter = id(model.get_parameter(here))
+            if parameter in taken:
+                raise InputError(
+                    f"{start.path}: its {there} would replace what {here} has begun with; model.tie = "
+                    f'"{recipe.model.tie}" makes one matrix of several: set it to "output", or to "none"'
+                )
+            taken.add(parameter)
+        found.append(Transfer(start, names, values))
+    return found
+
+
+def begin_with(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> list[str]:
+    """Copy weights from the models that a recipe starts from.
+
+    Returns:
+        The names of the weights that stay fresh; empty if nothing was to be copied.
+
+    Raises:
+        InputError: as `transfers`.
+    """
+    copied: set[int] = set()
+    for transfer in transfers(recipe, model):
+        for there, here in transfer.names.items():
+            parameter = model.get_parameter(here)
+            side = token_rows(model).get(here)
+            rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side) if side else None
+            place(parameter, transfer.values[there], rows)
+            copied.add(id(parameter))
+    return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
+
+
+def pairs_of_names(start: LoadedModel, model: nn.Module) -> Names:
+    """The weights that go over: their names there and here."""
+    here, names = dict(model.named_parameters(remove_duplicate=False)), {}
+    for name, value in weights(start.model).items():
+        for there, prefix in prefixes(start, model).items():
+            own = prefix + name.removeprefix(there)
+            if name.startswith(there) and own in here and fits(value, here[own], of_tokens=own in token_rows(model)):
+                names[name] = own
+    return names
+
+
+def prefixes(start: LoadedModel, model: nn.Module) -> Names:
+    """How names there begin, and the same weights' names here."""
+    if type(start.model) is type(model):
+        return ALIKE
+    return TRUNK if hasattr(model, "trunk") else HALVES.get(start.recipe.model.family, ALIKE)
+
+
+def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
+    """The weights of a model, as another one can use them.
+
+    An encoder-decoder has no segments: what all tokens of a first segment have added goes into the positions, which are
+    added to all tokens, too.
+
+    Raises:
+        InputError: there is no table of positions to take it.
+    """
+    values = weights(start.model)
+    if isinstance(model, EncoderDecoder) and SEGMENTS in values:
+        if start.recipe.model.positions != "learned":
+            raise InputError(
+                f"{start.path}: its vectors of segments have no place in a model without segments but in learned "
+                f'positions, and it has positions = "{start.recipe.model.positions}"; take one with segments = 0'
+            )
+        values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
+    return values
+
+
+def token_rows(model: nn.Module) -> Names:
+    """The weights of a model that have a row for each piece of a vocabulary, and which vocabulary that is."""
+    predicts_tokens = isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
+    return EMBEDDINGS | PROJECTIONS if predicts_tokens else EMBEDDINGS
+
+
+def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:
+    """Whether a weight has the right shape; the size of the vocabulary does not matter."""
+    return there.shape[1:] == here.shape[1:] and (of_tokens or there.shape == here.shape)
+
+
+@torch.no_grad()
+def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) -> None:
+    """Copy a weight, or some of its rows."""
+    if rows is None:
+        parameter.copy_(value)
+    else:
+        there, here = (torch.tensor(side) for side in zip(*rows, strict=True))
+        parameter[here] = value[there].to(parameter)
+
+
+def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
+    """The rows, there and here, of the pieces that both vocabularies of a side have."""
+    old, new = getattr(there, side), getattr(here, side)
+    if old.digest == new.digest:
+        return [(row, row) for row in range(len(new))]
+    places = {piece: row for row, piece in enumerate(pieces(old))}
+    return [(places[piece], row) for row, piece in enumerate(pieces(new)) if piece in places]
+
+
+def pieces(tokenizer: Tokenizer) -> list[str]:
+    """All pieces of a vocabulary, in order."""
+    return tokenizer.pieces(range(len(tokenizer)))

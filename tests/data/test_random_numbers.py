@@ -1,0 +1,41 @@
+from collections import Counter
+
+import numpy as np
+
+from heedful.data.random_numbers import Chance, draw, shuffled
+
+
+def test_numbers_depend_on_the_key_alone():
+    assert draw(7, 3, 5).tolist() == draw(11, 3, 5)[:7].tolist() != draw(7, 5, 3).tolist()
+    chance, numbers = Chance(3, 5), draw(3001, 3, 5)
+    assert [chance.below(1 << 64) for _ in range(3001)] == numbers.tolist()
+
+
+def test_numbers_are_the_same_on_every_machine():
+    assert draw(2, 1, 2).tolist() == [5527141919257688469, 1364028082176693913]
+
+
+def test_shuffling_keeps_the_items():
+    items = np.arange(1009) * 7
+    assert sorted(shuffled(items, 3).tolist()) == items.tolist()
+    assert shuffled(items, 3).tolist() != shuffled(items, 4).tolist()
+
+
+def test_coins_and_dice_are_fair():
+    chance = Chance(7)
+    counts = Counter(chance.below(13) for _ in range(13_000))
+    assert sorted(counts) == list(range(13))
+    assert all(abs(count - 1000) < 140 for count in counts.values())  # 4.6 standard deviations
+    for probability in (0.0, 0.1, 0.5, 1.0):
+        happened = sum(chance.happens(probability) for _ in range(10_007))
+        assert abs(happened - 10_007 * probability) <= 4.5 * np.sqrt(10_007 * probability * (1 - probability))
+
+
+def test_heads_are_counted_of_any_number_of_coins():
+    chance = Chance(11)
+    for coins in (0, 1, 7, 63, 64, 65, 128, 201):
+        heads = np.array([chance.heads(coins) for _ in range(1009)])
+        assert heads.min() >= 0
+        assert heads.max() <= coins
+        assert abs(heads.mean() - coins / 2) <= 4.5 * np.sqrt(coins / 4 / 1009)
+        assert abs(heads.var() - coins / 4) <= 0.25 * coins / 4

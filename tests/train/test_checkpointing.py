@@ -1,0 +1,163 @@
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from heedful.checkpoint.storage import Storage
+from heedful.errors import RunError
+from heedful.tasks.translation import Translation
+from heedful.train import loop
+from heedful.train.trainer import Run
+from interrupted import stop_after, train, train_aloud
+from reversal import fingerprint, recipe
+
+
+@pytest.fixture
+def whole(text, tmp_path) -> tuple[str, bytes]:
+    """What a run has whose disk never fails."""
+    train(recipe(text), tmp_path / "whole")
+    return fingerprint(tmp_path / "whole")
+
+
+def full_disk(patch: pytest.MonkeyPatch, refuses: Callable[[Path], bool]) -> None:
+    """Let no file be made that is refused."""
+    honest = Storage.create
+
+    def create(self, path):
+        if refuses(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return honest(self, path)
+
+    patch.setattr(Storage, "create", create)
+
+
+def at_first(count: int, name: str = "") -> Callable[[Path], bool]:
+    """Refuses so many files whose path holds a name, and none after them."""
+    left = list(range(count))
+    return lambda path: name in str(path) and bool(left) and left.pop() >= 0
+
+
+@pytest.mark.parametrize("step", [5, 7, 10, 14, 15])
+@pytest.mark.parametrize("average_last", [1, 2])
+def test_a_save_that_fails_once_changes_nothing(step, average_last, text, tmp_path, monkeypatch):
+    settings = recipe(text, train={"average_last": average_last})
+    train(settings, tmp_path / "whole")
+    full_disk(monkeypatch, at_first(1, f"step-{step:08d}"))
+    outcome, said = train_aloud(settings, tmp_path / "run")
+    assert outcome == loop.Outcome(19, 0)
+    assert f"NOT SAVED: cannot save step {step}" in said
+    assert "waits in memory" in said
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_a_disk_that_is_full_for_a_while_changes_nothing(whole, text, tmp_path, monkeypatch):
+    full_disk(monkeypatch, at_first(4))
+    train(recipe(text), tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == whole
+
+
+def test_a_best_that_cannot_be_marked_is_marked_before_anything_is_deleted(text, tmp_path, monkeypatch):
+    settings = recipe(text, train={"average_last": 1, "keep_last": 1, "validate_every": 2, "save_every": 1})
+    train(settings, tmp_path / "whole")
+    full_disk(monkeypatch, at_first(5, "best.json"))
+    train(settings, tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_a_kill_while_checkpoints_wait_in_memory_changes_nothing(whole, text, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        full_disk(patch, lambda path: "step-00000010" in str(path) or "step-00000014" in str(path))
+        patch.setattr(Run, "save_is_due", lambda run: dies_at(17, run))
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe(text), tmp_path / "run")
+    assert newest(tmp_path / "run") == 7
+    train(recipe(text), tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == whole
+
+
+def dies_at(update: int, run: Run) -> bool:
+    if run.progress.update == update:
+        raise KeyboardInterrupt
+    return run.progress.update % 5 == 0
+
+
+def newest(folder: Path) -> int:
+    return max(int(path.name.removeprefix("step-")) for path in (folder / "checkpoints").glob("step-*"))
+
+
+def test_a_disk_that_stays_full_ends_the_run_with_an_error_and_more_space_with_the_same_model(
+    whole, text, tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        full_disk(patch, lambda path: any(f"step-{step:08d}" in str(path) for step in range(8, 20)))
+        with pytest.raises(RunError, match=r"cannot save step 10 in .*No space left"):
+            train(recipe(text), tmp_path / "run")
+    train(recipe(text), tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == whole
+
+
+def test_memory_holds_no_checkpoint_that_nobody_needs(text, tmp_path, monkeypatch):
+    waiting = []
+    honest = Run.validate
+    monkeypatch.setattr(Run, "validate", lambda run, log: (waiting.append([*run.saver.waiting]), honest(run, log)))
+    full_disk(monkeypatch, lambda path: "step-" in str(path))
+    settings = recipe(text, train={"max_updates": 100, "average_last": 2, "best": "loss"})
+    with pytest.raises(RunError):
+        train(settings, tmp_path / "run")
+    assert max(map(len, waiting)) <= 4
+    assert waiting[-1][-3:] == [90, 95, 98]
+
+
+def test_a_crash_in_a_validation_loses_no_update_and_changes_nothing(whole, text, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Translation, "validate", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(recipe(text), tmp_path / "run")
+    assert newest(tmp_path / "run") == 7
+    train(recipe(text), tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == whole
+
+
+def test_a_kill_between_validating_and_the_next_save_changes_nothing(whole, text, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "save_is_due", lambda run: dies_at(9, run))
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe(text), tmp_path / "run")
+    monkeypatch.setattr(Run, "validate", unexpected(7))
+    train(recipe(text), tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == whole
+
+
+def unexpected(update: int) -> Callable[..., None]:
+    """A validation whose scores the log has already."""
+    honest = Run.validate
+
+    def validate(run, journal):
+        assert run.progress.update != update
+        honest(run, journal)
+
+    return validate
+
+
+def test_a_score_that_is_not_a_number_is_never_the_best_and_ends_no_run(text, tmp_path, monkeypatch):
+    honest = Translation.validate
+
+    def validate(task, model):
+        calls.append(model)
+        scores = honest(task, model) or {}
+        return {**scores, "bleu": float("nan"), "loss": float("inf")} if len(calls) == 1 else scores
+
+    monkeypatch.setattr(Translation, "validate", validate)
+    calls: list = []
+    train(recipe(text), tmp_path / "whole")
+    log = (tmp_path / "whole" / "log.jsonl").read_text()
+    assert '"valid_loss": null' in log
+    assert "NaN" not in log
+    calls.clear()
+    with monkeypatch.context() as patch:
+        stop_after(8, patch)
+        train(recipe(text), tmp_path / "parts")
+    train(recipe(text), tmp_path / "parts")
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
