@@ -20,7 +20,7 @@ from train_step import VOCAB, batch, heedful
 from heedful.config.schema import ModelConfig
 from heedful.machine.limits import matmul_speed
 from heedful.machine.process import keep_freed_memory
-from heedful.tasks.sequence_to_sequence import Batch
+from heedful.tasks.sequence_to_sequence import PairBatch
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ AXES = {
 }
 
 
-def seconds(step: Step, batch: Batch, repeats: int) -> float:
+def seconds(step: Step, batch: PairBatch, repeats: int) -> float:
     """The median of some steps, after one that counts not."""
     step(batch)
     times = []

@@ -66,10 +66,10 @@ def marian_search(theirs: Any, beam: int) -> Search:
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         for start in range(0, len(rows), 64):
             chosen = order[start : start + 64]
-            padded, keep = pad([[*rows[i], EOS] for i in chosen])
+            padded, padding_mask = pad([[*rows[i], EOS] for i in chosen])
             outputs = theirs.generate(
                 torch.from_numpy(padded).to(theirs.device),
-                attention_mask=torch.from_numpy(keep).long().to(theirs.device),
+                attention_mask=torch.from_numpy(padding_mask).long().to(theirs.device),
                 num_beams=beam,
                 early_stopping=beam > 1,
                 max_new_tokens=64,

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from heedful.config.load import load_preset
 from heedful.config.schema import Recipe
 from heedful.models import LanguageModel
-from heedful.tasks.language_model import Batch, collate, loss
-from heedful.train.training_step import Learner
+from heedful.tasks.language_model import CausalBatch, collate, loss
+from heedful.train.training_step import TrainingStep
 
 VOCAB = 50_304
 BETAS = (0.9, 0.95)
@@ -44,7 +44,7 @@ def preset(layers: int, width: int, context: int) -> Recipe:
 def heedful(recipe: Recipe, device: torch.device) -> Step:
     model = LanguageModel(recipe.model, VOCAB).to(device)
     compiled = replace(recipe, train=replace(recipe.train, compile=device.type == "cuda"))
-    learner = Learner(model, lambda model, batch: [loss(model, batch, 0.0)], compiled)
+    learner = TrainingStep(model, lambda model, batch: [loss(model, batch, 0.0)], compiled)
     return lambda batch: learner.update([batch], 1)
 
 
@@ -118,20 +118,20 @@ def hf(recipe: Recipe, device: torch.device) -> Step:
 def adamw_step(model: nn.Module, logits: Callable[[Tensor], Tensor]) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=BETAS, weight_decay=0.1, fused=True)
 
-    def cross_entropy(batch: Batch) -> Tensor:
+    def cross_entropy(batch: CausalBatch) -> Tensor:
         return F.cross_entropy(logits(batch.read).flatten(0, 1), batch.predicted.flatten())
 
     return plain_step(model, cross_entropy, optimizer, autocast=True)
 
 
-def windows(count: int, cells: int, seed: int, device: torch.device, context: int) -> list[Batch]:
+def windows(count: int, cells: int, seed: int, device: torch.device, context: int) -> list[CausalBatch]:
     """Windows of one document each."""
     rng, shape = np.random.default_rng(seed), (cells // context, context + 1)
     rows = (rng.integers(5, VOCAB, shape) for _ in range(count))
     return [collate(ids, np.zeros(shape, dtype=np.int64), device, cross=True) for ids in rows]
 
 
-def flops(recipe: Recipe, batch: Batch) -> float:
+def flops(recipe: Recipe, batch: CausalBatch) -> float:
     """Of the matrix products: 6 for each weight that a token meets, 12 for each number of a key that it sees, half of
     the keys being hidden."""
     config = recipe.model

@@ -24,23 +24,23 @@ from heedful.losses import Loss, reference_cross_entropy
 from heedful.models import EncoderDecoder
 from heedful.nn.attention import Attention
 from heedful.tasks import find_task
-from heedful.tasks.sequence_to_sequence import Batch, SequenceToSequence
-from heedful.train.training_step import Learner
+from heedful.tasks.sequence_to_sequence import PairBatch, SequenceToSequence
+from heedful.train.training_step import TrainingStep
 
 
-def fast(task: SequenceToSequence, precision: Literal["float32", "bfloat16", "autocast"]) -> Learner:
+def fast(task: SequenceToSequence, precision: Literal["float32", "bfloat16", "autocast"]) -> TrainingStep:
     recipe = replace(task.recipe, train=replace(task.recipe.train, precision=precision))
     torch.manual_seed(0)
-    return Learner(task.build(recipe, task.tokenizers), task.loss, recipe)
+    return TrainingStep(task.build(recipe, task.tokenizers), task.loss, recipe)
 
 
-def reference(task: SequenceToSequence) -> Learner:
+def reference(task: SequenceToSequence) -> TrainingStep:
     smoothing = task.recipe.train.label_smoothing
 
-    def loss(model: EncoderDecoder, batch: Batch) -> tuple[Loss]:
-        hidden = model.hidden(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
-        target = batch.target_out[batch.target_keep]
-        return (reference_cross_entropy(hidden[batch.target_keep], model.output.weight, target, smoothing),)
+    def loss(model: EncoderDecoder, batch: PairBatch) -> tuple[Loss]:
+        hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
+        target = batch.target_out[batch.target_padding_mask]
+        return (reference_cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing),)
 
     learner = fast(task, "float32")
     for module in learner.model.modules():
@@ -50,7 +50,7 @@ def reference(task: SequenceToSequence) -> Learner:
     return learner
 
 
-PATHS: dict[str, Callable[[SequenceToSequence], Learner]] = {
+PATHS: dict[str, Callable[[SequenceToSequence], TrainingStep]] = {
     "the reference": reference,
     "float32": partial(fast, precision="float32"),
     "bfloat16": partial(fast, precision="bfloat16"),

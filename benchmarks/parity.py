@@ -43,16 +43,19 @@ def bert(folder: Path, sentences: list[str]) -> list[Row]:
     load_weights(ours, converted.weights)
     theirs, their_tokenizer = BertModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     rows = [sequence(tokenizer.encode(sentence), longest=converted.recipe.data.max_length) for sentence in sentences]
-    ids, keep = (torch.from_numpy(array) for array in pad(rows))
+    ids, padding_mask = (torch.from_numpy(array) for array in pad(rows))
     batch = their_tokenizer(sentences, return_tensors="pt", padding=True, truncation=True)
     real = batch["attention_mask"][:, :, None]
-    assert torch.equal(keep, real[:, :, 0].bool())
+    assert torch.equal(padding_mask, real[:, :, 0].bool())
     with torch.inference_mode():
-        found, vectors = ours.trunk(ids, keep, torch.zeros_like(ids)), ours(ids, keep, torch.zeros_like(ids))
+        found, vectors = (
+            ours.backbone(ids, padding_mask, torch.zeros_like(ids)),
+            ours(ids, padding_mask, torch.zeros_like(ids)),
+        )
         expected = theirs(**batch).last_hidden_state
     their_vectors = F.normalize((expected * real).sum(1) / real.sum(1))
-    name = f"{folder.name}, {len(sentences)} sentences, {int(keep.sum()):,} tokens"
-    differences = {"states": (found - expected)[keep], "sentence vectors": vectors - their_vectors}
+    name = f"{folder.name}, {len(sentences)} sentences, {int(padding_mask.sum()):,} tokens"
+    differences = {"states": (found - expected)[padding_mask], "sentence vectors": vectors - their_vectors}
     return [(f"{name}: {key}", float(values.abs().max())) for key, values in differences.items()]
 
 

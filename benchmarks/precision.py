@@ -27,7 +27,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.machine import choose_precision, prepare_process
 from heedful.machine.limits import timed
 from heedful.tasks import find_task
-from heedful.train.training_step import Learner
+from heedful.train.training_step import TrainingStep
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 AS_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
@@ -53,10 +53,10 @@ def measure(name: str, data: Path, folder: Path) -> dict[str, float | str]:
     return medians | {"auto": choose_precision(record.CPU).precision}
 
 
-def learner(task, recipe: Recipe, precision: str) -> Learner:
+def learner(task, recipe: Recipe, precision: str) -> TrainingStep:
     recipe = replace(task.recipe, train=replace(recipe.train, precision=precision))
     torch.manual_seed(seed_of(recipe.train.seed))
-    return Learner(task.build(recipe, task.tokenizers), task.loss, recipe)
+    return TrainingStep(task.build(recipe, task.tokenizers), task.loss, recipe)
 
 
 def write_text(name: str, folder: Path) -> Path:

@@ -34,17 +34,17 @@ def main() -> None:
     torch.manual_seed(1)
     models = {name: EncoderDecoder(ModelConfig(), 32_000, 32_000).eval() for name in ("fresh", "watched")}
     ids = torch.randint(4, 32_000, (16, 60))
-    keep = torch.ones_like(ids, dtype=torch.bool)
+    padding_mask = torch.ones_like(ids, dtype=torch.bool)
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     with torch.inference_mode():
         with recording(models["watched"], ["*"]):
-            models["watched"](ids, keep, ids, keep)
+            models["watched"](ids, padding_mask, ids, padding_mask)
         for _ in range(options.rounds):
             for name, kept in WAYS.items():
                 model = models["fresh" if name == "never watched" else "watched"]
                 with recording(model, kept):
                     start = time.perf_counter()
-                    model(ids, keep, ids, keep)
+                    model(ids, padding_mask, ids, padding_mask)
                     times[name].append(time.perf_counter() - start)
     medians = {name: statistics.median(values) for name, values in times.items()}
     shown = Table("", "milliseconds", "times the first")

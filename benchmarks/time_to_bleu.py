@@ -27,7 +27,7 @@ from train_step import marian_logits, marian_model
 from decode import marian_search
 from heedful.config.load import load_recipe
 from heedful.optim import learning_rate
-from heedful.tasks.sequence_to_sequence import Batch
+from heedful.tasks.sequence_to_sequence import PairBatch
 from heedful.tasks.translation import Translation
 
 PUBLISHED = (
@@ -111,7 +111,7 @@ def train_marian(options: argparse.Namespace) -> Iterator[Point]:
                 return
 
 
-def marian_trainer(task: Translation) -> tuple[Callable[[list[Batch], int], None], Callable[[], float]]:
+def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], None], Callable[[], float]]:
     """An update of HF's model, and its BLEU on the validation set."""
     recipe = task.recipe
     torch.manual_seed(recipe.train.seed)
@@ -120,7 +120,7 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[Batch], int], None
     sources, references = zip(*task.prepared.valid_text, strict=True)
     rows = task.tokenizers.source.encode_batch(list(sources))
 
-    def update(batches: list[Batch], number: int) -> None:
+    def update(batches: list[PairBatch], number: int) -> None:
         model.train()
         tokens = sum(batch.target_tokens for batch in batches)
         for batch in batches:
@@ -140,7 +140,7 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[Batch], int], None
     return update, bleu
 
 
-def groups(task: Translation, pieces: int) -> Iterator[list[Batch]]:
+def groups(task: Translation, pieces: int) -> Iterator[list[PairBatch]]:
     """The batches of each update, over and over."""
     epoch, waiting = 0, []
     while True:

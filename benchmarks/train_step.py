@@ -24,8 +24,8 @@ from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainCon
 from heedful.data.batches import BatchPlan
 from heedful.models import EncoderDecoder
 from heedful.nn.positions import sinusoids
-from heedful.tasks.sequence_to_sequence import Batch, collate, loss
-from heedful.train.training_step import Learner
+from heedful.tasks.sequence_to_sequence import PairBatch, collate, loss
+from heedful.train.training_step import TrainingStep
 
 VOCAB = 9712
 CELLS = 4096
@@ -39,16 +39,17 @@ def heedful(
     recipe = Recipe(model=config, optimizer=optimizer, train=train)
     smoothing = recipe.train.label_smoothing
     model = EncoderDecoder(config, VOCAB, VOCAB).to(device)
-    learner = Learner(model, lambda model, batch: [loss(model, batch, smoothing)], recipe)
+    learner = TrainingStep(model, lambda model, batch: [loss(model, batch, smoothing)], recipe)
     return lambda batch: learner.update(cut(batch, pieces), 1)
 
 
-def cut(batch: Batch, pieces: int) -> list[Batch]:
+def cut(batch: PairBatch, pieces: int) -> list[PairBatch]:
     """The same sentences in several batches, whose gradients are added up: train.accumulate."""
-    names = ("source", "source_keep", "target_in", "target_out", "target_keep")
+    names = ("source", "source_padding_mask", "target_in", "target_out", "target_padding_mask")
     cuts = zip(*(getattr(batch, name).chunk(pieces) for name in names), strict=True)
     return [
-        Batch(*tensors, source_tokens=int(tensors[1].sum()), target_tokens=int(tensors[4].sum())) for tensors in cuts
+        PairBatch(*tensors, source_tokens=int(tensors[1].sum()), target_tokens=int(tensors[4].sum()))
+        for tensors in cuts
     ]
 
 
@@ -76,13 +77,13 @@ class TorchTransformer(nn.Module):
         x = self.embedding(ids) * math.sqrt(self.positions.size(1)) + self.positions[: ids.size(1)]
         return F.dropout(x, 0.1)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: PairBatch) -> Tensor:
         states = self.transformer(
             self.embed(batch.source),
             self.embed(batch.target_in),
             tgt_mask=torch.ones(2 * (batch.target_in.size(1),), dtype=torch.bool, device=batch.source.device).triu(1),
-            src_key_padding_mask=~batch.source_keep,
-            memory_key_padding_mask=~batch.source_keep,
+            src_key_padding_mask=~batch.source_padding_mask,
+            memory_key_padding_mask=~batch.source_padding_mask,
             tgt_is_causal=True,
         )
         return F.linear(states, self.embedding.weight)
@@ -126,15 +127,15 @@ def marian_model(config: ModelConfig, vocab: int) -> Any:
     )
 
 
-def marian_logits(model: Any, batch: Batch) -> Tensor:
-    mask, target = batch.source_keep.long(), batch.target_in
+def marian_logits(model: Any, batch: PairBatch) -> Tensor:
+    mask, target = batch.source_padding_mask.long(), batch.target_in
     return model(input_ids=batch.source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
 
 
-def smoothed_step(model: nn.Module, forward: Callable[[Batch], Tensor], autocast: bool) -> Step:
+def smoothed_step(model: nn.Module, forward: Callable[[PairBatch], Tensor], autocast: bool) -> Step:
     """The usual step around logits: cross-entropy, backward, Adam."""
 
-    def smoothed(batch: Batch) -> Tensor:
+    def smoothed(batch: PairBatch) -> Tensor:
         logits, target = forward(batch).flatten(0, 1), batch.target_out.flatten()
         return F.cross_entropy(logits, target, ignore_index=0, label_smoothing=0.1)
 
@@ -150,18 +151,20 @@ def peer(make: Callable[..., Step]) -> tuple[System, System, System]:
     return System(exact, "float32"), cured, replace(cured, make=fast, precision="bfloat16")
 
 
-def flops(config: ModelConfig, batch: Batch) -> float:
+def flops(config: ModelConfig, batch: PairBatch) -> float:
     """Of the matrix products: 6 for each weight that a token meets (forward 2, backward 4), 12 for each number of a
     key that it sees; half of those in causal attention."""
     d, attention, feed_forward = config.d_model, 4 * config.d_model**2, 2 * config.d_model * config.d_ff
     source = config.encoder_layers * (attention + feed_forward) + config.decoder_layers * attention // 2
     target = config.decoder_layers * (attention * 3 // 2 + feed_forward) + d * VOCAB
-    read, written = (keep.sum(1).double() for keep in (batch.source_keep, batch.target_keep))
+    read, written = (
+        padding_mask.sum(1).double() for padding_mask in (batch.source_padding_mask, batch.target_padding_mask)
+    )
     scores = config.encoder_layers * read @ read + config.decoder_layers * (written @ written / 2 + written @ read)
     return 6 * (source * batch.source_tokens + target * batch.target_tokens) + 12 * d * float(scores)
 
 
-def batches(count: int, cells: int, seed: int, device: torch.device) -> list[Batch]:
+def batches(count: int, cells: int, seed: int, device: torch.device) -> list[PairBatch]:
     """Sentence pairs of 3 to 40 tokens, of similar length within a batch."""
     rng, sentences = np.random.default_rng(seed), max(20_000, count * cells // 8)
     source = np.clip(rng.normal(14.7, 5, sentences).round(), 3, 40).astype(int)
@@ -171,7 +174,7 @@ def batches(count: int, cells: int, seed: int, device: torch.device) -> list[Bat
     return [batch(rng, lengths[ids], device) for ids in plan[:count]]
 
 
-def batch(rng: np.random.Generator, lengths: np.ndarray, device: torch.device) -> Batch:
+def batch(rng: np.random.Generator, lengths: np.ndarray, device: torch.device) -> PairBatch:
     return collate(rows(rng, lengths[:, 0]), rows(rng, lengths[:, 1]), device)
 
 

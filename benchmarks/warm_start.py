@@ -18,12 +18,12 @@ from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.tasks import find_task
 from heedful.train.loop import train
-from heedful.train.warm_start import with_start
+from heedful.train.warm_start import with_warm_start
 
 
 def from_scratch(recipe: Recipe) -> Recipe:
     """The recipe in the shape of the model that it would start from, without its weights."""
-    shaped = with_start(recipe)
+    shaped = with_warm_start(recipe)
     return replace(shaped, train=replace(shaped.train, start=None))
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from heedful.config.schema import Recipe
 from heedful.train import loop
-from heedful.train.trainer import Run
+from heedful.train.trainer import Trainer
 
 
 def train(settings: Recipe, folder: Path) -> loop.Outcome:
@@ -26,11 +26,11 @@ def train_aloud(settings: Recipe, folder: Path) -> tuple[loop.Outcome, str]:
 
 def stop_after(update: int, monkeypatch: pytest.MonkeyPatch, number: signal.Signals = signal.SIGTERM) -> None:
     """Let the next training be interrupted by a signal during its update `update`."""
-    take = Run.update
+    take = Trainer.update
 
-    def take_and_stop(self, journal):
-        if self.progress.update + 1 == update:
+    def take_and_stop(self, logger):
+        if self.state.update + 1 == update:
             os.kill(os.getpid(), number)
-        take(self, journal)
+        take(self, logger)
 
-    monkeypatch.setattr(Run, "update", take_and_stop)
+    monkeypatch.setattr(Trainer, "update", take_and_stop)

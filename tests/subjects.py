@@ -11,7 +11,7 @@ from heedful.decode.translator import Translator
 from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
 from heedful.models.task_heads import SentenceEncoder, TextClassifier
 from heedful.predict.classifier import Classifier
-from heedful.predict.retriever import Searcher
+from heedful.predict.retriever import Retriever
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -40,7 +40,7 @@ def pre_norm():
     """A GPT in Pre-Norm whose final norm changes every number."""
     torch.manual_seed(1)
     model = LanguageModel(replace(GPT_SHAPE, norm="pre"), len(TOKENIZER))
-    norm = model.trunk.stack.norm
+    norm = model.backbone.stack.norm
     torch.nn.init.uniform_(norm.weight, 0.5, 2)
     torch.nn.init.normal_(norm.bias)
     return Generator(model, TOKENIZER, GenerateConfig(max_tokens=7))
@@ -59,4 +59,4 @@ def classifier(family="encoder"):
 
 def searcher():
     torch.manual_seed(1)
-    return Searcher(SentenceEncoder(replace(SHAPE, family="encoder"), len(TOKENIZER)), TOKENIZER, DataConfig())
+    return Retriever(SentenceEncoder(replace(SHAPE, family="encoder"), len(TOKENIZER)), TOKENIZER, DataConfig())

@@ -131,13 +131,13 @@ def test_muon_equals_its_formula_on_matrices_of_the_stack_and_adamw_elsewhere():
         build_optimizer(replace(config, name=name), m, torch.float32) for name, m in (("muon", muon), ("adamw", adamw))
     ]
     tokens = torch.randint(11, (3, 5))
-    keep = torch.ones_like(tokens, dtype=torch.bool)
+    padding_mask = torch.ones_like(tokens, dtype=torch.bool)
     momenta = {}
     for _ in range(3):
         adamw.load_state_dict(muon.state_dict())
         before = {name: parameter.detach().clone() for name, parameter in muon.named_parameters()}
         for model in (muon, adamw):
-            model(tokens, keep).square().sum().backward()
+            model(tokens, padding_mask).square().sum().backward()
         gradients = {name: parameter.grad.clone() for name, parameter in muon.named_parameters()}
         for optimizer in optimizers:
             optimizer.step()

@@ -26,7 +26,7 @@ from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
-from heedful.nn.int8 import PRECISIONS, Int8Linear
+from heedful.nn.int8 import INFERENCE_PRECISIONS, Int8Linear
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -68,7 +68,10 @@ def test_a_model_works_wherever_it_is_copied(model_folder: Path, tmp_path: Path,
 
 
 def test_a_model_is_loaded_in_the_precision_that_is_asked_for(model_folder: Path) -> None:
-    kinds = {precision: type(load_model(model_folder, precision=precision).model.output) for precision in PRECISIONS}
+    kinds = {
+        precision: type(load_model(model_folder, precision=precision).model.output)
+        for precision in INFERENCE_PRECISIONS
+    }
     assert kinds == {"float32": torch.nn.Linear, "int8": Int8Linear}
     with pytest.raises(InputError, match='no precision "int4"; there are float32 and int8'):
         load_model(model_folder, precision="int4")

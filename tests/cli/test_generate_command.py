@@ -15,7 +15,7 @@ import heedful
 from heedful.checkpoint import load_model, write_model
 from heedful.cli.generate import generate
 from heedful.config.schema import DataConfig, GenerateConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.decode.generator import Generator, Request
+from heedful.decode.generator import GenerationRequest, Generator
 from heedful.errors import InputError
 from heedful.models import LanguageModel, weights
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -47,7 +47,7 @@ def generator(model: Path) -> Generator:
 
 
 def answer(generator: Generator, prompt: str, **settings: object) -> str:
-    return generator.generate([Request(prompt, replace(GENERATE, **settings))])[0].text
+    return generator.generate([GenerationRequest(prompt, replace(GENERATE, **settings))])[0].text
 
 
 @pytest.mark.parametrize("prompts", [["w3 w5"], ["w3 w5", "", "w11"]], ids=["one", "several"])
@@ -168,7 +168,7 @@ def test_no_progress_cuts_into_an_answer_that_appears_at_the_terminal(model, rep
 
 def test_a_single_answer_appears_as_it_is_said(model, generator, monkeypatch):
     monkeypatch.setattr(Generator, "generate", None)
-    parts = list(heedful.load(model, "cpu").stream(Request("w3", GENERATE)))
+    parts = list(heedful.load(model, "cpu").stream(GenerationRequest("w3", GENERATE)))
     assert run("--model", model, "w3").stdout == "".join(parts) + "\n"
     assert len(parts) > 1
 

@@ -14,7 +14,7 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
-from heedful.predict.retriever import Searcher
+from heedful.predict.retriever import Retriever
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -70,13 +70,13 @@ def test_json_tells_the_line(place):
 def test_an_index_is_made_once_and_used(place, monkeypatch):
     first = run(*OPTIONS, "--index", "index", "w3").stdout
     asked = []
-    honest = Searcher.windows
+    honest = Retriever.windows
 
     def count(self, texts, *rest):
         asked.append(texts := list(texts))
         return honest(self, texts, *rest)
 
-    monkeypatch.setattr(Searcher, "windows", count)
+    monkeypatch.setattr(Retriever, "windows", count)
     assert run(*OPTIONS, "--index", "index", "w3").stdout == first == run(*OPTIONS, "w3").stdout
     assert asked == [["w3"], LINES, ["w3"]]
 

@@ -48,8 +48,8 @@ def loaded(model, folder):
     return load_model(folder)
 
 
-def their_outputs(model, ids, keep, segments):
-    return model(input_ids=ids, attention_mask=keep.long(), token_type_ids=segments)
+def their_outputs(model, ids, padding_mask, segments):
+    return model(input_ids=ids, attention_mask=padding_mask.long(), token_type_ids=segments)
 
 
 @pytest.mark.parametrize("architecture", WITH_HEADS)
@@ -59,17 +59,17 @@ def test_a_converted_model_gives_the_same_logits(theirs, tmp_path, architecture)
     ours = loaded(converted, tmp_path / "ours")
     assert (ours.recipe.task, ours.recipe.masking.next_sentence) == ("masked_lm", architecture == "BertForPreTraining")
     assert not converted.left_out
-    ids, keep, segments = batch(ours.tokenizers.source)
+    ids, padding_mask, segments = batch(ours.tokenizers.source)
     old = torch.from_numpy(old_ids(folder))
     with torch.inference_mode():
-        expected = their_outputs(original, old[ids], keep, segments)
-        found = ours.model(ids, keep, segments)
+        expected = their_outputs(original, old[ids], padding_mask, segments)
+        found = ours.model(ids, padding_mask, segments)
         if ours.recipe.masking.next_sentence:
-            neighbours = ours.model.next_sentence(ours.model.trunk(ids, keep, segments), keep)
+            neighbours = ours.model.next_sentence(ours.model.backbone(ids, padding_mask, segments), padding_mask)
             torch.testing.assert_close(neighbours, expected.seq_relationship_logits, atol=1e-5, rtol=0)
     logits = expected.prediction_logits if ours.recipe.masking.next_sentence else expected.logits
     assert logits.std() > 0.5
-    torch.testing.assert_close(found[keep], logits[..., old][keep], atol=1e-5, rtol=0)
+    torch.testing.assert_close(found[padding_mask], logits[..., old][padding_mask], atol=1e-5, rtol=0)
 
 
 def old_ids(folder):
@@ -81,12 +81,14 @@ def test_the_trunk_alone_gives_the_same_states(theirs, tmp_path, architecture):
     folder, original = theirs[architecture]
     model = read(folder, "ranking")
     assert (model.recipe.task, model.recipe.model.pooling) == ("ranking", "mean")
-    trunk = loaded(model, tmp_path / "ours").model.trunk
-    ids, keep, segments = batch(model.tokenizers.source)
+    backbone = loaded(model, tmp_path / "ours").model.backbone
+    ids, padding_mask, segments = batch(model.tokenizers.source)
     base = original if architecture == "BertModel" else original.bert
     with torch.inference_mode():
-        expected = their_outputs(base, torch.from_numpy(old_ids(folder))[ids], keep, segments).last_hidden_state
-        torch.testing.assert_close(trunk(ids, keep, segments)[keep], expected[keep], atol=1e-5, rtol=0)
+        expected = their_outputs(base, torch.from_numpy(old_ids(folder))[ids], padding_mask, segments).last_hidden_state
+        torch.testing.assert_close(
+            backbone(ids, padding_mask, segments)[padding_mask], expected[padding_mask], atol=1e-5, rtol=0
+        )
 
 
 def test_a_sentence_encoder_pools_as_its_file_says(theirs, tmp_path):
@@ -96,11 +98,13 @@ def test_a_sentence_encoder_pools_as_its_file_says(theirs, tmp_path):
     modes = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": False}
     (changed / "1_Pooling" / "config.json").write_text(json.dumps(modes))
     ours = loaded(read(changed), tmp_path / "ours")
-    ids, keep, segments = batch(ours.tokenizers.source)
+    ids, padding_mask, segments = batch(ours.tokenizers.source)
     with torch.inference_mode():
-        states = their_outputs(original, torch.from_numpy(old_ids(folder))[ids], keep, segments).last_hidden_state
+        states = their_outputs(
+            original, torch.from_numpy(old_ids(folder))[ids], padding_mask, segments
+        ).last_hidden_state
         expected = torch.nn.functional.normalize(states[:, 0], dim=-1)
-        torch.testing.assert_close(ours.model(ids, keep, segments), expected, atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours.model(ids, padding_mask, segments), expected, atol=1e-5, rtol=0)
     (changed / "1_Pooling" / "config.json").write_text(json.dumps(modes | {"pooling_mode_max_tokens": True}))
     with pytest.raises(InputError, match="asks for pooling_mode_cls_token and pooling_mode_max_tokens, and heedful"):
         read(changed)
@@ -179,14 +183,16 @@ def test_transformers_computes_the_states_of_a_model_of_heedful(task, overrides,
     write(model, tmp_path / "theirs")
     written, report = transformers.BertModel.from_pretrained(tmp_path / "theirs", output_loading_info=True)
     assert set(report["missing_keys"]) <= {"pooler.dense.weight", "pooler.dense.bias"}
-    ids, keep, segments = batch(model.tokenizers.source)
+    ids, padding_mask, segments = batch(model.tokenizers.source)
     with torch.inference_mode():
-        expected = built.get_submodule("trunk")(ids, keep, segments)
-        found = their_outputs(written.eval(), ids, keep, segments).last_hidden_state
-        torch.testing.assert_close(found[keep], expected[keep], atol=1e-5, rtol=0)
+        expected = built.get_submodule("backbone")(ids, padding_mask, segments)
+        found = their_outputs(written.eval(), ids, padding_mask, segments).last_hidden_state
+        torch.testing.assert_close(found[padding_mask], expected[padding_mask], atol=1e-5, rtol=0)
         again = read(tmp_path / "theirs", task)
-        trunk = loaded(again, tmp_path / "again").model.trunk
-        torch.testing.assert_close(trunk(ids, keep, segments)[keep], expected[keep], atol=1e-5, rtol=0)
+        backbone = loaded(again, tmp_path / "again").model.backbone
+        torch.testing.assert_close(
+            backbone(ids, padding_mask, segments)[padding_mask], expected[padding_mask], atol=1e-5, rtol=0
+        )
 
 
 def test_transformers_fills_gaps_as_heedful_does(tmp_path):
@@ -313,7 +319,7 @@ def test_a_token_that_is_lacking_has_no_probability(tmp_path):
     (tmp_path / "bert" / "vocab.txt").write_text(names)
     model = read(tmp_path / "bert")
     assert (model.weights["output.bias"] == NEVER).nonzero().tolist() == [[PAD]]
-    assert not model.weights["trunk.embedding.weight"][PAD].any()
+    assert not model.weights["backbone.embedding.weight"][PAD].any()
 
 
 def test_what_is_no_bert_is_not_written(theirs, tmp_path):

@@ -16,7 +16,7 @@ from heedful.config.load import load_preset, load_recipe
 from heedful.config.schema import GenerateConfig
 from heedful.convert import FORMATS, Model
 from heedful.data.scenes import generate
-from heedful.decode.generator import Generator, Request
+from heedful.decode.generator import GenerationRequest, Generator
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task
@@ -68,8 +68,8 @@ def test_the_gpt_of_the_docs_is_a_gpt2(page, tmp_path):
     model, built = random_model(load_recipe(shown(page, "my-gpt", tmp_path), small()))
     FORMATS["gpt2"].write(model, tmp_path / "theirs")
     written = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs").eval()
-    ids, keep = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
-    torch.testing.assert_close(written(ids).logits, built(ids, keep), atol=1e-4, rtol=0)
+    ids, padding_mask = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
+    torch.testing.assert_close(written(ids).logits, built(ids, padding_mask), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("page", ["how-to/convert.md", "zh/convert.md"])
@@ -82,7 +82,7 @@ def test_the_program_of_the_docs_continues_a_text_as_heedful_does(page, tmp_path
     runpy.run_path("program.py")
     greedy = GenerateConfig(temperature=0.0, max_tokens=50)
     generator = Generator(built, model.tokenizers.source, greedy, model.recipe.data.max_length)
-    expected = "".join(generator.stream(Request("Once upon a time", greedy)))
+    expected = "".join(generator.stream(GenerationRequest("Once upon a time", greedy)))
     assert len(expected) > 40
     assert capsys.readouterr().out == f"<unk>nce <unk>pon a time{expected}\n"
 
@@ -110,8 +110,8 @@ def computes_as_a_bert(recipe, folder):
     model, built = random_model(recipe)
     FORMATS["bert"].write(model, folder)
     written = transformers.AutoModelForMaskedLM.from_pretrained(folder).eval()
-    ids, keep = inputs(transformers.AutoTokenizer.from_pretrained(folder))
-    torch.testing.assert_close(written(ids).logits, built(ids, keep, torch.zeros_like(ids)), atol=1e-4, rtol=0)
+    ids, padding_mask = inputs(transformers.AutoTokenizer.from_pretrained(folder))
+    torch.testing.assert_close(written(ids).logits, built(ids, padding_mask, torch.zeros_like(ids)), atol=1e-4, rtol=0)
 
 
 @torch.inference_mode()
@@ -120,9 +120,9 @@ def test_a_translator_as_published_is_a_marian(preset, tmp_path):
     model, built = random_model(load_preset(preset, small()))
     FORMATS["marian"].write(model, tmp_path / "theirs")
     written = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "theirs").eval()
-    ids, keep = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
+    ids, padding_mask = inputs(transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs"))
     found = written(input_ids=ids, decoder_input_ids=ids).logits
-    torch.testing.assert_close(found, built(ids, keep, ids, keep), atol=1e-4, rtol=0)
+    torch.testing.assert_close(found, built(ids, padding_mask, ids, padding_mask), atol=1e-4, rtol=0)
 
 
 def test_what_keeps_a_translator_from_being_a_marian_is_listed(tmp_path):

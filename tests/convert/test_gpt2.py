@@ -183,10 +183,10 @@ def test_transformers_says_what_a_model_of_heedful_says(settings, tmp_path):
     for text in filter(None, TEXTS):
         ids = tokenizer(text, return_tensors="pt")["input_ids"][:, :41]
         assert ids[0].tolist() == model.tokenizers.source.encode(text)[:41]
-        keep = torch.ones_like(ids, dtype=torch.bool)
+        padding_mask = torch.ones_like(ids, dtype=torch.bool)
         with torch.inference_mode():
-            found, expected = written.eval()(ids).logits, built(ids, keep)
-            torch.testing.assert_close(again(ids, keep), expected, atol=1e-4, rtol=0)
+            found, expected = written.eval()(ids).logits, built(ids, padding_mask)
+            torch.testing.assert_close(again(ids, padding_mask), expected, atol=1e-4, rtol=0)
         assert expected.std() > 0.2
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
@@ -256,7 +256,7 @@ def test_fields_that_say_the_same_in_other_words_are_written(trained, tmp_path):
 @pytest.mark.parametrize("settings", [{}, {"output_bias": True}, {"tie": "none", "activation": "gelu", "bias": False}])
 def test_transformers_continues_a_text_as_heedful_does(settings, tmp_path):
     model, built = random_model(**settings)
-    built.get_parameter("trunk.embedding.weight").data[[PAD, BOS]] *= 3  # both would be said if that were allowed
+    built.get_parameter("backbone.embedding.weight").data[[PAD, BOS]] *= 3  # both would be said if that were allowed
     write(replace(model, weights=weights(built)), tmp_path / "theirs")
     written = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "theirs").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedful.data.alignment import strangers
-from heedful.data.pair_survey import Side, Tally
+from heedful.data.pair_survey import Side, TextStatistics
 
 
 def sentences(count: int, seed: int = 3) -> tuple[list[str], list[str]]:
@@ -18,7 +18,7 @@ def sentences(count: int, seed: int = 3) -> tuple[list[str], list[str]]:
 
 
 def side(texts: list[str]) -> Side:
-    tally = Tally()
+    tally = TextStatistics()
     for text in texts:
         tally.add(text)
     return tally.side()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import Pair, find_drift, read_pairs
+from heedful.data.corpus import SentencePair, find_drift, read_pairs
 from heedful.data.files import BadUtf8
 from heedful.data.filters import DropReport
 from heedful.errors import InputError
@@ -44,7 +44,11 @@ def lines(texts: list[str]) -> str:
 
 def test_two_files_are_read_side_by_side(folder):
     data = folder(a_en="one\n\nthree\n", a_de="eins\r\nzwei\r\ndrei")
-    assert list(read_pairs(TWO_FILES, data)) == [Pair(1, "one", "eins"), Pair(2, "", "zwei"), Pair(3, "three", "drei")]
+    assert list(read_pairs(TWO_FILES, data)) == [
+        SentencePair(1, "one", "eins"),
+        SentencePair(2, "", "zwei"),
+        SentencePair(3, "three", "drei"),
+    ]
 
 
 def test_plain_and_compressed_files_mix(folder):
@@ -81,7 +85,10 @@ def test_what_editors_do_to_files_does_not_matter(folder, disguise):
 @pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r"])
 def test_other_separators_do_not_shift_the_pairs(folder, separator):
     data = folder(a_en=f"one{separator}more\ntwo\n", a_de="eins\nzwei\n")
-    assert list(read_pairs(TWO_FILES, data)) == [Pair(1, f"one{separator}more", "eins"), Pair(2, "two", "zwei")]
+    assert list(read_pairs(TWO_FILES, data)) == [
+        SentencePair(1, f"one{separator}more", "eins"),
+        SentencePair(2, "two", "zwei"),
+    ]
 
 
 CORRUPTIONS = {
@@ -132,7 +139,10 @@ def test_no_line_is_suspected_where_all_lengths_go_together():
 def test_bad_utf8_drops_the_pair_and_is_counted(folder):
     data = folder("skip", a_en=b"one\n\xfftwo\nthree\nfour\n", a_de=b"eins\nzwei\ndr\xe9i\nvier\n")
     report = DropReport()
-    assert list(read_pairs(TWO_FILES, data, report)) == [Pair(1, "one", "eins"), Pair(4, "four", "vier")]
+    assert list(read_pairs(TWO_FILES, data, report)) == [
+        SentencePair(1, "one", "eins"),
+        SentencePair(4, "four", "vier"),
+    ]
     assert report.rows() == [("bad UTF-8", 2, "a.en, line 2")]
 
 
@@ -144,21 +154,21 @@ def test_bad_utf8_is_an_error_by_default(folder):
 
 def test_bad_utf8_can_be_replaced(folder):
     data = folder("replace", a_en=b"\xffone\n", a_de=b"eins\n")
-    assert list(read_pairs(TWO_FILES, data)) == [Pair(1, "\ufffdone", "eins")]
+    assert list(read_pairs(TWO_FILES, data)) == [SentencePair(1, "\ufffdone", "eins")]
 
 
 @pytest.mark.parametrize(
     ("text", "fields", "expected"),
     [
-        ("one\teins\ntwo\tzwei\n", {}, [Pair(1, "one", "eins"), Pair(2, "two", "zwei")]),
-        ("source\ttarget\none\teins\n", {}, [Pair(2, "one", "eins")]),
-        ("target\tid\tsource\neins\t7\tone\n", {}, [Pair(2, "one", "eins")]),
-        ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "de"}, [Pair(2, "one", "eins")]),
-        ("7\tone\t8\teins\n", {"source_field": "2", "target_field": "4"}, [Pair(1, "one", "eins")]),
-        ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "3"}, [Pair(2, "one", "eins")]),
-        ('"one\t"eins\n', {}, [Pair(1, '"one', '"eins')]),
-        ("one\t\r\n", {}, [Pair(1, "one", "")]),
-        ("\ufeffsource\ttarget\r\none\teins\r\n", {}, [Pair(2, "one", "eins")]),
+        ("one\teins\ntwo\tzwei\n", {}, [SentencePair(1, "one", "eins"), SentencePair(2, "two", "zwei")]),
+        ("source\ttarget\none\teins\n", {}, [SentencePair(2, "one", "eins")]),
+        ("target\tid\tsource\neins\t7\tone\n", {}, [SentencePair(2, "one", "eins")]),
+        ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "de"}, [SentencePair(2, "one", "eins")]),
+        ("7\tone\t8\teins\n", {"source_field": "2", "target_field": "4"}, [SentencePair(1, "one", "eins")]),
+        ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "3"}, [SentencePair(2, "one", "eins")]),
+        ('"one\t"eins\n', {}, [SentencePair(1, '"one', '"eins')]),
+        ("one\t\r\n", {}, [SentencePair(1, "one", "")]),
+        ("\ufeffsource\ttarget\r\none\teins\r\n", {}, [SentencePair(2, "one", "eins")]),
     ],
 )
 def test_tables_are_read_by_column_name_or_number(folder, text, fields, expected):
@@ -188,14 +198,17 @@ def test_broken_tables_are_refused_with_file_and_line(folder, text, fields, prob
 def test_pairs_are_read_from_a_table_with_commas_and_quotes(folder):
     data = folder(a_csv='en,de\n"one, ""two""","eins\nzwei"\nthree,drei\n')
     corpus = CorpusConfig(source="a.csv", source_field="en", target_field="de")
-    assert list(read_pairs(corpus, data)) == [Pair(2, 'one, "two"', "eins\nzwei"), Pair(4, "three", "drei")]
+    assert list(read_pairs(corpus, data)) == [
+        SentencePair(2, 'one, "two"', "eins\nzwei"),
+        SentencePair(4, "three", "drei"),
+    ]
 
 
 def test_objects_are_read_by_key(folder):
     rows = [{"id": 7, "de": "eins\u2028", "en": "one"}, {"en": "", "de": "zw\tei", "more": None}]
     data = folder(a_jsonl="\ufeff" + lines([json.dumps(row, ensure_ascii=False) for row in rows]))
     corpus = CorpusConfig(source="a.jsonl", source_field="en", target_field="de")
-    assert list(read_pairs(corpus, data)) == [Pair(1, "one", "eins\u2028"), Pair(2, "", "zw\tei")]
+    assert list(read_pairs(corpus, data)) == [SentencePair(1, "one", "eins\u2028"), SentencePair(2, "", "zw\tei")]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +264,7 @@ def test_a_missing_file_is_named(folder, missing, tmp_path):
 def test_absolute_names_do_not_start_at_the_root(folder, tmp_path):
     folder(a_tsv="one\teins\n")
     corpus = CorpusConfig(source=str(tmp_path / "a.tsv"))
-    assert list(read_pairs(corpus, DataConfig(root="elsewhere"))) == [Pair(1, "one", "eins")]
+    assert list(read_pairs(corpus, DataConfig(root="elsewhere"))) == [SentencePair(1, "one", "eins")]
 
 
 def test_a_pipe_is_refused_because_it_can_be_read_only_once(folder, tmp_path):

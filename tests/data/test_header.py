@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import Pair, read_pairs, read_rows
+from heedful.data.corpus import SentencePair, read_pairs, read_rows
 from heedful.data.documents import read_documents
 from heedful.data.filters import DropReport
 from heedful.data.header import is_header
@@ -81,7 +81,7 @@ def test_columns_the_other_way_round_are_refused_with_the_keys_to_set(corpus):
 
 def test_a_header_is_no_pair_and_no_document(corpus):
     table = corpus("a.csv", [("English", "German"), ("one", "eins")])
-    assert list(read_pairs(table, DataConfig())) == [Pair(2, "one", "eins")]
+    assert list(read_pairs(table, DataConfig())) == [SentencePair(2, "one", "eins")]
     assert [document.text for document in read_documents(table, DataConfig())] == ["one"]
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.labelled import MOST_LABELS, Example, Scored, labels_of, read_labelled, read_scored
+from heedful.data.labelled import MOST_LABELS, Example, ScoredText, labels_of, read_labelled, read_scored
 from heedful.errors import InputError
 
 
@@ -79,7 +79,7 @@ def test_all_empty_labels_are_told_at_once(corpus, empty, told):
 
 def test_a_number_is_read_with_its_text(corpus):
     found = list(read_scored(corpus("a.tsv", "one\t-2.5\ntwo\t1e3\n"), DataConfig()))
-    assert found == [Scored(1, "one", None, -2.5), Scored(2, "two", None, 1000.0)]
+    assert found == [ScoredText(1, "one", None, -2.5), ScoredText(2, "two", None, 1000.0)]
 
 
 @pytest.mark.parametrize("label", ["nan", "inf", "1e999", "1,5", "score"])

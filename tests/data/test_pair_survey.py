@@ -7,23 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.corpus import Pair
+from heedful.data.corpus import SentencePair
 from heedful.data.pair_survey import can_be_held_out, main_script, source_hash, split, survey
 from heedful.errors import InputError
 
 
-def numbered(count: int) -> list[Pair]:
-    return [Pair(line, f"the {line} cats", f"die {line} Katzen") for line in range(1, count + 1)]
+def numbered(count: int) -> list[SentencePair]:
+    return [SentencePair(line, f"the {line} cats", f"die {line} Katzen") for line in range(1, count + 1)]
 
 
 def test_a_survey_counts_lines_words_and_oddities() -> None:
     found = survey(
         [
-            Pair(1, "a b c", "ä  b"),
-            Pair(2, "same", "same"),
-            Pair(3, "a b c", "ä  b"),
-            Pair(4, "  ", "x"),
-            Pair(5, "a b c", "other"),
+            SentencePair(1, "a b c", "ä  b"),
+            SentencePair(2, "same", "same"),
+            SentencePair(3, "a b c", "ä  b"),
+            SentencePair(4, "  ", "x"),
+            SentencePair(5, "a b c", "other"),
         ]
     )
     assert (found.pairs, found.empty, found.copies, found.repeated) == (5, 1, 1, 1)
@@ -35,7 +35,7 @@ def test_a_survey_counts_lines_words_and_oddities() -> None:
 
 
 def test_chinese_is_counted_in_characters() -> None:
-    found = survey([Pair(1, "she reads", "她在读一本书。"), Pair(2, "he sleeps", "他睡觉。")])
+    found = survey([SentencePair(1, "she reads", "她在读一本书。"), SentencePair(2, "he sleeps", "他睡觉。")])
     assert (found.source.script, found.target.script) == ("latin", "han")
     assert (found.source.is_spaceless, found.target.is_spaceless) == (False, True)
     assert found.target.tokens.tolist() == [np.ceil(0.7 * 7) + 1, np.ceil(0.7 * 4) + 1]
@@ -43,7 +43,7 @@ def test_chinese_is_counted_in_characters() -> None:
 
 
 def test_a_script_without_a_name_can_be_spaceless_too() -> None:
-    found = survey([Pair(1, "good morning", "สวัสดีตอนเช้าครับทุกคน")])
+    found = survey([SentencePair(1, "good morning", "สวัสดีตอนเช้าครับทุกคน")])
     assert found.target.script is None
     assert found.target.is_spaceless
 
@@ -66,8 +66,8 @@ def test_the_main_script_has_most_letters(text: str, script: str | None) -> None
 
 
 def test_one_line_that_training_leaves_out_counts_for_nothing() -> None:
-    pairs = [Pair(line, "a house", "ein Haus") for line in range(1, 211)]
-    found = survey([*pairs[:106], Pair(107, "字" * 3_000_017, "lang"), *pairs[107:]])
+    pairs = [SentencePair(line, "a house", "ein Haus") for line in range(1, 211)]
+    found = survey([*pairs[:106], SentencePair(107, "字" * 3_000_017, "lang"), *pairs[107:]])
     assert (found.source.script, found.source.alphabet, found.source.is_spaceless) == ("latin", 7, False)
     assert found.too_long.nonzero()[0].tolist() == [106]
     assert found.lines[106] == 107
@@ -79,7 +79,7 @@ def test_no_text_is_refused() -> None:
         survey([])
 
 
-def parts(pairs: list[Pair], *, valid: bool = True, test: bool = True) -> dict[str, list[Pair]]:
+def parts(pairs: list[SentencePair], *, valid: bool = True, test: bool = True) -> dict[str, list[SentencePair]]:
     divided = {"train": [], "valid": [], "test": []}
     division = split(survey(pairs).source_hashes, valid, test)
     for part, pair in division.divide(pairs, lambda pair: pair.source, can_be_held_out):
@@ -105,7 +105,7 @@ def test_a_thousand_is_enough() -> None:
 
 def test_a_held_out_sentence_is_nowhere_else() -> None:
     pairs = numbered(97)
-    repeated = pairs + [Pair(pair.line + 97, pair.source, pair.target + "!") for pair in pairs]
+    repeated = pairs + [SentencePair(pair.line + 97, pair.source, pair.target + "!") for pair in pairs]
     divided = parts(repeated)
     sources = {part: [pair.source for pair in pairs] for part, pairs in divided.items()}
     assert len(sources["train"]) == 2 * (97 - 8)
@@ -115,7 +115,7 @@ def test_a_held_out_sentence_is_nowhere_else() -> None:
 
 
 def test_a_held_out_pair_can_be_judged() -> None:
-    pairs = [Pair(line, f"sentence {line}", "" if line % 3 else f"Satz {line}") for line in range(1, 301)]
+    pairs = [SentencePair(line, f"sentence {line}", "" if line % 3 else f"Satz {line}") for line in range(1, 301)]
     divided = parts(pairs)
     assert len(divided["valid"]) == len(divided["test"]) == 5
     assert all(pair.target for part in ("valid", "test") for pair in divided[part])
@@ -123,7 +123,7 @@ def test_a_held_out_pair_can_be_judged() -> None:
 
 @given(st.permutations(numbered(43)))
 @settings(max_examples=20)
-def test_the_split_does_not_depend_on_the_order(pairs: list[Pair]) -> None:
+def test_the_split_does_not_depend_on_the_order(pairs: list[SentencePair]) -> None:
     assert {pair.source for pair in parts(pairs)["test"]} == {pair.source for pair in parts(numbered(43))["test"]}
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import Pair, Row, part_of, read_pairs, read_rows
+from heedful.data.corpus import SentencePair, TableRow, part_of, read_pairs, read_rows
 from heedful.data.filters import DropReport
 from heedful.errors import InputError
 
@@ -31,12 +31,12 @@ THREE = ("source", "pair", "target")
 @pytest.mark.parametrize(
     ("text", "fields", "expected"),
     [
-        ("one\ttwo\t3\n", THREE, Row(1, ("one", "two", "3"))),
-        ("target\tid\tpair\tsource\n3\t7\ttwo\tone\n", THREE, Row(2, ("one", "two", "3"))),
-        ("id\ta\tb\n7\tone\ttwo\n", ("b", "1", "a"), Row(2, ("two", "7", "one"))),
-        ('"one\ttwo"\t"\n', THREE, Row(1, ('"one', 'two"', '"'))),
-        ("\ufeffb\ta\r\none\ttwo\r\n", ("a",), Row(2, ("two",))),
-        ("one\ttwo\n", ("2", "2"), Row(1, ("two", "two"))),
+        ("one\ttwo\t3\n", THREE, TableRow(1, ("one", "two", "3"))),
+        ("target\tid\tpair\tsource\n3\t7\ttwo\tone\n", THREE, TableRow(2, ("one", "two", "3"))),
+        ("id\ta\tb\n7\tone\ttwo\n", ("b", "1", "a"), TableRow(2, ("two", "7", "one"))),
+        ('"one\ttwo"\t"\n', THREE, TableRow(1, ('"one', 'two"', '"'))),
+        ("\ufeffb\ta\r\none\ttwo\r\n", ("a",), TableRow(2, ("two",))),
+        ("one\ttwo\n", ("2", "2"), TableRow(1, ("two", "two"))),
     ],
 )
 def test_any_number_of_fields_is_read(rows, text, fields, expected):
@@ -49,12 +49,12 @@ def test_any_number_of_fields_is_read(rows, text, fields, expected):
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_a_number_is_a_place_even_where_the_first_label_is_that_number(rows, name):
     text = "good\t2\nbad\t1\n".replace("\t", "," if name == "a.csv" else "\t")
-    assert rows(name, text, ("1", "2")) == [Row(1, ("good", "2")), Row(2, ("bad", "1"))]
+    assert rows(name, text, ("1", "2")) == [TableRow(1, ("good", "2")), TableRow(2, ("bad", "1"))]
 
 
 def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first_line(rows):
     text = 'text,label\r\n"one, ""1""",a\r\n"two\r\n\r\nlines",b\r\nfive,c\r\n'
-    expected = [Row(2, ('one, "1"', "a")), Row(3, ("two\n\nlines", "b")), Row(6, ("five", "c"))]
+    expected = [TableRow(2, ('one, "1"', "a")), TableRow(3, ("two\n\nlines", "b")), TableRow(6, ("five", "c"))]
     assert rows("a.csv", text, ("text", "label")) == expected
     assert rows("a.csv.gz", text, ("text", "label")) == expected
 
@@ -97,13 +97,13 @@ def test_a_row_that_is_shorter_or_longer_than_the_first_is_called_broken(rows, n
 
 
 def test_a_row_may_lack_columns_that_nobody_asks_for(rows):
-    assert rows("a.tsv", "text\tlabel\tremark\none\t1\n", ("text", "label")) == [Row(2, ("one", "1"))]
+    assert rows("a.tsv", "text\tlabel\tremark\none\t1\n", ("text", "label")) == [TableRow(2, ("one", "1"))]
 
 
 def test_blank_lines_of_a_table_with_commas_are_no_rows(rows):
     text = "text,label\n\none,1\n\n\n"
-    assert rows("a.csv", text, ("text", "label")) == [Row(3, ("one", "1"))]
-    assert rows("a.csv", "one,1\n\n\n", ("1", "2"), part=(0.0, 1.0)) == [Row(1, ("one", "1"))]
+    assert rows("a.csv", text, ("text", "label")) == [TableRow(3, ("one", "1"))]
+    assert rows("a.csv", "one,1\n\n\n", ("1", "2"), part=(0.0, 1.0)) == [TableRow(1, ("one", "1"))]
 
 
 def test_a_pair_without_names_is_refused_with_the_keys_to_set(rows):
@@ -112,7 +112,7 @@ def test_a_pair_without_names_is_refused_with_the_keys_to_set(rows):
 
 
 def test_bad_utf8_in_csv_can_be_replaced_but_not_skipped(rows):
-    assert rows("a.csv", b"tw\xff,2\n", ("1", "2"), policy="replace") == [Row(1, ("tw\ufffd", "2"))]
+    assert rows("a.csv", b"tw\xff,2\n", ("1", "2"), policy="replace") == [TableRow(1, ("tw\ufffd", "2"))]
     with pytest.raises(InputError, match=r"a\.csv, line 1: not valid UTF-8.*cannot be"):
         rows("a.csv", b"tw\xff,2\n", ("1", "2"), policy="skip")
 
@@ -120,11 +120,11 @@ def test_bad_utf8_in_csv_can_be_replaced_but_not_skipped(rows):
 @pytest.mark.parametrize(("value", "text"), [(7, "7"), (True, "true"), (-1.5, "-1.5"), ("x", "x"), (False, "false")])
 def test_a_label_in_json_may_be_a_number_or_a_truth_value(rows, value, text):
     content = json.dumps({"a": "one", "b": value})
-    assert rows("a.jsonl", content, ("a", "b"), label="b") == [Row(1, ("one", text))]
+    assert rows("a.jsonl", content, ("a", "b"), label="b") == [TableRow(1, ("one", text))]
 
 
 def test_a_label_in_json_that_is_null_is_empty(rows):
-    assert rows("a.jsonl", '{"a": "one", "b": null}', ("a", "b"), label="b") == [Row(1, ("one", ""))]
+    assert rows("a.jsonl", '{"a": "one", "b": null}', ("a", "b"), label="b") == [TableRow(1, ("one", ""))]
 
 
 @pytest.mark.parametrize(("value", "kind"), [([1], "list"), ({"x": 1}, "object")])
@@ -171,7 +171,7 @@ def test_a_part_of_two_files_counts_rows_and_keeps_their_lines(tmp_path):
     corpus = CorpusConfig(source="a.en", target="a.de", part=(0.34, 1.0))
     report = DropReport()
     found = list(read_pairs(corpus, DataConfig(root=str(tmp_path), bad_utf8="skip"), report))
-    assert found == [Pair(3, "three", "drei")]
+    assert found == [SentencePair(3, "three", "drei")]
     assert report.rows() == [("bad UTF-8", 1, "a.en, line 2")]
 
 

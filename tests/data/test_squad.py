@@ -6,7 +6,7 @@ import json
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.squad import Answer, Question, read_squad
+from heedful.data.squad import GoldAnswer, SpanQuestion, read_squad
 from heedful.errors import InputError
 
 CONTEXT = "黑豹队 lost 24, then 24 more."
@@ -37,8 +37,8 @@ def questions(tmp_path):
 def test_questions_come_with_their_text_and_all_answers(questions):
     articles = article(entry("a", ("24", 9), ("24 more", 18)), entry("b", ("黑豹队", 0)))
     expected = [
-        Question("a", "a?", CONTEXT, (Answer("24", 9), Answer("24 more", 18))),
-        Question("b", "b?", CONTEXT, (Answer("黑豹队", 0),)),
+        SpanQuestion("a", "a?", CONTEXT, (GoldAnswer("24", 9), GoldAnswer("24 more", 18))),
+        SpanQuestion("b", "b?", CONTEXT, (GoldAnswer("黑豹队", 0),)),
     ]
     assert questions(articles) == expected
     assert questions(articles, name="a.json.gz") == expected

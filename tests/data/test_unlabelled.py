@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from heedful.data.corpus import Row
+from heedful.data.corpus import TableRow
 from heedful.data.filters import DropReport
 from heedful.data.unlabelled import is_table, read_texts
 from heedful.errors import InputError
@@ -52,8 +52,8 @@ def test_a_header_that_only_the_labels_tell_is_no_text(tmp_path, field):
 def test_a_table_without_a_header_is_read_from_its_first_row(tmp_path):
     file = write(tmp_path / "a.tsv", [["what is it?", "it is a dog, they say"], ["who?", "Ada"]])
     assert list(read_texts(file, ["source", "pair"])) == [
-        Row(1, ("what is it?", "it is a dog, they say")),
-        Row(2, ("who?", "Ada")),
+        TableRow(1, ("what is it?", "it is a dog, they say")),
+        TableRow(2, ("who?", "Ada")),
     ]
 
 

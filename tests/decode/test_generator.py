@@ -10,8 +10,8 @@ from torch import nn
 from toy_language_models import ToyLanguageModel, ToyPrefixes, random_logits, script
 
 from heedful.config.schema import GenerateConfig, ModelConfig, TokenizerConfig
-from heedful.decode.generation_request import Row
-from heedful.decode.generator import Generator, Request
+from heedful.decode.generation_row import GenerationRow
+from heedful.decode.generator import GenerationRequest, Generator
 from heedful.decode.sample import sample
 from heedful.models import LanguageModel
 from heedful.text.tokenizer import BOS, EOS, MASK, PAD, Tokenizer
@@ -54,17 +54,17 @@ def says(tokenizer: Tokenizer, text: str, *after: int) -> Generator:
     return Generator(ToyLanguageModel(script(len(tokenizer), 1, tokens)), tokenizer, SHORT)
 
 
-def asked(count: int) -> list[Request]:
+def asked(count: int) -> list[GenerationRequest]:
     """Requests of all kinds."""
     chance = random.Random(count)
     prompts = [" ".join(chance.choices(WORDS, k=chance.randint(0, 7))) for _ in range(count)]
-    return [Request(p, replace(CONFIGS[i % len(CONFIGS)], seed=i // 3)) for i, p in enumerate(prompts)]
+    return [GenerationRequest(p, replace(CONFIGS[i % len(CONFIGS)], seed=i // 3)) for i, p in enumerate(prompts)]
 
 
-def one_by_one(tokenizer: Tokenizer, request: Request, context: int | None) -> list[int]:
+def one_by_one(tokenizer: Tokenizer, request: GenerationRequest, context: int | None) -> list[int]:
     """The tokens said, without batches and states: all that is to be read is read again for each."""
     logits = random_logits(len(tokenizer))
-    row = Row(request.config, tokenizer.encode(request.prompt))
+    row = GenerationRow(request.config, tokenizer.encode(request.prompt))
     read = row.prompt or [EOS]
     while len(row.output) < request.config.max_tokens:
         if context and len(read) > context:
@@ -101,13 +101,13 @@ def test_tokens_are_those_of_a_model_that_reads_everything_anew(tokenizer, conte
 @pytest.mark.parametrize("context", [7, 2, 1])
 def test_no_more_than_the_context_is_ever_read(tokenizer, context):
     generator = toy(tokenizer, context)
-    generator.generate([*asked(13), Request(" ".join(WORDS), SHORT)])
+    generator.generate([*asked(13), GenerationRequest(" ".join(WORDS), SHORT)])
     assert max(state.width for state in states(generator)) == context  # padding included
 
 
 def test_a_full_context_goes_on_from_its_last_half(tokenizer):
     generator = toy(tokenizer, 7)
-    request = Request("w1 w2 w3 w5 w7", replace(SHORT, no_repeat_ngram=1))
+    request = GenerationRequest("w1 w2 w3 w5 w7", replace(SHORT, no_repeat_ngram=1))
     (found,) = generator.generate([request])
     prompt = tokenizer.encode(request.prompt)
     text = prompt + found.tokens
@@ -145,7 +145,7 @@ def test_a_real_model_answers_alike_in_every_batch(tokenizer, positions):
 
 def test_scores_are_the_log_probabilities_of_the_model(tokenizer):
     generator = real(tokenizer, "sinusoidal", 29)
-    requests = [Request(prompt, replace(CONFIGS[2], seed=3)) for prompt in ("", "w1", "w2 w3 w5 w7")]
+    requests = [GenerationRequest(prompt, replace(CONFIGS[2], seed=3)) for prompt in ("", "w1", "w2 w3 w5 w7")]
     for request, found in zip(requests, generator.generate(requests), strict=True):
         prompt = tokenizer.encode(request.prompt) or [EOS]
         said = [*found.tokens, *([EOS] if found.reason == "eos" else [])]
@@ -158,7 +158,7 @@ def test_scores_are_the_log_probabilities_of_the_model(tokenizer):
 def test_temperature_zero_is_greedy(tokenizer):
     generator = toy(tokenizer)
     prompt, logits_after = tokenizer.encode("w3 w5"), random_logits(len(tokenizer))
-    (found,) = generator.generate([Request("w3 w5", replace(SHORT, temperature=0.0, seed=7))])
+    (found,) = generator.generate([GenerationRequest("w3 w5", replace(SHORT, temperature=0.0, seed=7))])
     assert found.tokens
     for i, token in enumerate(found.tokens):
         logits = logits_after((*prompt, *found.tokens[:i]))
@@ -172,7 +172,7 @@ def test_no_sequence_of_n_tokens_comes_twice(tokenizer):
     generator = Generator(ToyLanguageModel(lambda _: loop), tokenizer, SHORT)
     for size in (1, 2, 3):
         config = GenerateConfig(max_tokens=13, no_repeat_ngram=size, temperature=0.0)
-        (found,) = generator.generate([Request("w1 w2 w1", config)])
+        (found,) = generator.generate([GenerationRequest("w1 w2 w1", config)])
         text = tokenizer.encode("w1 w2 w1") + found.tokens
         grams = [tuple(text[i : i + size]) for i in range(len(text) - size + 1)]
         own = grams[3 - size + 1 :]
@@ -194,13 +194,13 @@ def test_a_stream_says_what_generate_says(tokenizer, context):
 def test_a_stream_gives_a_character_with_its_last_byte(spelling):
     text = "é語🙂!"
     generator = says(spelling, text, EOS)
-    steps = [(part, len(states(generator)[0].read[0])) for part in generator.stream(Request("", SHORT))]
+    steps = [(part, len(states(generator)[0].read[0])) for part in generator.stream(GenerationRequest("", SHORT))]
     assert steps == [("é", 2), ("語", 5), ("🙂", 9), ("!", 10)]
 
 
 def test_an_output_cut_inside_a_character_ends_in_a_replacement(spelling):
     generator = says(spelling, "aé")
-    request = Request("", replace(SHORT, max_tokens=2))
+    request = GenerationRequest("", replace(SHORT, max_tokens=2))
     assert generator.generate([request])[0].text == "a\ufffd"
     assert list(generator.stream(request)) == ["a", "\ufffd"]
 
@@ -211,7 +211,7 @@ def test_an_output_cut_inside_a_character_ends_in_a_replacement(spelling):
 )
 def test_a_stop_string_may_straddle_tokens(spelling, stop, text, reason):
     generator = says(spelling, "é語🙂!", EOS)
-    request = Request("", replace(SHORT, stop=stop))
+    request = GenerationRequest("", replace(SHORT, stop=stop))
     (found,) = generator.generate([request])
     assert (found.text, found.reason) == (text, reason)
     assert "".join(generator.stream(request)) == text
@@ -219,12 +219,12 @@ def test_a_stop_string_may_straddle_tokens(spelling, stop, text, reason):
 
 def test_nothing_of_a_stop_string_is_streamed(spelling):
     generator = says(spelling, "ab<en<end>cd", EOS)
-    assert list(generator.stream(Request("", replace(SHORT, stop=("<end>",))))) == ["a", "b", "<en"]
+    assert list(generator.stream(GenerationRequest("", replace(SHORT, stop=("<end>",))))) == ["a", "b", "<en"]
 
 
 def test_each_end_has_its_reason_and_its_scores(tokenizer):
     ended, stopped, cut = (
-        says(tokenizer, "w1 w2 w3", EOS).generate([Request("", replace(SHORT, **settings))])[0]
+        says(tokenizer, "w1 w2 w3", EOS).generate([GenerationRequest("", replace(SHORT, **settings))])[0]
         for settings in ({}, {"stop": ("w3",)}, {"max_tokens": 3})
     )
     assert [(g.text, g.reason) for g in (ended, stopped, cut)] == [
@@ -238,22 +238,22 @@ def test_each_end_has_its_reason_and_its_scores(tokenizer):
 
 def test_an_empty_prompt_begins_where_a_document_begins(tokenizer):
     generator = toy(tokenizer)
-    generator.generate([Request("", SHORT), Request("w5", SHORT)])
+    generator.generate([GenerationRequest("", SHORT), GenerationRequest("w5", SHORT)])
     assert {rows[0] for rows in states(generator)[0].everything} == {(EOS,), tuple(tokenizer.encode("w5"))}
 
 
 def test_the_beginning_of_a_document_is_not_penalised(tokenizer):
     model = ToyLanguageModel(lambda _: torch.zeros(len(tokenizer)).index_fill(0, torch.tensor(EOS), 1.0))
     config = replace(SHORT, repetition_penalty=100.0, no_repeat_ngram=1, temperature=0.0)
-    (found,) = Generator(model, tokenizer, SHORT).generate([Request("", config)])
+    (found,) = Generator(model, tokenizer, SHORT).generate([GenerationRequest("", config)])
     assert (found.tokens, found.reason) == ([], "eos")
 
 
 def test_prompt_and_text_read_on_without_a_seam(tokenizer):
-    (first,) = says(tokenizer, "w1 w2", EOS).generate([Request("", SHORT)])
+    (first,) = says(tokenizer, "w1 w2", EOS).generate([GenerationRequest("", SHORT)])
     tokens = [*tokenizer.encode("w2"), EOS]
     model = ToyLanguageModel(script(len(tokenizer), 1, tokens))
-    (after,) = Generator(model, tokenizer, SHORT).generate([Request("w1", SHORT)])
+    (after,) = Generator(model, tokenizer, SHORT).generate([GenerationRequest("w1", SHORT)])
     assert (first.text, after.text) == ("w1 w2", " w2")
 
 
@@ -261,7 +261,7 @@ def test_padding_beginning_and_mask_are_never_said():
     tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, mask=True))
     logits = torch.zeros(len(tokenizer)).index_fill(0, torch.tensor([PAD, BOS, MASK]), 30.0)
     generator = Generator(ToyLanguageModel(lambda _: logits), tokenizer, SHORT)
-    found = generator.generate([Request("", replace(SHORT, seed=seed)) for seed in range(29)])
+    found = generator.generate([GenerationRequest("", replace(SHORT, seed=seed)) for seed in range(29)])
     said = {token for generation in found for token in generation.tokens}
     assert len(said) > 10
     assert not said & {PAD, BOS, MASK}
@@ -270,7 +270,7 @@ def test_padding_beginning_and_mask_are_never_said():
 def test_a_model_in_training_is_used_without_dropout_and_stays_in_training(tokenizer):
     generator = toy(tokenizer)  # the toy refuses to start while it trains
     generator.model.train()
-    stream = generator.stream(Request("", SHORT))
+    stream = generator.stream(GenerationRequest("", SHORT))
     next(stream)
     assert generator.model.training
     stream.close()

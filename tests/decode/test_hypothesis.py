@@ -1,7 +1,7 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.hypothesis import hypothesis
+from heedful.decode.hypothesis import PENALTIES, hypothesis
 from heedful.text.tokenizer import EOS
 
 SCORES = [-0.5, -2.0, -0.25, -1.25]
@@ -24,3 +24,30 @@ def test_an_output_that_was_cut_is_scored_as_it_is():
     assert found.score == pytest.approx(-1.0)
     assert found.tokens == [5, 7, 11, 13]
     assert not found.complete
+
+
+# Computed by hand from the formulas: ((5 + 1) / 6)^a = 1; ((5 + 7) / 6)^1 = 2; ((5 + 19) / 6)^0.5 = 2; ...
+KNOWN = [
+    ("gnmt", 1, 0.6, 1.0),
+    ("gnmt", 7, 1.0, 2.0),
+    ("gnmt", 19, 0.5, 2.0),
+    ("gnmt", 13, 0.6, 3**0.6),
+    ("gnmt", 11, 0.0, 1.0),
+    ("average", 1, 0.6, 1.0),
+    ("average", 7, 1.0, 7.0),
+    ("average", 9, 0.5, 3.0),
+    ("average", 5, 2.0, 25.0),
+    ("average", 11, 0.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(("name", "length", "alpha", "value"), KNOWN)
+def test_penalties_have_their_known_values(name, length, alpha, value):
+    assert PENALTIES[name](length, alpha) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_penalties_never_fall_as_an_output_grows(name):
+    for alpha in (0.0, 0.3, 1.0, 2.0):
+        values = [PENALTIES[name](length, alpha) for length in range(1, 60)]
+        assert values == sorted(values)

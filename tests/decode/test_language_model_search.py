@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
-from heedful.decode.generator import Generator, Request
+from heedful.decode.generator import GenerationRequest, Generator
 from heedful.decode.search import search
 from heedful.models import LanguageModel
-from heedful.models.language_model import State
+from heedful.models.language_model import LanguageModelState
 from heedful.nn.positions import POSITIONS
 from heedful.text.tokenizer import BOS, EOS, PAD
 from heedful.text.training import train_tokenizer
@@ -29,7 +29,7 @@ def model(positions: str, vocab: int = 17, kind: type[LanguageModel] = LanguageM
     return built
 
 
-class Forgetful(State):
+class Forgetful(LanguageModelState):
     """A state that keeps the text of each row and reads all of it again for each token."""
 
     def __init__(self, built: LanguageModel, prompts: list[list[int]]) -> None:
@@ -50,8 +50,8 @@ class Forgetful(State):
 class ReadsAnew(LanguageModel):
     """A model whose states are forgetful."""
 
-    def start(self, prompts: Tensor, keep: Tensor) -> Any:
-        return Forgetful(self, [row[real].tolist() for row, real in zip(prompts, keep, strict=True)])
+    def start(self, prompts: Tensor, padding_mask: Tensor) -> Any:
+        return Forgetful(self, [row[real].tolist() for row, real in zip(prompts, padding_mask, strict=True)])
 
 
 def start(built: LanguageModel, prompts: list[list[int]]):
@@ -114,7 +114,9 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_of_all_outputs(positions)
 def test_samples_are_those_of_a_model_that_reads_everything_anew(positions):
     tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
     config = GenerateConfig(max_tokens=7, top_k=11)
-    requests = [Request(p, replace(config, seed=i)) for i, p in enumerate(["", "w1 w2 w3 w5", "w7", "w3 w3", "w9"])]
+    requests = [
+        GenerationRequest(p, replace(config, seed=i)) for i, p in enumerate(["", "w1 w2 w3 w5", "w7", "w3 w3", "w9"])
+    ]
     got, want = (
         Generator(model(positions, len(tokenizer), kind), tokenizer, config).generate(requests)
         for kind in (LanguageModel, ReadsAnew)

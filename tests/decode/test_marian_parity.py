@@ -96,10 +96,10 @@ def sources() -> list[torch.Tensor]:
 def test_the_logits_are_those_of_marian(marian, ours, sources):
     source = nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=PAD)
     target = torch.randint(4, VOCABULARY, (len(sources), 11))
-    keep = source != PAD
+    padding_mask = source != PAD
     with torch.inference_mode():
-        expected = marian(input_ids=source, attention_mask=keep.long(), decoder_input_ids=target).logits
-        found = ours(source, keep, target, torch.ones_like(target, dtype=torch.bool))
+        expected = marian(input_ids=source, attention_mask=padding_mask.long(), decoder_input_ids=target).logits
+        found = ours(source, padding_mask, target, torch.ones_like(target, dtype=torch.bool))
     assert expected.std() > 1
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
@@ -139,9 +139,9 @@ CONFIGS = [
 )
 def test_search_finds_what_generate_finds_token_for_token(marian, ours, sources, config):
     source = nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=PAD)
-    keep = source != PAD
+    padding_mask = source != PAD
     with torch.inference_mode():
-        found = search(ours.start(source, keep), (keep.sum(1) - 1 + config.max_extra).tolist(), config)
+        found = search(ours.start(source, padding_mask), (padding_mask.sum(1) - 1 + config.max_extra).tolist(), config)
     lengths = set()
     for row, hypotheses in zip(sources, found, strict=True):
         expected = generated(marian, row, config)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import subjects
-from heedful.decode.generator import Request
+from heedful.decode.generator import GenerationRequest
 from heedful.decode.predictor import as_text, one_or_all, several
 from heedful.errors import InputError
 from heedful.nn.int8 import in_int8
@@ -84,9 +84,13 @@ def test_options_of_a_call_hold_for_that_call():
     assert (greedy.config.beam, translator.config.beam) == (1, 3)
     assert greedy.model is translator.model
     assert len(generator.generate(TEXT, max_tokens=3, stop=[]).tokens) <= 3
-    assert generator.generate(TEXT, seed=5) == generator.generate(Request(TEXT, generator.with_options(seed=5).config))
+    assert generator.generate(TEXT, seed=5) == generator.generate(
+        GenerationRequest(TEXT, generator.with_options(seed=5).config)
+    )
     assert "".join(generator.stream(TEXT, seed=5)) == str(generator.generate(TEXT, seed=5))
-    assert generator.generate(Request(TEXT, generator.config), max_tokens=2) == generator.generate(TEXT, max_tokens=2)
+    assert generator.generate(GenerationRequest(TEXT, generator.config), max_tokens=2) == generator.generate(
+        TEXT, max_tokens=2
+    )
     with pytest.raises(InputError, match=r"n_best = 3: translate gives one translation of a text; .* translate_lines"):
         translator.translate(TEXT, n_best=3)
     assert translator.translate(TEXT, n_best=1) == translator.with_options(n_best=1).translate(TEXT)

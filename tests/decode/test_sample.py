@@ -8,7 +8,7 @@ import torch
 from plain_narrowing import distribution
 
 from heedful.config.schema import GenerateConfig
-from heedful.decode.generation_request import Row
+from heedful.decode.generation_row import GenerationRow
 from heedful.decode.sample import draw, sample, uniform
 from heedful.errors import RunError
 from heedful.text.tokenizer import BOS, PAD
@@ -36,7 +36,7 @@ def most(freedom: int) -> float:
 
 @pytest.mark.parametrize("settings", CONFIGS.values(), ids=CONFIGS)
 def test_draws_follow_the_stated_distribution(settings):
-    rows = [Row(GenerateConfig(seed=seed, **settings), [4]) for seed in range(DRAWS)]
+    rows = [GenerationRow(GenerateConfig(seed=seed, **settings), [4]) for seed in range(DRAWS)]
     found, _ = sample(torch.from_numpy(LOGITS).expand(DRAWS, -1), rows, NEVER)
     counts = np.bincount(found.numpy(), minlength=len(LOGITS))
     expected = DRAWS * distribution(LOGITS, GenerateConfig(**settings), [4], [], NEVER)
@@ -69,7 +69,7 @@ def test_a_draw_inverts_the_cumulative_distribution_by_id():
 
 def test_a_score_is_what_the_model_gives_before_anything_is_narrowed():
     logits = torch.from_numpy(LOGITS).expand(17, -1)
-    rows = [Row(GenerateConfig(seed=seed, temperature=0.5, top_k=3), []) for seed in range(17)]
+    rows = [GenerationRow(GenerateConfig(seed=seed, temperature=0.5, top_k=3), []) for seed in range(17)]
     tokens, scores = sample(logits, rows, NEVER)
     expected = LOGITS - np.log(np.exp(LOGITS).sum())
     assert scores.tolist() == pytest.approx(expected[tokens.numpy()].tolist(), abs=1e-12)
@@ -78,7 +78,7 @@ def test_a_score_is_what_the_model_gives_before_anything_is_narrowed():
 def test_temperature_zero_takes_the_likeliest_whatever_the_seed():
     logits = torch.randn(7, 13)
     logits[:, NEVER] = 100.0
-    rows = [Row(GenerateConfig(seed=seed, temperature=0.0, typical=0.3, top_p=0.5), []) for seed in range(7)]
+    rows = [GenerationRow(GenerateConfig(seed=seed, temperature=0.0, typical=0.3, top_p=0.5), []) for seed in range(7)]
     tokens, _ = sample(logits, rows, NEVER)
     logits[:, NEVER] = -100.0
     assert torch.equal(tokens, logits.argmax(1))
@@ -86,7 +86,9 @@ def test_temperature_zero_takes_the_likeliest_whatever_the_seed():
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32, torch.float64])
 def test_logits_of_every_type_are_drawn_from(kind):
-    tokens, scores = sample(torch.zeros(3, 13, dtype=kind), [Row(GenerateConfig(seed=s), []) for s in range(3)], NEVER)
+    tokens, scores = sample(
+        torch.zeros(3, 13, dtype=kind), [GenerationRow(GenerateConfig(seed=s), []) for s in range(3)], NEVER
+    )
     assert scores.dtype == torch.float64
     assert scores.tolist() == pytest.approx([-math.log(13)] * 3)
     assert not set(tokens.tolist()) & set(NEVER)
@@ -94,4 +96,4 @@ def test_logits_of_every_type_are_drawn_from(kind):
 
 def test_a_model_that_gives_nan_is_a_failure_with_a_message():
     with pytest.raises(RunError, match="not a number"):
-        sample(torch.full((1, 13), math.nan), [Row(GenerateConfig(), [])], NEVER)
+        sample(torch.full((1, 13), math.nan), [GenerationRow(GenerateConfig(), [])], NEVER)

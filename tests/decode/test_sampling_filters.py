@@ -11,7 +11,7 @@ from plain_narrowing import distribution
 
 from heedful.config.schema import GenerateConfig
 from heedful.decode import sampling_filters
-from heedful.decode.generation_request import Row
+from heedful.decode.generation_row import GenerationRow
 from heedful.decode.sampling_filters import NARROWINGS, narrow
 from heedful.text.tokenizer import BOS, EOS, PAD
 
@@ -50,8 +50,8 @@ CONFIGS = {
 }
 
 
-def row(config: GenerateConfig, prompt: list[int] | None = None, output: list[int] | None = None) -> Row:
-    made = Row(config, prompt or [])
+def row(config: GenerateConfig, prompt: list[int] | None = None, output: list[int] | None = None) -> GenerationRow:
+    made = GenerationRow(config, prompt or [])
     made.output += output or []
     return made
 

@@ -86,10 +86,10 @@ def test_padding_of_the_source_does_not_matter(tokenizer, decode, padding):
     model = random_model(tokenizer)
     for text in sentences(3):
         source = torch.tensor([[*tokenizer.encode(text), EOS]])
-        keep = torch.ones_like(source, dtype=torch.bool)
-        length = keep.sum(1) - 1
-        (expected,) = search(model.start(source, keep), [int(length) + decode.max_extra], decode)
-        state = model.start(nn.functional.pad(source, padding), nn.functional.pad(keep, padding))
+        padding_mask = torch.ones_like(source, dtype=torch.bool)
+        length = padding_mask.sum(1) - 1
+        (expected,) = search(model.start(source, padding_mask), [int(length) + decode.max_extra], decode)
+        state = model.start(nn.functional.pad(source, padding), nn.functional.pad(padding_mask, padding))
         (found,) = search(state, [int(length) + decode.max_extra], decode)
         assert_same_hypotheses(found, expected)
 

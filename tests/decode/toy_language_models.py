@@ -41,19 +41,19 @@ class ToyLanguageModel(LanguageModel):
         self.logits = logits
         self.states: list[ToyPrefixes] = []
 
-    def start(self, prompts: Tensor, keep: Tensor) -> Any:
+    def start(self, prompts: Tensor, padding_mask: Tensor) -> Any:
         assert not self.training
-        self.states.append(ToyPrefixes(prompts, keep, self.logits))
+        self.states.append(ToyPrefixes(prompts, padding_mask, self.logits))
         return self.states[-1]
 
 
 class ToyPrefixes:
     """What each row was fed; `everything` holds that of rows that have gone, too."""
 
-    def __init__(self, prompts: Tensor, keep: Tensor, logits: Logits) -> None:
-        assert keep[:, -1].all()
-        assert (keep.int().diff(dim=1) >= 0).all()  # padded on the left
-        rows = [row[real].tolist() for row, real in zip(prompts, keep, strict=True)]
+    def __init__(self, prompts: Tensor, padding_mask: Tensor, logits: Logits) -> None:
+        assert padding_mask[:, -1].all()
+        assert (padding_mask.int().diff(dim=1) >= 0).all()  # padded on the left
+        rows = [row[real].tolist() for row, real in zip(prompts, padding_mask, strict=True)]
         self.begin = prompts[:, -1]
         self.read = [tuple(row[:-1]) for row in rows]
         self.everything = [[tuple(row)] for row in rows]

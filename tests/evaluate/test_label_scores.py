@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews, micro_f1
 
 CASES = [(2, 11), (3, 17), (5, 101), (7, 13)]
@@ -77,7 +77,7 @@ def test_matthews_knows_perfect_inverse_and_constant():
 
 
 def test_what_has_no_denominator_is_zero():
-    assert [Tally(0, 0, 0).precision, Tally(0, 0, 3).recall, Tally(0, 0, 0).f1] == [0.0] * 3
+    assert [F1Counts(0, 0, 0).precision, F1Counts(0, 0, 3).recall, F1Counts(0, 0, 0).f1] == [0.0] * 3
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ from itertools import pairwise
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 from heedful.evaluate.spans import span_tallies, span_tally
 
 
 def test_a_worked_example():
     expected = [["B-person", "I-person", "O", "B-place"], ["O", "B-place", "I-place"]]
     predicted = [["B-person", "I-person", "O", "B-person"], ["O", "B-place", "O"]]
-    assert span_tally(predicted, expected) == Tally(correct=1, predicted=3, expected=3)
-    assert span_tallies(predicted, expected) == {"person": Tally(1, 2, 1), "place": Tally(0, 1, 2)}
+    assert span_tally(predicted, expected) == F1Counts(correct=1, predicted=3, expected=3)
+    assert span_tallies(predicted, expected) == {"person": F1Counts(1, 2, 1), "place": F1Counts(0, 1, 2)}
 
 
 def test_schemes_can_be_compared():
@@ -47,7 +47,7 @@ def test_figures_equal_a_count_of_boundaries_on_any_tags():
         counts = [sum(map(len, side)) for side in sides]
         assert span_tally(predicted, expected) == (correct, *counts)
         kinds = span_tallies(predicted, expected).values()
-        assert Tally(*map(sum, zip(*kinds, strict=True))) == (correct, *counts)
+        assert F1Counts(*map(sum, zip(*kinds, strict=True))) == (correct, *counts)
 
 
 def test_without_spans_every_figure_is_zero():

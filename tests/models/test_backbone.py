@@ -22,8 +22,8 @@ def test_padding_does_not_matter(positions, norm, normalization, kv_heads):
     rows = [ids(1, n)[0] for n in (5, 13, 2)]
     wants = [built(row[None], ones(row[None]), row[None] % 2)[0] for row in rows]
     for side in ("left", "right"):
-        tokens, keep = padded(rows, side)
-        for row, real, want in zip(built(tokens, keep, tokens % 2), keep, wants, strict=True):
+        tokens, padding_mask = padded(rows, side)
+        for row, real, want in zip(built(tokens, padding_mask, tokens % 2), padding_mask, wants, strict=True):
             close(row[real], want)
 
 
@@ -57,12 +57,12 @@ def test_a_segment_is_a_vector_added_to_each_of_its_tokens():
 def test_logits_of_a_masked_model_go_through_transform_and_tied_output():
     built = stirred(MaskedLanguageModel(shape("learned", "post", "layer", None, output_bias=True), 23, pairs=False))
     tokens = ids(3, 7)
-    states = built.trunk(tokens, ones(tokens), torch.zeros_like(tokens)).double()
+    states = built.backbone(tokens, ones(tokens), torch.zeros_like(tokens)).double()
     transform = built.transform.double()
     x = states @ transform.dense.weight.T + transform.dense.bias
     x = x * 0.5 * (1 + torch.erf(x / 2**0.5))
     x = (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt()
-    want = (x * transform.norm.weight + transform.norm.bias) @ built.trunk.embedding.weight.double().T
+    want = (x * transform.norm.weight + transform.norm.bias) @ built.backbone.embedding.weight.double().T
     built.transform.float()
     close(built(tokens, ones(tokens), torch.zeros_like(tokens)).double(), want + built.output.bias.double())
     assert built.next_sentence is None
@@ -71,7 +71,7 @@ def test_logits_of_a_masked_model_go_through_transform_and_tied_output():
 def test_neighbours_are_told_from_the_first_state():
     built = stirred(MaskedLanguageModel(shape("learned", "post", "layer", None), 23, pairs=True))
     tokens = ids(3, 7)
-    states = built.trunk(tokens, ones(tokens), torch.zeros_like(tokens))
+    states = built.backbone(tokens, ones(tokens), torch.zeros_like(tokens))
     head = built.next_sentence
     assert head is not None
     pooler, output = head.pooler.dense, head.output
@@ -84,9 +84,9 @@ def test_neighbours_are_told_from_the_first_state():
 def test_a_decision_does_not_depend_on_padding(family, kind):
     built = stirred(kind(shape("rotary", "pre", "layer", 2, family=family, segments=2), 23, 5))
     rows = [ids(1, n)[0] for n in (5, 13, 2)]
-    tokens, keep = padded(rows, "right")
-    got = built(tokens, keep, tokens % 2)
-    for row, real, alone in zip(got, keep, rows, strict=True):
+    tokens, padding_mask = padded(rows, "right")
+    got = built(tokens, padding_mask, tokens % 2)
+    for row, real, alone in zip(got, padding_mask, rows, strict=True):
         want = built(alone[None], ones(alone[None]), alone[None] % 2)[0]
         close(row if kind is TextClassifier else row[real], want)
         assert want.shape == ((5,) if kind is TextClassifier else (len(alone), 5))

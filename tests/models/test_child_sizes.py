@@ -42,7 +42,7 @@ def test_bert_has_the_published_sizes_at_its_30_522_tokens(name, total):
     whole = count_without_building(build).total
     width, (model,) = preset(name).d_model, built
     pooler = width * width + width
-    assert count_parameters(model.trunk).total + pooler == total
+    assert count_parameters(model.backbone).total + pooler == total
     heads = width * width + width + 2 * width + 30_522 + 2 * width + 2  # transform, its norm, output bias, neighbours
     assert whole == total + heads
 

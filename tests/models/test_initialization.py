@@ -69,7 +69,7 @@ def test_glorot_leaves_embeddings_as_they_were_and_bounds_the_rest(kind):
 @pytest.mark.parametrize("kind", ["lm", "mlm"])
 def test_a_tied_matrix_has_the_embeddings_distribution(kind, init):
     model = build(kind, init)
-    assert model.output.weight is model.trunk.embedding.weight
+    assert model.output.weight is model.backbone.embedding.weight
     want = 120**-0.5 if init == "glorot" else 0.02
     assert spread(model.output.weight) == pytest.approx(want, rel=tolerance(model.output.weight))
 

@@ -7,8 +7,8 @@ import torch
 from children import SHAPES, VOCABULARY, ids, ones, padded, shape, stirred
 
 from heedful.models import LanguageModel
-from heedful.models.language_model import State
-from heedful.nn.masks import Sight
+from heedful.models.language_model import LanguageModelState
+from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
 
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
@@ -19,7 +19,7 @@ def model(*given, **more) -> LanguageModel:
     return stirred(LanguageModel(shape(*given, **more), VOCABULARY))
 
 
-def steps(state: State, tokens: torch.Tensor) -> torch.Tensor:
+def steps(state: LanguageModelState, tokens: torch.Tensor) -> torch.Tensor:
     """The logits after each column of tokens."""
     return torch.stack([state.step(column) for column in tokens.T], dim=1)
 
@@ -39,8 +39,8 @@ def test_padding_does_not_matter(positions, norm, normalization, kv_heads):
     built, rows = model(positions, norm, normalization, kv_heads), [ids(1, n)[0] for n in (5, 13, 2)]
     wants = [built(row[None], ones(row[None]))[0] for row in rows]
     for side in ("left", "right"):
-        tokens, keep = padded(rows, side)
-        for row, real, want in zip(built(tokens, keep), keep, wants, strict=True):
+        tokens, padding_mask = padded(rows, side)
+        for row, real, want in zip(built(tokens, padding_mask), padding_mask, wants, strict=True):
             close(row[real], want)
 
 
@@ -82,16 +82,18 @@ def test_documents_in_one_sequence_are_each_alone(positions, norm, normalization
     packed = torch.cat([*rows, torch.zeros(2, dtype=torch.long)])[None]
     lengths = [len(row) for row in rows] + [2]
     documents = torch.repeat_interleave(torch.tensor([2, 3, 7, 8, 11]), torch.tensor(lengths))[None]
-    sight = Sight(packed > 0, packed.size(1), causal=True)
-    got = built.hidden(packed, sight.within(documents))[0].split(lengths)[:-1]
+    mask = AttentionMask(packed > 0, packed.size(1), causal=True)
+    got = built.hidden(packed, mask.within(documents))[0].split(lengths)[:-1]
     for part, alone in zip(got, rows, strict=True):
-        close(part, built.hidden(alone[None], Sight(ones(alone[None]), len(alone), causal=True))[0])
-    assert not torch.allclose(built.hidden(packed, sight)[0, 5:16], torch.cat(got)[5:], atol=1e-3)
+        close(part, built.hidden(alone[None], AttentionMask(ones(alone[None]), len(alone), causal=True))[0])
+    assert not torch.allclose(built.hidden(packed, mask)[0, 5:16], torch.cat(got)[5:], atol=1e-3)
 
 
 def test_a_tied_model_has_one_matrix_for_both_ends():
-    assert (tied := model("none", "pre", "layer", None)).output.weight is tied.trunk.embedding.weight
-    assert (apart := model("none", "pre", "layer", None, tie="none")).output.weight is not apart.trunk.embedding.weight
+    assert (tied := model("none", "pre", "layer", None)).output.weight is tied.backbone.embedding.weight
+    assert (
+        apart := model("none", "pre", "layer", None, tie="none")
+    ).output.weight is not apart.backbone.embedding.weight
 
 
 def test_learned_positions_say_when_they_end():

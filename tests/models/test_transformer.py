@@ -31,8 +31,8 @@ def ones(x):
     return torch.ones_like(x, dtype=torch.bool)
 
 
-def steps(built, source, keep, target):
-    state = built.start(source, keep)
+def steps(built, source, padding_mask, target):
+    state = built.start(source, padding_mask)
     return torch.stack([state.step(token) for token in target.T], dim=1)
 
 
@@ -40,10 +40,10 @@ def steps(built, source, keep, target):
 def test_decoding_with_a_cache_equals_decoding_all_at_once(positions, norm, kv_heads):
     built = model(positions=positions, norm=norm, kv_heads=kv_heads)
     source, target = ids(3, 7), ids(3, 11)
-    keep = ones(source)
-    keep[1, 5:] = False
-    want = built(source, keep, target, ones(target))
-    torch.testing.assert_close(steps(built, source, keep, target), want)
+    padding_mask = ones(source)
+    padding_mask[1, 5:] = False
+    want = built(source, padding_mask, target, ones(target))
+    torch.testing.assert_close(steps(built, source, padding_mask, target), want)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -157,18 +157,18 @@ def test_the_stacks_equal_torchs_transformer(norm):
     built = model(positions="none", norm=norm)
     reference = torch_transformer(built, norm)
     source, target = ids(3, 7), ids(3, 5)
-    keep = ones(source)
-    keep[2, 4:] = False
+    padding_mask = ones(source)
+    padding_mask[2, 4:] = False
     embed = built.target_embedding
     want = reference(
         embed(source),
         embed(target),
         tgt_mask=nn.Transformer.generate_square_subsequent_mask(5),
-        src_key_padding_mask=~keep,
-        memory_key_padding_mask=~keep,
+        src_key_padding_mask=~padding_mask,
+        memory_key_padding_mask=~padding_mask,
         tgt_is_causal=True,
     )
-    torch.testing.assert_close(built.hidden(source, keep, target, ones(target)), want)
+    torch.testing.assert_close(built.hidden(source, padding_mask, target, ones(target)), want)
 
 
 def test_tied_embeddings_are_one_matrix_scaled_by_the_root_of_d_model():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.attention import HIDDEN, Attention, FixedCache, GrowingCache, attend, scaled_dot_product
+from heedful.nn.attention import HIDDEN, Attention, attend, scaled_dot_product
 
 
 @torch.no_grad()
@@ -98,7 +98,7 @@ def test_one_head_equals_the_plain_formula_with_its_projections():
     x, mask = torch.randn(3, 5, 24), torch.ones(3, 5, 5, dtype=torch.bool).tril()
     with torch.no_grad():
         want = layer.out(loops(layer.q(x)[:, None], layer.k(x)[:, None], layer.v(x)[:, None], mask).float()[:, 0])
-        torch.testing.assert_close(layer(x, x, bias_of(mask, torch.float32)), want)
+        torch.testing.assert_close(layer(x, *layer.keys_values(x), bias_of(mask, torch.float32)), want)
 
 
 def test_multi_head_attention_equals_torch():
@@ -110,10 +110,11 @@ def test_multi_head_attention_equals_torch():
         torch_layer.in_proj_bias.copy_(torch.cat([layer.q.bias, layer.k.bias, layer.v.bias]))
         torch_layer.out_proj.load_state_dict(layer.out.state_dict())
     x, context = torch.randn(3, 5, 24), torch.randn(3, 7, 24)
-    keep = torch.ones(3, 7, dtype=torch.bool)
-    keep[1, 4:] = False
-    want, _ = torch_layer(x, context, context, key_padding_mask=~keep)
-    torch.testing.assert_close(layer(x, context, bias_of(keep[:, None], torch.float32)), want)
+    padding_mask = torch.ones(3, 7, dtype=torch.bool)
+    padding_mask[1, 4:] = False
+    want, _ = torch_layer(x, context, context, key_padding_mask=~padding_mask)
+    bias = bias_of(padding_mask[:, None], torch.float32)
+    torch.testing.assert_close(layer(x, *layer.keys_values(context), bias), want)
 
 
 def test_grouped_heads_equal_repeated_heads():
@@ -127,7 +128,7 @@ def test_grouped_heads_equal_repeated_heads():
         full.out.load_state_dict(grouped.out.state_dict())
     x = torch.randn(3, 5, 24)
     bias = torch.zeros(1, 1, 1, 5)
-    torch.testing.assert_close(grouped(x, x, bias), full(x, x, bias))
+    torch.testing.assert_close(*(layer(x, *layer.keys_values(x), bias) for layer in (grouped, full)))
 
 
 def test_queries_and_keys_are_both_rotated_and_values_are_not():
@@ -140,56 +141,12 @@ def test_queries_and_keys_are_both_rotated_and_values_are_not():
     with torch.no_grad():
         q, k, v = (project(x)[:, None] for project in (layer.q, layer.k, layer.v))
         want = layer.out(loops(rotate(q), rotate(k), v, mask).float()[:, 0])
-        torch.testing.assert_close(layer(x, x, bias_of(mask, torch.float32), rotate=rotate), want)
+        torch.testing.assert_close(layer(x, *layer.keys_values(x, rotate), bias_of(mask, torch.float32), rotate), want)
 
 
 def test_keys_and_values_have_free_sizes():
     layer = module(d_k=7, d_v=13)
     x = torch.randn(3, 5, 24)
-    assert layer(x, x, torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
+    assert layer(x, *layer.keys_values(x), torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
     assert layer.q.weight.shape == (28, 24)
     assert layer.out.weight.shape == (24, 52)
-
-
-def test_a_growing_cache_returns_all_it_was_given_and_selects_rows():
-    cache, layer = GrowingCache(), module(kv_heads=2)
-    x = torch.randn(3, 11, 24)
-    with torch.no_grad():
-        whole = layer.keys_values(x)
-        parts = [cache(layer.keys_values, part) for part in x.split([1, 1, 2, 3, 4], dim=1)]
-        torch.testing.assert_close(parts[-1], whole)
-        rows = torch.tensor([2, 2, 0, 1])
-        cache.select(rows)
-        y = torch.randn(4, 1, 24)
-        keys, _ = cache(layer.keys_values, y)
-    torch.testing.assert_close(keys[:, :, :11], whole[0][rows])
-    torch.testing.assert_close(keys[:, :, 11:], layer.keys_values(y)[0])
-
-
-def test_a_growing_cache_keeps_some_tokens_of_each_row_and_goes_on():
-    cache, layer = GrowingCache(), module()
-    x = torch.randn(2, 7, 24)
-    columns = torch.tensor([[0, 3, 4], [1, 5, 6]])
-    with torch.no_grad():
-        keys, values = cache(layer.keys_values, x)
-        cache.keep(columns)
-        got = cache(layer.keys_values, x[:, :5])
-    for all_of_them, kept in zip((keys, values), got, strict=True):
-        want = torch.stack([row[:, chosen] for row, chosen in zip(all_of_them, columns, strict=True)])
-        torch.testing.assert_close(kept[:, :, :3], want)
-        torch.testing.assert_close(kept[:, :, 3:], all_of_them[:, :, :5])
-
-
-def test_a_fixed_cache_projects_once_and_selects_rows():
-    cache, layer = FixedCache(), module()
-    calls = []
-
-    def project(context):
-        calls.append(1)
-        return layer.keys_values(context)
-
-    x = torch.randn(3, 5, 24)
-    first = cache(project, x)
-    cache.select(torch.tensor([1, 1]))
-    torch.testing.assert_close(cache(project, x)[1], first[1][[1, 1]])
-    assert len(calls) == 1

@@ -87,8 +87,8 @@ def test_a_model_in_integers_shares_the_rest_with_the_trained_one_and_leaves_it_
     assert {id(parameter) for parameter in integers.parameters()} < {id(parameter) for parameter in model.parameters()}
     assert integers.target_embedding.weight is model.target_embedding.weight
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    tokens, keep = torch.randint(4, 29, (3, 7)), torch.ones(3, 7, dtype=torch.bool)
-    exact, near = (m(tokens, keep, tokens, keep) for m in (model, integers))
+    tokens, padding_mask = torch.randint(4, 29, (3, 7)), torch.ones(3, 7, dtype=torch.bool)
+    exact, near = (m(tokens, padding_mask, tokens, padding_mask) for m in (model, integers))
     assert (near - exact).abs().max() < 0.05 * exact.abs().max()
 
 

@@ -12,9 +12,9 @@ from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import TokenClassifier
 from heedful.predict import Predictor
-from heedful.predict.answerer import LONGEST_ANSWER, Answered, Answerer, Candidate, answered, best_span
+from heedful.predict.answerer import LONGEST_ANSWER, Answered, Answerer, SpanCandidate, answered, best_span
 from heedful.predict.batching import Text
-from heedful.text.question_windows import Context, Reading, encode_context
+from heedful.text.question_windows import Context, QuestionWindow, encode_context
 from heedful.text.training import train_tokenizer
 from heedful.text.windows import Window
 
@@ -40,10 +40,10 @@ class Marked(nn.Module):
         self.table.weight.data[TOKENIZER.encode("wd")[0], 0] = 7.0
         self.table.weight.data[TOKENIZER.encode("wf")[0], 1] = 7.0
         self.table.weight.data[2] = 3.0  # <bos>
-        self.trunk = nn.Module()
-        self.trunk.causal = False
+        self.backbone = nn.Module()
+        self.backbone.causal = False
 
-    def forward(self, ids, keep, segments):
+    def forward(self, ids, padding_mask, segments):
         return self.table(ids)
 
 
@@ -63,7 +63,7 @@ def test_no_other_answer_in_a_window_is_likelier(nowhere, seed):
     torch.manual_seed(seed)
     logits = torch.randn(62, 2) * 3
     logits[[8, 50], 0] += 9.0  # the best beginnings are better seen from other windows
-    reading = Reading([0] * 62, Window(100, 153, 113, 139), 7, nowhere)
+    reading = QuestionWindow([0] * 62, Window(100, 153, 113, 139), 7, nowhere)
     possible = [nowhere, *range(7, 60)]
     chances = logits.double()[possible].log_softmax(0)
     scores = {
@@ -81,16 +81,16 @@ def test_no_other_answer_in_a_window_is_likelier(nowhere, seed):
 def test_no_answer_wins_where_it_is_likelier():
     logits = torch.zeros(11, 2)
     logits[0] = 5.0
-    found = best_span(Reading([0] * 11, Window(0, 5, 0, 5), 3, 0), logits)
+    found = best_span(QuestionWindow([0] * 11, Window(0, 5, 0, 5), 3, 0), logits)
     probability = (math.exp(5) / (math.exp(5) + 5)) ** 2
     assert found == (0.0, pytest.approx(probability), None)
 
 
 def test_the_answer_with_the_largest_margin_over_none_is_chosen():
     context = Context("one two three", [5, 6, 7], [(0, 3), (3, 7), (7, 13)])
-    near, far, none = Candidate(3.0, 0.4, (0, 0)), Candidate(5.0, 0.3, (1, 2)), Candidate(0.0, 0.9, None)
+    near, far, none = SpanCandidate(3.0, 0.4, (0, 0)), SpanCandidate(5.0, 0.3, (1, 2)), SpanCandidate(0.0, 0.9, None)
     assert answered(context, [near, none, far]) == Answered("two three", 4, 13, 0.3)
-    assert answered(context, [none, Candidate(0.0, 0.7, None)]) == Answered("", 0, 0, 0.7)
+    assert answered(context, [none, SpanCandidate(0.0, 0.7, None)]) == Answered("", 0, 0, 0.7)
 
 
 def test_an_answer_is_one_line():
@@ -133,7 +133,7 @@ def test_an_answer_of_too_many_words_is_none():
 
 def test_an_unknown_word_is_cut_from_the_text():
     context = encode_context(TOKENIZER, "wd Ünbekannt  wf")
-    best = Candidate(1.0, 0.5, (1, 1))
+    best = SpanCandidate(1.0, 0.5, (1, 1))
     assert answered(context, [best]).answer == "Ünbekannt"
 
 

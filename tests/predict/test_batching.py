@@ -6,7 +6,7 @@ import torch
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.models import TextClassifier
 from heedful.predict import Predictor
-from heedful.predict.batching import Reader, Text
+from heedful.predict.batching import BatchedModel, Text
 from heedful.predict.classifier import Classifier
 from heedful.predict.scorer import Scorer
 from heedful.text.training import train_tokenizer
@@ -26,7 +26,7 @@ def model(family: str, outputs: int = 3) -> TextClassifier:
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])
 def test_results_come_in_the_order_of_the_texts_and_depend_on_nothing_else(family, monkeypatch):
-    reader = Reader(model(family), TOKENIZER, 23)
+    reader = BatchedModel(model(family), TOKENIZER, 23)
     alone = torch.stack([next(reader.read([text])) for text in TEXTS])
     for window, tokens in ((1024, 8192), (2, 8192), (1024, 7)):
         monkeypatch.setattr("heedful.predict.batching.WINDOW", window)
@@ -39,7 +39,7 @@ def test_results_come_in_the_order_of_the_texts_and_depend_on_nothing_else(famil
 def test_texts_are_read_as_they_are_asked_for(monkeypatch):
     monkeypatch.setattr("heedful.predict.batching.FIRST_WINDOW", 2)
     taken = []
-    reader = Reader(model("encoder"), TOKENIZER, 23)
+    reader = BatchedModel(model("encoder"), TOKENIZER, 23)
     results = reader.read(taken.append(text) or text for text in TEXTS)
     next(results)
     assert len(taken) == 2
@@ -47,7 +47,7 @@ def test_texts_are_read_as_they_are_asked_for(monkeypatch):
 
 
 def test_a_long_text_loses_its_end():
-    reader = Reader(model("encoder"), TOKENIZER, 11)
+    reader = BatchedModel(model("encoder"), TOKENIZER, 11)
     long, short = (Text(" ".join(WORDS[:n])) for n in (19, 9))
     assert torch.equal(next(reader.read([long])), next(reader.read([short])))
     assert len(reader.encode(long)) == 11

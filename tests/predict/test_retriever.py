@@ -8,7 +8,7 @@ from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.models import SentenceEncoder
 from heedful.predict import retriever as module
-from heedful.predict.retriever import Searcher, nearest
+from heedful.predict.retriever import Retriever, nearest
 from heedful.predict.vector_index import read_index, write_index
 from heedful.text.training import train_tokenizer
 
@@ -22,7 +22,7 @@ def searcher():
         family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=2, positions="learned", dropout=0.3
     )
     torch.manual_seed(1)
-    return Searcher(SentenceEncoder(config, len(tokenizer)).train(), tokenizer, DataConfig(max_length=11))
+    return Retriever(SentenceEncoder(config, len(tokenizer)).train(), tokenizer, DataConfig(max_length=11))
 
 
 def texts(count):

@@ -33,10 +33,10 @@ class ByItself(nn.Module):
         super().__init__()
         torch.manual_seed(5)
         self.table = nn.Embedding(len(TOKENIZER), tags)
-        self.trunk = nn.Module()
-        self.trunk.causal = False
+        self.backbone = nn.Module()
+        self.backbone.causal = False
 
-    def forward(self, ids, keep, segments):
+    def forward(self, ids, padding_mask, segments):
         return self.table(ids)
 
 

@@ -14,7 +14,7 @@ from heedful.predict.classifier import Classifier
 from heedful.tasks import TASKS
 from heedful.tasks.regression import Regression, numbers
 from heedful.text.tokenizer import BOS, EOS
-from heedful.train.training_step import Learner
+from heedful.train.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")
@@ -124,7 +124,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one(task):
     ids, gradients = np.arange(11), []
     for parts in ([ids], [ids[:1], ids[1:8], ids[8:]]):
         torch.manual_seed(0)
-        learner = Learner(task.build(settings, task.tokenizers), task.loss, settings)
+        learner = TrainingStep(task.build(settings, task.tokenizers), task.loss, settings)
         learner.step = float  # leave the gradient where it is
         learner.update([task.batch(part, 0, CPU) for part in parts], 1)
         gradients.append([parameter.grad for parameter in learner.model.parameters() if parameter.grad is not None])
@@ -142,7 +142,7 @@ def test_an_epoch_shows_each_example_once_with_its_target(task):
         assert numbers(batch.targets).tolist() == [float(rows[i][3]) for i in (5, 0, 7)]
     else:
         assert batch.targets[:, 0].tolist() == [LABELS.index(rows[i][1]) for i in (5, 0, 7)]
-    assert (batch.counts, batch.tokens) == ((3,), int(batch.keep.sum()))
+    assert (batch.counts, batch.tokens) == ((3,), int(batch.padding_mask.sum()))
 
 
 def test_classes_are_found_and_kept_with_the_model(tmp_path):

@@ -10,7 +10,7 @@ from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.task import check, merit
 from heedful.text.sequence import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
-from heedful.train.training_step import Learner
+from heedful.train.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 
 CPU = torch.device("cpu")
@@ -35,14 +35,14 @@ def built(task):
 def test_the_loss_is_that_of_chosen_tokens_and_of_neighbours(task):
     model, batch = built(task), task.batch(task.epoch(0)[0], 0, CPU)
     tokens, neighbours = task.loss(model, batch)
-    logits = model(batch.inputs, batch.keep, batch.segments).double()
+    logits = model(batch.inputs, batch.padding_mask, batch.segments).double()
     want = sum(
         F.cross_entropy(logits[row, place], batch.targets[row, place]).item()
         for row, place in batch.chosen.nonzero().tolist()
     )
     assert tokens.sum.item() == tokens.nll.item() == pytest.approx(want, rel=1e-5)
-    states = model.trunk(batch.inputs, batch.keep, batch.segments)
-    told = model.next_sentence(states, batch.keep).double().log_softmax(-1)
+    states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
+    told = model.next_sentence(states, batch.padding_mask).double().log_softmax(-1)
     assert neighbours.sum.item() == pytest.approx(-told.gather(1, batch.strange[:, None]).sum().item(), rel=1e-5)
     assert (tokens.count, neighbours.count) == batch.counts == (int(batch.chosen.sum()), len(batch.inputs))
 
@@ -60,8 +60,8 @@ def test_hidden_tokens_are_those_that_differ_and_nothing_else_changes(task):
         batch = task.batch(ids, 1, CPU)
         assert torch.equal(batch.inputs[~batch.chosen], batch.targets[~batch.chosen])
         assert bool((batch.targets[batch.chosen] > MASK).all())
-        assert torch.equal(batch.keep, batch.targets != PAD)
-        assert batch.tokens == int(batch.keep.sum())
+        assert torch.equal(batch.padding_mask, batch.targets != PAD)
+        assert batch.tokens == int(batch.padding_mask.sum())
 
 
 def test_segments_are_those_that_a_reader_of_pairs_would_give(task):
@@ -114,7 +114,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
     gradients, updates = [], []
     for parts in ([rows], [rows[:1], rows[1:8], rows[8:]]):
         torch.manual_seed(0)
-        learner = Learner(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
+        learner = TrainingStep(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
         learner.step = float  # leave the gradient where it is
         batches = [task.hide(task.passages.train, part, (1, 0), CPU) for part in parts]
         updates.append(learner.update(batches, 1))
@@ -140,11 +140,11 @@ def test_scores_are_always_of_the_same_masks_and_count_what_is_right(task):
     assert task.validate(model) == scores
     right = chosen = told = pairs = 0
     for batch in task.batches_of(task.valid_plan, model):
-        logits = model(batch.inputs, batch.keep, batch.segments).argmax(-1)
+        logits = model(batch.inputs, batch.padding_mask, batch.segments).argmax(-1)
         right += int((logits == batch.targets)[batch.chosen].sum())
         chosen += int(batch.chosen.sum())
-        states = model.trunk(batch.inputs, batch.keep, batch.segments)
-        told += int((model.next_sentence(states, batch.keep).argmax(-1) == batch.strange).sum())
+        states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
+        told += int((model.next_sentence(states, batch.padding_mask).argmax(-1) == batch.strange).sum())
         pairs += len(batch.inputs)
     assert (scores["accuracy"], scores["next_sentence_accuracy"]) == (right / chosen, told / pairs)
     assert scores["loss"] > scores["next_sentence_loss"] > 0

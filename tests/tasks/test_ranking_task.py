@@ -10,7 +10,7 @@ from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
 from heedful.tasks.ranking import TEMPERATURE, Ranking, ranking_loss, retrieval, same
-from heedful.train.training_step import Learner
+from heedful.train.training_step import TrainingStep
 from matching import learned, matching, recipe, write_matching, write_rows
 
 CPU = torch.device("cpu")
@@ -55,7 +55,7 @@ def test_what_answers_a_query_is_no_negative_of_it(tmp_path):
 
 
 def vector(model, texts, row):
-    return model(*(part[row : row + 1] for part in (texts.ids, texts.keep, texts.segments)))[0]
+    return model(*(part[row : row + 1] for part in (texts.ids, texts.padding_mask, texts.segments)))[0]
 
 
 def test_the_loss_of_a_batch_is_that_of_cosines_over_the_temperature(tmp_path):
@@ -73,7 +73,7 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(tmp_path):
     write_matching(tmp_path)
     task = prepared(tmp_path)
     torch.manual_seed(3)
-    learner = Learner(task.build(task.recipe, task.tokenizers), task.loss, task.recipe)
+    learner = TrainingStep(task.build(task.recipe, task.tokenizers), task.loss, task.recipe)
     batches = [task.batch(ids, 0, CPU) for ids in (np.arange(3), np.arange(3, 10))]
     for number, batch in enumerate(batches):
         learner.backward(batch, (1, number), [10])
@@ -133,16 +133,18 @@ def test_an_equal_query_is_ranked_once_with_all_its_passages(tmp_path):
 def test_a_model_is_its_trunk_and_takes_the_mean_unless_told_otherwise():
     config = {"family": "encoder", "d_model": 14, "d_ff": 23, "heads": 2, "encoder_layers": 1}
     model = SentenceEncoder(ModelConfig(**config), 19).eval()
-    assert all(name.startswith("trunk.") for name in weights(model))
+    assert all(name.startswith("backbone.") for name in weights(model))
     ids = torch.tensor([[2, 7, 11, 3, 0], [2, 5, 13, 17, 3]])
-    keep, segments = ids != 0, torch.zeros_like(ids)
-    states = model.trunk(ids, keep, segments)
+    padding_mask, segments = ids != 0, torch.zeros_like(ids)
+    states = model.backbone(ids, padding_mask, segments)
     mean = torch.stack([states[0, :4].mean(0), states[1].mean(0)])
-    torch.testing.assert_close(model(ids, keep, segments), mean / mean.norm(dim=-1, keepdim=True))
+    torch.testing.assert_close(model(ids, padding_mask, segments), mean / mean.norm(dim=-1, keepdim=True))
     torch.manual_seed(1)
     first = SentenceEncoder(ModelConfig(**config, pooling="first"), 19).eval()
     first.load_state_dict(model.state_dict())
-    torch.testing.assert_close(first(ids, keep, segments), states[:, 0] / states[:, 0].norm(dim=-1, keepdim=True))
+    torch.testing.assert_close(
+        first(ids, padding_mask, segments), states[:, 0] / states[:, 0].norm(dim=-1, keepdim=True)
+    )
 
 
 def test_pairs_without_a_text_are_left_out_and_counted(tmp_path):

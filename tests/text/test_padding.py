@@ -6,23 +6,23 @@ from heedful.text.padding import pad, truncate
 
 
 def test_rows_are_filled_to_a_fixed_length():
-    ids, keep = pad([[345, 128, 672]], 10)
+    ids, padding_mask = pad([[345, 128, 672]], 10)
     assert ids.tolist() == [[345, 128, 672, 0, 0, 0, 0, 0, 0, 0]]
-    assert keep.tolist() == [[True] * 3 + [False] * 7]
+    assert padding_mask.tolist() == [[True] * 3 + [False] * 7]
 
 
 def test_rows_are_filled_to_the_longest():
-    ids, keep = pad([[5, 7], [], [2, 3, 11]])
+    ids, padding_mask = pad([[5, 7], [], [2, 3, 11]])
     assert ids.tolist() == [[5, 7, 0], [0, 0, 0], [2, 3, 11]]
-    assert keep.sum(axis=1).tolist() == [2, 0, 3]
+    assert padding_mask.sum(axis=1).tolist() == [2, 0, 3]
     assert ids.dtype == np.int64
-    assert keep.dtype == np.bool_
+    assert padding_mask.dtype == np.bool_
 
 
 def test_padding_may_stand_on_the_left():
-    ids, keep = pad([[5, 7], [], [2, 3, 11]], 5, side="left")
+    ids, padding_mask = pad([[5, 7], [], [2, 3, 11]], 5, side="left")
     assert ids.tolist() == [[0, 0, 0, 5, 7], [0, 0, 0, 0, 0], [0, 0, 2, 3, 11]]
-    assert keep.tolist() == [[False] * 3 + [True] * 2, [False] * 5, [False] * 2 + [True] * 3]
+    assert padding_mask.tolist() == [[False] * 3 + [True] * 2, [False] * 5, [False] * 2 + [True] * 3]
 
 
 def test_a_real_id_that_looks_like_padding_is_kept():

@@ -10,9 +10,9 @@ from heedful.checkpoint import load_model
 from heedful.config.schema import OptimizerConfig, Recipe, TrainConfig
 from heedful.errors import RunError
 from heedful.train import loop, trainer
-from heedful.train.checkpoint_averaging import Candidate, choice_line, choose, updates_to_average
+from heedful.train.checkpoint_averaging import AverageCandidate, choice_line, choose, updates_to_average
 from heedful.train.logger import LOG, RESULT
-from heedful.train.trainer import Run
+from heedful.train.trainer import Trainer
 from interrupted import stop_after, train, train_aloud
 from reversal import fingerprint, recipe
 
@@ -39,8 +39,8 @@ def test_without_averaging_the_last_update_stands_alone():
     assert updates_to_average(Recipe(train=TrainConfig(save_every=10, average_last=1)), 10_000) == (10_000,)
 
 
-def candidate(*updates: int, bleu: float) -> Candidate:
-    return Candidate(updates, {"bleu": bleu, "loss": 2.0})
+def candidate(*updates: int, bleu: float) -> AverageCandidate:
+    return AverageCandidate(updates, {"bleu": bleu, "loss": 2.0})
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_mean_is_taken_unless_a_single_checkpoint_is_better(mean, best, end, c
 
 
 def test_a_lower_loss_is_the_better_one():
-    one, other = Candidate((5,), {"loss": 2.0}), Candidate((7,), {"loss": 1.0})
+    one, other = AverageCandidate((5,), {"loss": 2.0}), AverageCandidate((7,), {"loss": 1.0})
     assert choose([one, other], "loss") is other
 
 
@@ -67,7 +67,7 @@ def test_the_choice_is_told_with_what_it_was_compared_with():
     candidates = [candidate(10, 15, 19, bleu=31.25), candidate(14, bleu=30.5)]
     line = "final model: the mean of updates 10, 15 and 19, bleu 31.25, loss 2 (update 14: bleu 30.5)"
     assert choice_line(candidates[0], candidates, "bleu") == line
-    alone = Candidate((19,), None)
+    alone = AverageCandidate((19,), None)
     assert choice_line(alone, [alone], "bleu") == "final model: update 19"
 
 
@@ -146,8 +146,8 @@ def test_what_the_numbers_of_a_run_mean_is_said_at_its_beginning(text, tmp_path)
 def test_a_run_that_ended_says_so_and_does_nothing(text, tmp_path, monkeypatch):
     train(recipe(text), tmp_path / "run")
     before = fingerprint(tmp_path / "run")
-    monkeypatch.setattr(Run, "scores", lambda _: pytest.fail("it validates again"))
-    monkeypatch.setattr(Run, "save", lambda _: pytest.fail("it saves again"))
+    monkeypatch.setattr(Trainer, "scores", lambda _: pytest.fail("it validates again"))
+    monkeypatch.setattr(Trainer, "save", lambda _: pytest.fail("it saves again"))
     outcome, said = train_aloud(recipe(text), tmp_path / "run")
     assert outcome == loop.Outcome(19, 0)
     assert "this run has ended after update 19: loss" in said
@@ -178,7 +178,7 @@ def test_a_run_that_was_interrupted_after_a_longer_one_was_asked_for_has_not_end
     with monkeypatch.context() as patch:
         stop_after(29, patch)
         train(longer, tmp_path / "run")
-    monkeypatch.setattr(Run, "finish", lambda *_: None)
+    monkeypatch.setattr(Trainer, "finish", lambda *_: None)
     assert train(longer, tmp_path / "run").update == 31
     monkeypatch.undo()
     _, said = train_aloud(longer, tmp_path / "run")

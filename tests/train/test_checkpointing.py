@@ -9,7 +9,7 @@ from heedful.checkpoint.storage import Storage
 from heedful.errors import RunError
 from heedful.tasks.translation import Translation
 from heedful.train import loop
-from heedful.train.trainer import Run
+from heedful.train.trainer import Trainer
 from interrupted import stop_after, train, train_aloud
 from reversal import fingerprint, recipe
 
@@ -69,7 +69,7 @@ def test_a_best_that_cannot_be_marked_is_marked_before_anything_is_deleted(text,
 def test_a_kill_while_checkpoints_wait_in_memory_changes_nothing(whole, text, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         full_disk(patch, lambda path: "step-00000010" in str(path) or "step-00000014" in str(path))
-        patch.setattr(Run, "save_is_due", lambda run: dies_at(17, run))
+        patch.setattr(Trainer, "save_is_due", lambda run: dies_at(17, run))
         with pytest.raises(KeyboardInterrupt):
             train(recipe(text), tmp_path / "run")
     assert newest(tmp_path / "run") == 7
@@ -77,10 +77,10 @@ def test_a_kill_while_checkpoints_wait_in_memory_changes_nothing(whole, text, tm
     assert fingerprint(tmp_path / "run") == whole
 
 
-def dies_at(update: int, run: Run) -> bool:
-    if run.progress.update == update:
+def dies_at(update: int, run: Trainer) -> bool:
+    if run.state.update == update:
         raise KeyboardInterrupt
-    return run.progress.update % 5 == 0
+    return run.state.update % 5 == 0
 
 
 def newest(folder: Path) -> int:
@@ -100,8 +100,8 @@ def test_a_disk_that_stays_full_ends_the_run_with_an_error_and_more_space_with_t
 
 def test_memory_holds_no_checkpoint_that_nobody_needs(text, tmp_path, monkeypatch):
     waiting = []
-    honest = Run.validate
-    monkeypatch.setattr(Run, "validate", lambda run, log: (waiting.append([*run.saver.waiting]), honest(run, log)))
+    honest = Trainer.validate
+    monkeypatch.setattr(Trainer, "validate", lambda run, log: (waiting.append([*run.saver.waiting]), honest(run, log)))
     full_disk(monkeypatch, lambda path: "step-" in str(path))
     settings = recipe(text, train={"max_updates": 100, "average_last": 2, "best": "loss"})
     with pytest.raises(RunError):
@@ -122,21 +122,21 @@ def test_a_crash_in_a_validation_loses_no_update_and_changes_nothing(whole, text
 
 def test_a_kill_between_validating_and_the_next_save_changes_nothing(whole, text, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "save_is_due", lambda run: dies_at(9, run))
+        patch.setattr(Trainer, "save_is_due", lambda run: dies_at(9, run))
         with pytest.raises(KeyboardInterrupt):
             train(recipe(text), tmp_path / "run")
-    monkeypatch.setattr(Run, "validate", unexpected(7))
+    monkeypatch.setattr(Trainer, "validate", unexpected(7))
     train(recipe(text), tmp_path / "run")
     assert fingerprint(tmp_path / "run") == whole
 
 
 def unexpected(update: int) -> Callable[..., None]:
     """A validation whose scores the log has already."""
-    honest = Run.validate
+    honest = Trainer.validate
 
-    def validate(run, journal):
-        assert run.progress.update != update
-        honest(run, journal)
+    def validate(run, logger):
+        assert run.state.update != update
+        honest(run, logger)
 
     return validate
 

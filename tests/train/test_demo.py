@@ -14,7 +14,7 @@ from heedful.config.load import load_recipe
 from heedful.machine import choose_precision
 from heedful.models import EncoderDecoder
 from heedful.tasks.sequence_to_sequence import collate, loss
-from heedful.train.training_step import Learner
+from heedful.train.training_step import TrainingStep
 from timing import times_as_long
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "scenes-en-de"
@@ -59,8 +59,8 @@ def test_an_update_in_the_precision_that_is_chosen_takes_no_longer_than_in_the_o
     assert ratio < 1 / 0.9
 
 
-def learner(precision: str) -> Learner:
+def learner(precision: str) -> TrainingStep:
     recipe = load_recipe(RECIPE)
     recipe = replace(recipe, train=replace(recipe.train, precision=precision))
     model = EncoderDecoder(recipe.model, VOCABULARY, VOCABULARY)
-    return Learner(model, lambda model, batch: [loss(model, batch, recipe.train.label_smoothing)], recipe)
+    return TrainingStep(model, lambda model, batch: [loss(model, batch, recipe.train.label_smoothing)], recipe)

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter
-from heedful.train.logger import LOG, RESULT, Journal, NoBoard, logged_scores, result, tensorboard
+from heedful.train.logger import LOG, RESULT, NoBoard, RunLogger, logged_scores, result, tensorboard
 
 
-def journal(folder, update=0, terminal=False):
+def logger(folder, update=0, terminal=False):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=120)
-    return Journal(folder, update, 100, NoBoard(), console), screen
+    return RunLogger(folder, update, 100, NoBoard(), console), screen
 
 
 def updates(folder):
@@ -25,10 +25,10 @@ def updates(folder):
 
 
 def test_a_resumed_journal_forgets_what_came_after(tmp_path):
-    with journal(tmp_path)[0] as first:
+    with logger(tmp_path)[0] as first:
         for update in (10, 20, 30):
             first.record(update, {"loss": 1.0})
-    with journal(tmp_path, 20)[0] as second:
+    with logger(tmp_path, 20)[0] as second:
         second.record(30, {"loss": 2.0})
     assert updates(tmp_path) == [10, 20, 30]
     assert '"loss": 2.0' in (tmp_path / LOG).read_text()
@@ -36,19 +36,19 @@ def test_a_resumed_journal_forgets_what_came_after(tmp_path):
 
 def test_a_line_that_a_kill_cut_off_is_forgotten(tmp_path):
     (tmp_path / LOG).write_text('{"update": 10, "loss": 1.0}\n{"update": 20, "lo')
-    with journal(tmp_path, 20)[0]:
+    with logger(tmp_path, 20)[0]:
         pass
     assert updates(tmp_path) == [10]
 
 
 def test_floats_are_logged_to_the_last_bit(tmp_path):
-    with journal(tmp_path)[0] as opened:
+    with logger(tmp_path)[0] as opened:
         opened.record(1, {"loss": 0.1 + 0.2})
     assert json.loads((tmp_path / LOG).read_text())["loss"] == 0.1 + 0.2
 
 
 def test_without_a_terminal_progress_is_plain_lines(tmp_path):
-    opened, screen = journal(tmp_path)
+    opened, screen = logger(tmp_path)
     with opened:
         opened.advance(500)
         opened.record(1, {"loss": 1.5, "lr": 0.001})
@@ -76,7 +76,7 @@ def disk_of(path, size):
 
 
 def test_lines_that_a_full_disk_refuses_are_written_when_there_is_room(tmp_path):
-    opened, screen = journal(tmp_path)
+    opened, screen = logger(tmp_path)
     with opened:
         opened.record(10, {"loss": 1.0})
         opened.log.file.close()
@@ -91,7 +91,7 @@ def test_lines_that_a_full_disk_refuses_are_written_when_there_is_room(tmp_path)
 
 
 def test_a_disk_that_is_full_to_the_end_is_told_of_and_no_traceback(tmp_path):
-    opened, screen = journal(tmp_path)
+    opened, screen = logger(tmp_path)
     with opened:
         for lines in (opened.log, opened.timings):
             lines.file.close()
@@ -114,7 +114,7 @@ class FullAtTheEnd(NoBoard):
 
 @pytest.mark.parametrize("board", [FullBoard(), FullAtTheEnd()])
 def test_curves_that_cannot_be_written_are_told_of_once(board, tmp_path):
-    opened, screen = journal(tmp_path)
+    opened, screen = logger(tmp_path)
     opened.board = board
     with opened:
         opened.record(10, {"loss": 1.0, "lr": 0.1})
@@ -122,7 +122,7 @@ def test_curves_that_cannot_be_written_are_told_of_once(board, tmp_path):
 
 
 def test_a_result_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path):
-    opened, _ = journal(tmp_path)
+    opened, _ = logger(tmp_path)
     (tmp_path / RESULT).mkdir()
     with opened, pytest.raises(RunError, match=r"cannot write .*result.json.*the same command goes on"):
         opened.conclude(1, {})
@@ -131,12 +131,12 @@ def test_a_result_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path):
 def test_a_log_that_cannot_be_opened_is_an_error_with_a_remedy(tmp_path):
     (tmp_path / LOG).mkdir()
     with pytest.raises(RunError, match=r"cannot write .*log.jsonl"):
-        journal(tmp_path)
+        logger(tmp_path)
 
 
 def test_the_scores_of_a_validation_are_read_from_the_log_to_the_last_bit(tmp_path):
     scores = {"loss": 0.1 + 0.2, "bleu": math.nan}
-    with journal(tmp_path)[0] as opened:
+    with logger(tmp_path)[0] as opened:
         opened.record(20, {"loss": 1.0, "norm": math.inf})
         opened.record_validation(20, scores)
         opened.record(30, {"loss": 1.0})
@@ -147,7 +147,7 @@ def test_the_scores_of_a_validation_are_read_from_the_log_to_the_last_bit(tmp_pa
 
 
 def test_on_a_terminal_a_bar_shows_updates_speed_time_left_and_loss(tmp_path):
-    opened, screen = journal(tmp_path, update=39, terminal=True)
+    opened, screen = logger(tmp_path, update=39, terminal=True)
     with opened:
         opened.record(39, {"loss": 1.5})
         opened.advance(500)
@@ -159,7 +159,7 @@ def test_on_a_terminal_a_bar_shows_updates_speed_time_left_and_loss(tmp_path):
 def test_a_narrow_terminal_shows_speed_and_time_left_and_cuts_the_values_off(tmp_path, width):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=width)
-    opened = Journal(tmp_path, 1199, 20_000, NoBoard(), console)
+    opened = RunLogger(tmp_path, 1199, 20_000, NoBoard(), console)
     clock = chain([0.0], repeat(2.0)).__next__
     opened.reporter = ProgressReporter("training", "updates", 20_000, 1199, say=str, clock=clock)
     with opened:
@@ -172,7 +172,7 @@ def test_a_narrow_terminal_shows_speed_and_time_left_and_cuts_the_values_off(tmp
 def test_curves_go_to_tensorboard(tmp_path):
     board = tensorboard(tmp_path, 0)
     console = Console(file=io.StringIO())
-    with Journal(tmp_path, 0, 10, board, console) as opened:
+    with RunLogger(tmp_path, 0, 10, board, console) as opened:
         opened.record(1, {"loss": 1.5})
     assert list((tmp_path / "tensorboard").glob("events.*"))
 
@@ -186,7 +186,7 @@ def test_a_missing_tensorboard_is_an_error_with_a_remedy(tmp_path, monkeypatch):
 
 
 def test_a_run_says_how_far_it_is_and_how_fast_in_between(tmp_path):
-    opened, screen = journal(tmp_path, update=40)
+    opened, screen = logger(tmp_path, update=40)
     with opened:
         opened.say_progress(str(opened.reporter))
         opened.advance(500)

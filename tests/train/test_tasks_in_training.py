@@ -13,7 +13,7 @@ import pytest
 import heedful
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import GenerateConfig
-from heedful.decode.generator import Request
+from heedful.decode.generator import GenerationRequest
 from heedful.errors import InputError
 from heedful.predict.batching import Text
 from heedful.train import loop
@@ -97,7 +97,7 @@ STEADY = {"model": {"dropout": 0.0}}
 def test_a_language_model_learns_what_always_follows(text, tmp_path):
     train(recipe("language_model", text, **LONGER, **STEADY), tmp_path / "run")
     generator = heedful.load(tmp_path / "run", "cpu")
-    (found,) = generator.generate([Request("T3a T3b", GenerateConfig(max_tokens=7, temperature=0.0))])
+    (found,) = generator.generate([GenerationRequest("T3a T3b", GenerateConfig(max_tokens=7, temperature=0.0))])
     assert found.text.startswith(" T3c T3d T3e! T3a T3b")
 
 

@@ -7,7 +7,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.models import EncoderDecoder
 from heedful.nn.stack import stacks
 from heedful.tasks.sequence_to_sequence import collate, loss
-from heedful.train.training_step import Learner
+from heedful.train.training_step import TrainingStep
 
 CPU = torch.device("cpu")
 
@@ -20,7 +20,7 @@ def learner(precision="float32", dropout=0.0, **optimizer):
         optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
         train=TrainConfig(precision=precision),
     )
-    return Learner(EncoderDecoder(model, 23, 23), lambda m, b: [loss(m, b, recipe.train.label_smoothing)], recipe)
+    return TrainingStep(EncoderDecoder(model, 23, 23), lambda m, b: [loss(m, b, recipe.train.label_smoothing)], recipe)
 
 
 def rows(*lengths):

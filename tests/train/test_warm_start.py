@@ -16,7 +16,7 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train import warm_start as module
-from heedful.train.warm_start import begin_with, with_start
+from heedful.train.warm_start import copy_start_weights, with_warm_start
 
 OLD = [f"w{i}" for i in range(17)]
 POSITIONS = {"positions": "learned", "max_positions": 53}
@@ -69,10 +69,10 @@ def recipe(task: str = "translation", **train: Any) -> Recipe:
 
 def begun(settings: Recipe) -> tuple[Any, list[str], TokenizerPair]:
     """A model with the weights that its recipe starts from, and the names of those that are fresh."""
-    settings = with_start(settings)
+    settings = with_warm_start(settings)
     ours = TokenizerPair.load(Path(settings.tokenizer.path))
     model = find_task(settings.task).build(settings, ours).eval()
-    return model, begin_with(settings, model, ours), ours
+    return model, copy_start_weights(settings, model, ours), ours
 
 
 def texts() -> tuple[torch.Tensor, torch.Tensor]:
@@ -82,9 +82,9 @@ def texts() -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_the_encoder_of_a_translator_computes_what_a_bert_computed(bert):
     model, fresh, _ = begun(recipe(start=bert))
-    ids, keep = texts()
-    states = load_model(bert).model.trunk(ids, keep, torch.zeros_like(ids))
-    torch.testing.assert_close(model.encode(ids, keep).states, states, atol=1e-5, rtol=1e-5)
+    ids, padding_mask = texts()
+    states = load_model(bert).model.backbone(ids, padding_mask, torch.zeros_like(ids))
+    torch.testing.assert_close(model.encode(ids, padding_mask).states, states, atol=1e-5, rtol=1e-5)
     assert {name.split(".")[0] for name in fresh} == {"decoder", "target_embedding", "output"}
 
 
@@ -93,9 +93,9 @@ def test_the_decoder_of_a_translator_computes_what_a_gpt_computed_until_it_looks
     for block in model.decoder.blocks:
         torch.nn.init.zeros_(block.cross_attention.out.weight)
         torch.nn.init.zeros_(block.cross_attention.out.bias)
-    ids, keep = texts()
-    logits = load_model(gpt).model(ids, keep)
-    torch.testing.assert_close(model(ids, keep, ids, keep), logits)
+    ids, padding_mask = texts()
+    logits = load_model(gpt).model(ids, padding_mask)
+    torch.testing.assert_close(model(ids, padding_mask, ids, padding_mask), logits)
     assert all("cross_" in name for name in fresh if name.startswith("decoder"))
     assert not any(name.startswith(("target_embedding", "output")) for name in fresh)
 
@@ -104,8 +104,8 @@ def test_two_models_become_one(bert, gpt):
     model, fresh, _ = begun(recipe(start=bert, start_decoder=gpt))
     first, second = weights(load_model(bert).model), weights(load_model(gpt).model)
     found = weights(model)
-    assert torch.equal(found["source_embedding.weight"], first["trunk.embedding.weight"])
-    assert torch.equal(found["target_embedding.weight"], second["trunk.embedding.weight"])
+    assert torch.equal(found["source_embedding.weight"], first["backbone.embedding.weight"])
+    assert torch.equal(found["target_embedding.weight"], second["backbone.embedding.weight"])
     assert torch.equal(found["output.bias"], second["output.bias"])
     assert (len(model.encoder.blocks), len(model.decoder.blocks)) == (2, 3)
     assert all("cross_" in name for name in fresh)
@@ -119,27 +119,27 @@ def test_one_matrix_does_not_begin_with_two(bert, gpt, tie, message):
 
 def test_a_tied_translator_begins_with_one_matrix(bert):
     model, fresh, _ = begun(recipe(start=bert, model={"tie": "all"}))
-    assert torch.equal(model.output.weight, load_model(bert).model.trunk.embedding.weight)
+    assert torch.equal(model.output.weight, load_model(bert).model.backbone.embedding.weight)
     assert not any("embedding.weight" in name or name == "output.weight" for name in fresh)
 
 
 def test_halves_of_different_shapes_are_refused(bert, tmp_path):
     other = trained(tmp_path / "other", "language_model", {**GPT, "d_ff": 29, "norm": "post"})
     with pytest.raises(InputError, match="cannot be halves of one model: d_ff is 23 and 29; norm is 'pre' and 'post'"):
-        with_start(recipe(start=bert, start_decoder=other))
+        with_warm_start(recipe(start=bert, start_decoder=other))
 
 
 def test_a_decoder_begins_with_a_language_model_only(bert, gpt):
     with pytest.raises(InputError, match='this is a model of family "encoder"'):
-        with_start(recipe(start_decoder=bert))
+        with_warm_start(recipe(start_decoder=bert))
     with pytest.raises(InputError, match=r'for the task "classification"; use train\.start'):
-        with_start(recipe("classification", start_decoder=gpt, model={"family": "decoder"}))
+        with_warm_start(recipe("classification", start_decoder=gpt, model={"family": "decoder"}))
 
 
 def test_texts_longer_than_the_learned_positions_are_refused_with_the_remedy(bert, tmp_path):
     short = trained(tmp_path / "short", "masked_lm", {**BERT, "max_positions": 29}, max_length=29)
     with pytest.raises(InputError, match=r"has learned 29 positions, .* = 31 tokens: set data\.max_length = 29"):
-        with_start(recipe("classification", start=short, model={"family": "encoder"}))
+        with_warm_start(recipe("classification", start=short, model={"family": "encoder"}))
 
 
 def test_segments_without_a_table_of_positions_are_refused(tmp_path):
@@ -152,8 +152,8 @@ def test_segments_without_a_table_of_positions_are_refused(tmp_path):
 def test_a_task_on_texts_begins_with_the_whole_trunk(bert, task):
     model, fresh, _ = begun(recipe(task, start=bert, model={"family": "encoder"}))
     old = weights(load_model(bert).model)
-    for name, value in weights(model.trunk).items():
-        assert torch.equal(value, old[f"trunk.{name}"])
+    for name, value in weights(model.backbone).items():
+        assert torch.equal(value, old[f"backbone.{name}"])
     assert fresh == ([] if task == "ranking" else ["output.weight", "output.bias"])
 
 
@@ -168,9 +168,9 @@ def test_a_translator_begins_with_a_translator(tmp_path):
 
 FAMILIES = {"translation": {}, "classification": {"family": "encoder"}, "masked_lm": {"family": "encoder"}}
 TOKEN_ROWS = {
-    "translation": {"trunk.embedding.weight": "source_embedding.weight"},
-    "classification": {"trunk.embedding.weight": "trunk.embedding.weight"},
-    "masked_lm": {name: name for name in ("trunk.embedding.weight", "output.weight", "output.bias")},
+    "translation": {"backbone.embedding.weight": "source_embedding.weight"},
+    "classification": {"backbone.embedding.weight": "backbone.embedding.weight"},
+    "masked_lm": {name: name for name in ("backbone.embedding.weight", "output.weight", "output.bias")},
 }
 NEW = {"more": [*reversed(OLD), "new1", "new2"], "other": ["new1", *OLD[5:], "new2"], "same size": [*OLD[1:], "new1"]}
 
@@ -184,7 +184,7 @@ def saved(folder: Path, words: list[str]) -> Path:
 def test_another_vocabulary_is_refused_with_all_that_differs(bert, tmp_path, task):
     path = saved(tmp_path / "new", NEW["other"])
     with pytest.raises(InputError) as caught:
-        with_start(recipe(task, start=bert, tokenizer=path, model=FAMILIES[task]))
+        with_warm_start(recipe(task, start=bert, tokenizer=path, model=FAMILIES[task]))
     message = str(caught.value)
     assert f"the vocabulary of {path} is not that of {bert}: 17 pieces are the same" in message
     assert "5 are only there (▁w0, ▁w1, ▁w2, ▁w3, ▁w4), 2 only here (▁new1, ▁new2)" in message
@@ -196,7 +196,7 @@ def test_keep_takes_the_vocabulary_of_the_model(bert, tmp_path):
     settings = recipe("ranking", start=bert, tokenizer=path, vocabulary="keep", model={"family": "encoder"})
     model, _, ours = begun(settings)
     assert ours.source.digest == load_model(bert).tokenizers.source.digest
-    assert torch.equal(model.trunk.embedding.weight, load_model(bert).model.trunk.embedding.weight)
+    assert torch.equal(model.backbone.embedding.weight, load_model(bert).model.backbone.embedding.weight)
 
 
 @pytest.mark.parametrize(
@@ -216,27 +216,27 @@ def test_each_piece_keeps_its_own_vector(bert, tmp_path, vocabulary, words, task
             known = any(torch.equal(after[row], vector) for vector in before)
             assert known == (piece in rows)
             assert piece not in rows or torch.equal(after[row], before[rows[piece]])
-    stack = model.encoder if task == "translation" else model.trunk.stack
+    stack = model.encoder if task == "translation" else model.backbone.stack
     for name, value in weights(stack.blocks).items():
-        assert torch.equal(value, weights(old.model.trunk.stack.blocks)[name])
+        assert torch.equal(value, weights(old.model.backbone.stack.blocks)[name])
 
 
 def test_extend_refuses_to_lose_pieces(bert, tmp_path):
     path = saved(tmp_path / "new", NEW["other"])
     with pytest.raises(InputError, match=r'"extend": \S+ lacks 5 pieces of \S+, such as ▁w0, ▁w1, ▁w2, ▁w3, ▁w4'):
-        with_start(recipe(start=bert, tokenizer=path, vocabulary="extend"))
+        with_warm_start(recipe(start=bert, tokenizer=path, vocabulary="extend"))
 
 
 def test_two_vocabularies_cannot_both_be_kept(bert, tmp_path):
     other = trained(tmp_path / "other", "language_model", GPT, NEW["other"])
     for vocabulary in (None, "keep"):
         with pytest.raises(InputError, match=r"is not that of \S+other"):
-            with_start(recipe(start=bert, start_decoder=other, vocabulary=vocabulary))
+            with_warm_start(recipe(start=bert, start_decoder=other, vocabulary=vocabulary))
     model, _, ours = begun(recipe(start=bert, start_decoder=other, vocabulary="remap"))
     [row] = ours.source.encode("w7")
     [there] = tokenizer(NEW["other"]).encode("w7")
-    assert torch.equal(model.target_embedding.weight[row], load_model(other).model.trunk.embedding.weight[there])
-    assert torch.equal(model.source_embedding.weight, load_model(bert).model.trunk.embedding.weight)
+    assert torch.equal(model.target_embedding.weight[row], load_model(other).model.backbone.embedding.weight[there])
+    assert torch.equal(model.source_embedding.weight, load_model(bert).model.backbone.embedding.weight)
 
 
 def test_models_that_share_nothing_are_refused(bert, monkeypatch):
@@ -247,5 +247,5 @@ def test_models_that_share_nothing_are_refused(bert, monkeypatch):
 
 def test_without_a_start_nothing_changes():
     settings = recipe()
-    assert with_start(settings) == settings
-    assert begin_with(settings, torch.nn.Linear(3, 5), TokenizerPair(*[tokenizer(OLD)] * 2)) == []
+    assert with_warm_start(settings) == settings
+    assert copy_start_weights(settings, torch.nn.Linear(3, 5), TokenizerPair(*[tokenizer(OLD)] * 2)) == []

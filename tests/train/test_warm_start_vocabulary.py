@@ -15,7 +15,7 @@ from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
-from heedful.train.warm_start import begin_with
+from heedful.train.warm_start import copy_start_weights
 
 MODEL = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=1, segments=2)
 LINES = ["the cat sat on the mat.", "a man sat in the garden.", "it is the next cafe."] * 3
@@ -44,7 +44,7 @@ def begun(tmp_path):
         recipe = replace(recipe, train=replace(recipe.train, start=str(tmp_path / "start")))
         pair = TokenizerPair(here, here)
         model = Tagging.build(recipe, pair)
-        fresh = begin_with(recipe, model, pair)
+        fresh = copy_start_weights(recipe, model, pair)
         assert fresh == ["output.weight", "output.bias"]
         return old, weights(model)
 
@@ -55,7 +55,7 @@ def begun(tmp_path):
 def test_with_the_same_vocabulary_the_whole_trunk_is_copied(begun, tmp_path, foreign):
     tokenizer = from_hugging_face(write_bert(tmp_path / "bert"))[0] if foreign else word_pieces(LINES)
     old, new = begun(tokenizer, tokenizer)
-    names = [name for name in new if name.startswith("trunk.")]
+    names = [name for name in new if name.startswith("backbone.")]
     assert len(names) > 11
     assert all(torch.equal(old[name], new[name]) for name in names)
 
@@ -64,8 +64,8 @@ def test_with_another_vocabulary_pieces_keep_their_vectors_and_all_else_is_copie
     there, here = word_pieces(LINES), word_pieces([line.replace("cat", "dog") for line in LINES])
     assert there.digest != here.digest
     old, new = begun(there, here)
-    table = "trunk.embedding.weight"
-    assert all(torch.equal(old[name], new[name]) for name in new if name.startswith("trunk.") and name != table)
+    table = "backbone.embedding.weight"
+    assert all(torch.equal(old[name], new[name]) for name in new if name.startswith("backbone.") and name != table)
     rows = {piece: row for row, piece in enumerate(there.pieces(range(len(there))))}
     shared = [(rows[piece], row) for row, piece in enumerate(here.pieces(range(len(here)))) if piece in rows]
     assert any(a != b for a, b in shared)

@@ -21,7 +21,7 @@ from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.models import load_weights
-from heedful.nn.int8 import PRECISIONS
+from heedful.nn.int8 import INFERENCE_PRECISIONS
 from heedful.progress import ProgressReporter
 from heedful.tasks import Task, find_task
 from heedful.tasks.task import Scores
@@ -125,8 +125,8 @@ def load_model(path: str | Path, device: str = "cpu", precision: str = "float32"
         DamagedError: What is read is not what was saved. Of a checkpoint that is recipe, tokenizers and weights; the
             optimizer is left alone.
     """
-    if precision not in PRECISIONS:
-        raise InputError(f'no precision "{precision}"; there are {" and ".join(PRECISIONS)}')
+    if precision not in INFERENCE_PRECISIONS:
+        raise InputError(f'no precision "{precision}"; there are {" and ".join(INFERENCE_PRECISIONS)}')
     folder = find_model(path)
     if folder.parent == Path(path) / CHECKPOINTS:
         LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
@@ -137,7 +137,7 @@ def load_model(path: str | Path, device: str = "cpu", precision: str = "float32"
         load_weights(model, read_weights(manifest))
     except ValueError as error:
         raise InputError(f"{folder}: the weights do not fit the recipe: {error}") from error
-    return LoadedModel(recipe, PRECISIONS[precision](model.to(device).eval()), tokenizers, folder)
+    return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(device).eval()), tokenizers, folder)
 
 
 def find_model(path: str | Path) -> Path:

@@ -33,7 +33,7 @@ TOKENIZER = "tokenizer"
 
 
 @dataclass(frozen=True)
-class Description:
+class ModelDescription:
     """What `recipe.json` says."""
 
     recipe: dict[str, Any]
@@ -98,7 +98,7 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
     """The files of a model folder without the manifest, which checkpoints hold as well."""
-    description = Description(recipe_to_dict(recipe), len(tokenizers.source), len(tokenizers.target))
+    description = ModelDescription(recipe_to_dict(recipe), len(tokenizers.source), len(tokenizers.target))
     return {RECIPE: [json_text(vars(description))], **_tokenizer_files(tokenizers), WEIGHTS: tensor_file(weights)}
 
 
@@ -109,7 +109,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
     """
     path = manifest.path(RECIPE)
-    description = parse(path, lambda data: Description(**json.loads(data)))
+    description = parse(path, lambda data: ModelDescription(**json.loads(data)))
     recipe = recipe_from_dict(modern(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)

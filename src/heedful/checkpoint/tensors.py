@@ -22,6 +22,7 @@ DTYPES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
+RENAMED = {"trunk": "backbone"}  # parts of the names of weights in the files of older versions
 
 
 def tensor_file(
@@ -49,9 +50,14 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         DamagedError: It is not a safetensors file.
     """
     try:
-        return load_file(path)
+        return {modern(name): tensor for name, tensor in load_file(path).items()}
     except (SafetensorError, OSError) as error:
         raise DamagedError(path, f"is no readable safetensors file ({error})") from error
+
+
+def modern(name: str) -> str:
+    """A name of a weight as this version has it: "trunk.embedding.weight" is "backbone.embedding.weight"."""
+    return ".".join(RENAMED.get(part, part) for part in name.split("."))
 
 
 def read_metadata(path: Path) -> dict[str, str]:

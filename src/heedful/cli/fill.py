@@ -12,7 +12,7 @@ from heedful.cli.options import STDIN, Device, Model, Output
 from heedful.cli.output import check_output, writing_results
 
 if TYPE_CHECKING:
-    from heedful.decode.filler import Candidate
+    from heedful.decode.filler import MaskCandidate
 
 
 def fill(
@@ -49,6 +49,6 @@ def fill(
             results.write(shown)
 
 
-def table(gap: list["Candidate"]) -> str:
+def table(gap: list["MaskCandidate"]) -> str:
     """The candidates of a gap, a line for each, and a blank line."""
     return "".join(f"{candidate.probability:7.2%}  {candidate.text}\n" for candidate in gap)

@@ -15,7 +15,7 @@ from heedful.cli.output import check_output, writing_results
 from heedful.cli.translate import changed, load
 
 if TYPE_CHECKING:
-    from heedful.decode.generator import Generation, Generator, Request
+    from heedful.decode.generator import Generation, GenerationRequest, Generator
 
 WINDOW = 1024  # requests that are read before their answers are written
 ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})  # what makes a text a line
@@ -136,9 +136,9 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     return generator
 
 
-def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["Request"]:
+def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["GenerationRequest"]:
     """Ask for each prompt as many times as there are samples, and tell what of it is not read."""
-    from heedful.decode.generator import Request
+    from heedful.decode.generator import GenerationRequest
 
     if generator.tokenizer.byte_ids:
         prompts = told_if_unknown(prompts, generator.tokenizer)  # where unknown words become <unk>, each is told below
@@ -150,11 +150,11 @@ def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> It
             message = f"not in the model's vocabulary, and read as <unk>: {' '.join(unknown)}"
             typer.echo(f"heedful: prompt {number}: {message}", err=True)
         for sample in range(samples):
-            yield Request(prompt, replace(generator.config, seed=generator.config.seed + sample))
+            yield GenerationRequest(prompt, replace(generator.config, seed=generator.config.seed + sample))
 
 
 def texts(
-    generator: "Generator", asked: Iterator["Request"], done: Callable[[int], object], *, escaped: bool
+    generator: "Generator", asked: Iterator["GenerationRequest"], done: Callable[[int], object], *, escaped: bool
 ) -> Iterator[Iterable[str]]:
     """Each answer, in one line if it is to be escaped."""
     for _, generation in generations(generator, asked, WINDOW, done):
@@ -162,7 +162,7 @@ def texts(
 
 
 def json_lines(
-    generator: "Generator", asked: Iterator["Request"], window: int, done: Callable[[int], object]
+    generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
 ) -> Iterator[Iterable[str]]:
     """Each answer as `generate` describes it."""
     for request, generation in generations(generator, asked, window, done):
@@ -170,14 +170,14 @@ def json_lines(
 
 
 def generations(
-    generator: "Generator", asked: Iterator["Request"], window: int, done: Callable[[int], object]
-) -> Iterator[tuple["Request", "Generation"]]:
+    generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
+) -> Iterator[tuple["GenerationRequest", "Generation"]]:
     """Answer in bounded memory, a window at a time; `done` is told how many more answers have ended."""
     while some := list(islice(asked, window)):
         yield from zip(some, generator.generate(some, done), strict=True)
 
 
-def fields(request: "Request", generation: "Generation", generator: "Generator") -> dict[str, Any]:
+def fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:
     """What JSON says of an answer; `pieces` names each token that has a score, <eos> included."""
     from heedful.text.tokenizer import EOS
 

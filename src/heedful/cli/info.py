@@ -12,7 +12,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from heedful.config.presets import Row
+    from heedful.config.presets import Table3Row
     from heedful.config.schema import ModelConfig, Recipe
     from heedful.models.parameters import ParameterCounts
 
@@ -107,7 +107,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
     return table
 
 
-def paper_table(rows: "list[Row] | tuple[Row, ...]") -> "Table":
+def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
     """What the paper printed, beside exact counts by its text and by its authors' first code."""
     from heedful.config.load import load_preset
     from heedful.models.parameters import CONVENTIONS

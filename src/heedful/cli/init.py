@@ -12,7 +12,7 @@ from heedful.errors import InputError
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
-    from heedful.data.table_task import Choice
+    from heedful.data.table_task import TaskChoice
 
 Files = tuple[Path, Path]
 
@@ -60,20 +60,20 @@ def init(
     nothing is overwritten.
     """
     from heedful.cli.init_labelled import init_labelled
-    from heedful.cli.init_pairs import Request, init_pairs
+    from heedful.cli.init_pairs import PairsRequest, init_pairs
     from heedful.cli.init_text import init_text
     from heedful.config.schema import CorpusConfig
-    from heedful.data.table_task import OF_LABELS, OF_ONE_TEXT, Choice
+    from heedful.data.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
 
     languages = {"--source-language": source_language, "--target-language": target_language}
     check_codes(languages)
     check_files([file for file in (source, target, *(valid or ()), *(test or ())) if file])
-    wanted = Choice(task, source_field, pair_field, target_field)
+    wanted = TaskChoice(task, source_field, pair_field, target_field)
     if target is None:
         wanted = choice_for(source, wanted, bad_utf8)
     else:
         check_two_files(source, target, wanted)
-        wanted = Choice("translation")
+        wanted = TaskChoice("translation")
     check_options(wanted, {"--valid": valid, "--test": test, **languages})
     corpus = CorpusConfig(
         source=str(source),
@@ -88,10 +88,10 @@ def init(
         init_labelled(corpus, str(wanted.task), out, bad_utf8)
     else:
         given = {part: pair for part, pair in (("valid", valid), ("test", test)) if pair}
-        init_pairs(Request(corpus, given, out, source_language, target_language, bad_utf8))
+        init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
 
 
-def choice_for(source: Path, wanted: "Choice", bad_utf8: BadUtf8) -> "Choice":
+def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskChoice":
     """The task for one file or folder, and the columns that it reads.
 
     Raises:
@@ -101,7 +101,7 @@ def choice_for(source: Path, wanted: "Choice", bad_utf8: BadUtf8) -> "Choice":
     from heedful.data.columns import columns_of
     from heedful.data.documents import ENDINGS
     from heedful.data.rows import READERS
-    from heedful.data.table_task import ELSEWHERE, OF_ONE_TEXT, Choice, choose
+    from heedful.data.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
 
     if wanted.task not in (None, *TASKS):
         raise InputError(
@@ -124,7 +124,7 @@ def choice_for(source: Path, wanted: "Choice", bad_utf8: BadUtf8) -> "Choice":
         )
     if suffix not in ENDINGS and source.is_file():
         typer.echo(f"{source} alone is read as running text; for a translator, name its translation as a second file")
-    return Choice(wanted.task or "language_model")
+    return TaskChoice(wanted.task or "language_model")
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:
@@ -154,7 +154,7 @@ def check_files(files: Sequence[Path]) -> None:
             )
 
 
-def check_two_files(source: Path, target: Path, wanted: "Choice") -> None:
+def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
     """Refuse what does not go with two files.
 
     Raises:
@@ -172,7 +172,7 @@ def check_two_files(source: Path, target: Path, wanted: "Choice") -> None:
             raise InputError(f"{file}: holds both sides of what is to be learned; name it alone")
 
 
-def check_options(wanted: "Choice", translations: dict[str, object]) -> None:
+def check_options(wanted: "TaskChoice", translations: dict[str, object]) -> None:
     """Refuse options that would be ignored.
 
     Raises:

@@ -28,7 +28,7 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.corpus import Pair
+    from heedful.data.corpus import SentencePair
     from heedful.data.pair_survey import Survey
     from heedful.data.proposal import Keys
 
@@ -40,7 +40,7 @@ SHOWN = 60  # characters of an example
 
 
 @dataclass(frozen=True)
-class Request:
+class PairsRequest:
     """What a translator is to be begun from."""
 
     corpus: CorpusConfig
@@ -51,7 +51,7 @@ class Request:
     bad_utf8: BadUtf8
 
 
-def init_pairs(request: Request) -> None:
+def init_pairs(request: PairsRequest) -> None:
     """Write the recipe of a translator, and hold out what is not given.
 
     Raises:
@@ -98,7 +98,7 @@ def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
     return found
 
 
-def pairs_of(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Iterator[Pair]":
+def pairs_of(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Iterator[SentencePair]":
     """The pairs of a corpus."""
     from heedful.config.schema import DataConfig
     from heedful.data.corpus import read_pairs
@@ -114,7 +114,7 @@ def relative(corpus: CorpusConfig, folder: Path) -> "Keys":
     return named if corpus.target else named | fields
 
 
-def languages_of(request: Request, found: "Survey") -> Languages:
+def languages_of(request: PairsRequest, found: "Survey") -> Languages:
     """The languages: as the options say, else by the names of files or columns, else by the scripts.
 
     Raises:
@@ -130,7 +130,7 @@ def languages_of(request: Request, found: "Survey") -> Languages:
     return languages
 
 
-def hold_out(found: "Survey", request: Request, folder: Path, languages: Languages) -> "dict[str, Keys]":
+def hold_out(found: "Survey", request: PairsRequest, folder: Path, languages: Languages) -> "dict[str, Keys]":
     """Write the parts that are not given and what they leave for training; return how a recipe names them."""
     from heedful.data.pair_survey import can_be_held_out, split
 
@@ -153,7 +153,7 @@ def hold_out(found: "Survey", request: Request, folder: Path, languages: Languag
     return keys
 
 
-def lines_of(pair: "Pair", files: int) -> tuple[str, ...]:
+def lines_of(pair: "SentencePair", files: int) -> tuple[str, ...]:
     """The line of a pair in each of its files: two, or one of JSON."""
     sides = (pair.source, pair.target)
     return sides if files == 2 else (json_line({"source": pair.source, "target": pair.target}),)
@@ -195,7 +195,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
         typer.echo(f"  fewer than {FEW:,} pairs teach phrases rather than a language; find more text if you can")
 
 
-def tell_strangers(found: "Survey", request: Request) -> None:
+def tell_strangers(found: "Survey", request: PairsRequest) -> None:
     """Warn where the two sides do not seem to belong together, with examples."""
     from heedful.data.alignment import strangers
 

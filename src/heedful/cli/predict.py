@@ -16,7 +16,7 @@ from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
-    from heedful.data.corpus import Row
+    from heedful.data.corpus import TableRow
 
 
 def predict(
@@ -96,16 +96,16 @@ def texts_of(recipe: "Recipe") -> int:
     return len(fields_of(recipe, None, None)) if recipe.data.train else 2
 
 
-def pairs_in(lines: Iterable[str]) -> Iterator["Row"]:
+def pairs_in(lines: Iterable[str]) -> Iterator["TableRow"]:
     """Each line as a text, or as a pair with a tab between its texts.
 
     Raises:
         InputError: a line has more than one tab.
     """
-    from heedful.data.corpus import Row
+    from heedful.data.corpus import TableRow
 
     for number, line in enumerate(lines, start=1):
         parts = line.split("\t")
         if len(parts) > 2:
             raise InputError(f"line {number}: {len(parts)} texts with tabs between them; give one, or a pair")
-        yield Row(number, tuple(parts))
+        yield TableRow(number, tuple(parts))

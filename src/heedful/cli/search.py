@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
-    from heedful.predict.retriever import Hit, Searcher
+    from heedful.predict.retriever import Hit, Retriever
 
 VECTORS = (".jsonl", ".npy", ".npz")
 
@@ -147,7 +147,7 @@ VECTORS_FROM = (
 )
 
 
-def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
+def prepare(model: str, device: str) -> tuple["LoadedModel", "Retriever"]:
     """Load a model that was trained to rank.
 
     Raises:
@@ -155,12 +155,12 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process
-    from heedful.predict.retriever import Searcher
+    from heedful.predict.retriever import Retriever
 
     prepare_process()
     loaded = load_model(model, str(choose_device(device)))
     try:
-        return loaded, loaded.use_as(Searcher)
+        return loaded, loaded.use_as(Retriever)
     except InputError as error:
         raise InputError(f"{error}. {VECTORS_FROM}") from error
 
@@ -184,7 +184,7 @@ def read_corpus(corpus: Path, field: str) -> dict[int, str]:
     return texts
 
 
-def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, index: Path | None) -> "np.ndarray":
+def vectors_of(loaded: "LoadedModel", searcher: "Retriever", corpus: Corpus, index: Path | None) -> "np.ndarray":
     """The vectors of a corpus: from its index, if there is one; otherwise made, and kept there if one is named.
 
     Raises:

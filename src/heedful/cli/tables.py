@@ -11,19 +11,19 @@ from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import CorpusConfig, Recipe
-    from heedful.data.corpus import Row
+    from heedful.data.corpus import TableRow
 
 
 @dataclass(frozen=True)
-class Asked:
+class GivenTexts:
     """Texts, how many there are if that is known, and what holds each of them, for messages."""
 
-    rows: Iterator["Row"]
+    rows: Iterator["TableRow"]
     count: int | None
     unit: str
 
 
-def asked_of(given: Iterator["Row"], source: Path | None, fields: Sequence[str]) -> Asked:
+def asked_of(given: Iterator["TableRow"], source: Path | None, fields: Sequence[str]) -> GivenTexts:
     """Texts in these columns of a file, if it is a table; otherwise the rows given.
 
     Raises:
@@ -32,11 +32,11 @@ def asked_of(given: Iterator["Row"], source: Path | None, fields: Sequence[str])
     from heedful.data.unlabelled import is_table
 
     if source is None or not is_table(source):
-        return Asked(given, None, "line")
+        return GivenTexts(given, None, "line")
     return table_rows(source, fields)
 
 
-def table_rows(source: Path, fields: Sequence[str], option: str = "--source-field") -> Asked:
+def table_rows(source: Path, fields: Sequence[str], option: str = "--source-field") -> GivenTexts:
     """Texts in these columns of each row of a table; all are read once before, so that slips are found at once.
 
     Raises:
@@ -54,14 +54,14 @@ def table_rows(source: Path, fields: Sequence[str], option: str = "--source-fiel
             f"read; name others with {option}",
             err=True,
         )
-    return Asked(read_texts(source, fields), count, "row")
+    return GivenTexts(read_texts(source, fields), count, "row")
 
 
-def whole_lines(lines: Iterable[str]) -> Iterator["Row"]:
+def whole_lines(lines: Iterable[str]) -> Iterator["TableRow"]:
     """Make each line of a plain text file a row with one text."""
-    from heedful.data.corpus import Row
+    from heedful.data.corpus import TableRow
 
-    return (Row(number, (line,)) for number, line in enumerate(lines, start=1))
+    return (TableRow(number, (line,)) for number, line in enumerate(lines, start=1))
 
 
 def columns_of(recipe: "Recipe") -> "CorpusConfig":

@@ -22,7 +22,7 @@ def merge(below: Values, above: Values) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Row:
+class Table3Row:
     """A row of Table 3: what differs from the base model, and what the paper printed (None where it left a gap)."""
 
     name: str
@@ -33,26 +33,26 @@ class Row:
 
 
 TABLE_3 = (
-    Row("base", {}, 65, 4.92, 25.8),
-    Row("A-h1", {"model": {"heads": 1}}, None, 5.29, 24.9),
-    Row("A-h4", {"model": {"heads": 4}}, None, 5.00, 25.5),
-    Row("A-h16", {"model": {"heads": 16}}, None, 4.91, 25.8),
-    Row("A-h32", {"model": {"heads": 32}}, None, 5.01, 25.4),
-    Row("B-dk16", {"model": {"d_k": 16, "d_v": 64}}, 58, 5.16, 25.1),
-    Row("B-dk32", {"model": {"d_k": 32, "d_v": 64}}, 60, 5.01, 25.4),
-    Row("C-N2", {"model": {"encoder_layers": 2, "decoder_layers": 2}}, 36, 6.11, 23.7),
-    Row("C-N4", {"model": {"encoder_layers": 4, "decoder_layers": 4}}, 50, 5.19, 25.3),
-    Row("C-N8", {"model": {"encoder_layers": 8, "decoder_layers": 8}}, 80, 4.88, 25.5),
-    Row("C-d256", {"model": {"d_model": 256}}, 28, 5.75, 24.5),
-    Row("C-d1024", {"model": {"d_model": 1024}}, 168, 4.66, 26.0),
-    Row("C-ff1024", {"model": {"d_ff": 1024}}, 53, 5.12, 25.4),
-    Row("C-ff4096", {"model": {"d_ff": 4096}}, 90, 4.75, 26.2),
-    Row("D-dropout0.0", {"model": {"dropout": 0.0}}, None, 5.77, 24.6),
-    Row("D-dropout0.2", {"model": {"dropout": 0.2}}, None, 4.95, 25.5),
-    Row("D-smoothing0.0", {"train": {"label_smoothing": 0.0}}, None, 4.67, 25.3),
-    Row("D-smoothing0.2", {"train": {"label_smoothing": 0.2}}, None, 5.47, 25.7),
-    Row("E-learned", {"model": {"positions": "learned"}}, None, 4.92, 25.7),
-    Row(
+    Table3Row("base", {}, 65, 4.92, 25.8),
+    Table3Row("A-h1", {"model": {"heads": 1}}, None, 5.29, 24.9),
+    Table3Row("A-h4", {"model": {"heads": 4}}, None, 5.00, 25.5),
+    Table3Row("A-h16", {"model": {"heads": 16}}, None, 4.91, 25.8),
+    Table3Row("A-h32", {"model": {"heads": 32}}, None, 5.01, 25.4),
+    Table3Row("B-dk16", {"model": {"d_k": 16, "d_v": 64}}, 58, 5.16, 25.1),
+    Table3Row("B-dk32", {"model": {"d_k": 32, "d_v": 64}}, 60, 5.01, 25.4),
+    Table3Row("C-N2", {"model": {"encoder_layers": 2, "decoder_layers": 2}}, 36, 6.11, 23.7),
+    Table3Row("C-N4", {"model": {"encoder_layers": 4, "decoder_layers": 4}}, 50, 5.19, 25.3),
+    Table3Row("C-N8", {"model": {"encoder_layers": 8, "decoder_layers": 8}}, 80, 4.88, 25.5),
+    Table3Row("C-d256", {"model": {"d_model": 256}}, 28, 5.75, 24.5),
+    Table3Row("C-d1024", {"model": {"d_model": 1024}}, 168, 4.66, 26.0),
+    Table3Row("C-ff1024", {"model": {"d_ff": 1024}}, 53, 5.12, 25.4),
+    Table3Row("C-ff4096", {"model": {"d_ff": 4096}}, 90, 4.75, 26.2),
+    Table3Row("D-dropout0.0", {"model": {"dropout": 0.0}}, None, 5.77, 24.6),
+    Table3Row("D-dropout0.2", {"model": {"dropout": 0.2}}, None, 4.95, 25.5),
+    Table3Row("D-smoothing0.0", {"train": {"label_smoothing": 0.0}}, None, 4.67, 25.3),
+    Table3Row("D-smoothing0.2", {"train": {"label_smoothing": 0.2}}, None, 5.47, 25.7),
+    Table3Row("E-learned", {"model": {"positions": "learned"}}, None, 4.92, 25.7),
+    Table3Row(
         "big",
         {
             "model": {"d_model": 1024, "d_ff": 4096, "heads": 16, "dropout": 0.3},

@@ -88,9 +88,9 @@ class ModelConfig:
     """The model of "Attention Is All You Need" (Vaswani et al. 2017, section 3); the defaults are its base model."""
 
     family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
-    d_model: int = 512
-    d_ff: int = 2048
-    heads: int = 8
+    d_model: int = 512  # size of embeddings and hidden states
+    d_ff: int = 2048  # size of the feed-forward network
+    heads: int = 8  # attention heads
     kv_heads: int | None = None  # grouped heads: key and value heads shared by heads / kv_heads queries; None: heads
     d_k: int | None = None  # None: d_model / heads
     d_v: int | None = None  # None: d_k
@@ -111,8 +111,8 @@ class ModelConfig:
     embedding_norm: bool = False  # a norm on embedding + position, as BERT has
     init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
     dropout: float = 0.1  # on each sublayer's output and on embedding + position (section 5.4)
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
+    attention_dropout: float = 0.0  # on attention weights
+    activation_dropout: float = 0.0  # inside feed-forward networks
     tie: Literal["all", "output", "none"] = "all"  # all: source, target and output share one matrix (section 3.4)
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
@@ -130,25 +130,25 @@ class OptimizerConfig:
     eps: float = 1e-9
     weight_decay: float = 0.0  # of matrices; biases and the weights of norms do not decay
     schedule: Literal["vaswani", "inverse_sqrt", "cosine", "linear", "constant"] = "vaswani"
-    warmup: int = 4000  # updates
+    warmup: int = 4000  # updates in which the learning rate rises
     min_lr: float = 0.0  # where cosine and linear end, at max_updates
-    clip_norm: float = 0.0  # largest gradient norm; 0: no clipping
+    clip_norm: float = 0.0  # gradient clipping: the largest gradient norm; 0: none
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """The training loop. Everything counted in updates is absolute: a resumed run ends where the whole run would."""
 
-    seed: int = 1
-    start: str | None = None  # a model to begin with, in its shape and with its tokenizer: a folder or a run
+    seed: int = 1  # random seed
+    start: str | None = None  # warm start: a model folder or a run to begin with, its shape and tokenizer too
     start_decoder: str | None = None  # a language model to begin the decoder of a translator with
     vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
-    max_updates: int = 100_000
-    max_epochs: int | None = None
-    batch_tokens: int = 4096  # sentences x the longest side of the batch, padding included
-    accumulate: int = 1  # batches per update
-    label_smoothing: float = 0.1  # part of every loss that is shown; perplexity is without it
-    # auto: bfloat16 where the hardware computes it, else float32; bfloat16: with float32 master weights
+    max_updates: int = 100_000  # training steps
+    max_epochs: int | None = None  # passes over the training data
+    batch_tokens: int = 4096  # batch size: sentences x the longest side of the batch, padding included
+    accumulate: int = 1  # gradient accumulation: batches per update
+    label_smoothing: float = 0.1  # label smoothing, part of every loss that is shown; perplexity is without it
+    # mixed precision. auto: bfloat16 where the hardware computes it, else float32; bfloat16: float32 master weights
     precision: Literal["auto", "float32", "bfloat16", "autocast"] = "auto"
     compile: bool = False
     device: str = "auto"
@@ -156,11 +156,11 @@ class TrainConfig:
     validate_every: int = 1000  # updates
     validate_decoding: bool = True  # decode the validation set greedily and score it
     best: str | None = None  # the score that the best checkpoint has the best of; None: the first that the task names
-    patience: int | None = None  # stop after this many validations without a better one
+    patience: int | None = None  # early stopping: after this many validations without a better one
     save_every: int = 1000  # updates
     save_minutes: float = 10.0  # and at least this often
     keep_last: int = 3
-    average_last: int = 1  # the final model: the mean of this many last checkpoints, unless a single one is better
+    average_last: int = 1  # checkpoint averaging: the final model is the mean of so many, unless a single one is better
     log_every: int = 50  # updates
     tensorboard: bool = False
 
@@ -169,9 +169,9 @@ class TrainConfig:
 class DecodeConfig:
     """Search. A hypothesis scores log P(y|x) / penalty(|y|), |y| with <eos>."""
 
-    beam: int = 4  # 1: greedy
+    beam: int = 4  # beam size; 1: greedy search
     penalty: Literal["gnmt", "average"] = "gnmt"  # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
-    alpha: float = 0.6
+    alpha: float = 0.6  # strength of the length penalty
     n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win
     max_extra: int = 50  # longest output: source length + max_extra tokens
@@ -187,9 +187,9 @@ class GenerateConfig:
     frequency_penalty: float = 0.0  # taken off a token's logit for each time that it was generated
     presence_penalty: float = 0.0  # taken off once
     no_repeat_ngram: int | None = None  # no sequence of this many tokens comes twice
-    temperature: float = 1.0  # 0: always the likeliest token
+    temperature: float = 1.0  # below 1 closer to the likeliest token, which 0 always takes; above 1 more varied
     top_k: int | None = None  # of the likeliest k tokens
-    top_p: float | None = None  # of the fewest tokens that together have this probability (Holtzman et al. 2020)
+    top_p: float | None = None  # nucleus sampling: of the fewest tokens with this probability (Holtzman et al. 2020)
     min_p: float | None = None  # of tokens with this share of the largest probability (Nguyen et al. 2024)
     typical: float | None = None  # of the tokens nearest to the expected surprise, of this mass (Meister et al. 2023)
     stop: tuple[str, ...] = ()  # texts that end the output and are not part of it

@@ -25,18 +25,18 @@ RANKING = "ranking"  # what a model without heads is for: the mean of its states
 
 NAMES = Names(
     {
-        "trunk.embedding": "bert.embeddings.word_embeddings",
-        "trunk.segments.table": "bert.embeddings.token_type_embeddings",
-        "trunk.stack.positions.table": "bert.embeddings.position_embeddings",
-        "trunk.stack.embedding_norm": "bert.embeddings.LayerNorm",
-        "trunk.stack.blocks.#.self_attention.q": "bert.encoder.layer.#.attention.self.query",
-        "trunk.stack.blocks.#.self_attention.k": "bert.encoder.layer.#.attention.self.key",
-        "trunk.stack.blocks.#.self_attention.v": "bert.encoder.layer.#.attention.self.value",
-        "trunk.stack.blocks.#.self_attention.out": "bert.encoder.layer.#.attention.output.dense",
-        "trunk.stack.blocks.#.self_residual.norm": "bert.encoder.layer.#.attention.output.LayerNorm",
-        "trunk.stack.blocks.#.feed_forward.up": "bert.encoder.layer.#.intermediate.dense",
-        "trunk.stack.blocks.#.feed_forward.down": "bert.encoder.layer.#.output.dense",
-        "trunk.stack.blocks.#.feed_residual.norm": "bert.encoder.layer.#.output.LayerNorm",
+        "backbone.embedding": "bert.embeddings.word_embeddings",
+        "backbone.segments.table": "bert.embeddings.token_type_embeddings",
+        "backbone.stack.positions.table": "bert.embeddings.position_embeddings",
+        "backbone.stack.embedding_norm": "bert.embeddings.LayerNorm",
+        "backbone.stack.blocks.#.self_attention.q": "bert.encoder.layer.#.attention.self.query",
+        "backbone.stack.blocks.#.self_attention.k": "bert.encoder.layer.#.attention.self.key",
+        "backbone.stack.blocks.#.self_attention.v": "bert.encoder.layer.#.attention.self.value",
+        "backbone.stack.blocks.#.self_attention.out": "bert.encoder.layer.#.attention.output.dense",
+        "backbone.stack.blocks.#.self_residual.norm": "bert.encoder.layer.#.attention.output.LayerNorm",
+        "backbone.stack.blocks.#.feed_forward.up": "bert.encoder.layer.#.intermediate.dense",
+        "backbone.stack.blocks.#.feed_forward.down": "bert.encoder.layer.#.output.dense",
+        "backbone.stack.blocks.#.feed_residual.norm": "bert.encoder.layer.#.output.LayerNorm",
         "transform.dense": "cls.predictions.transform.dense",
         "transform.norm": "cls.predictions.transform.LayerNorm",
         "output.bias": "cls.predictions.bias",
@@ -44,12 +44,12 @@ NAMES = Names(
         "next_sentence.output": "cls.seq_relationship",
     }
 )
-EMBEDDING, BIAS = "trunk.embedding.weight", "output.bias"
+EMBEDDING, BIAS = "backbone.embedding.weight", "output.bias"
 COPIES = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-SEGMENTS = "trunk.segments.table.weight"
+SEGMENTS = "backbone.segments.table.weight"
 COMPUTED = r"bert\.embeddings\.position_ids"
 HEADS = r"(?:classifier|qa_outputs)\..*"  # for classes, tags and answers
 POOLER, PRETRAINING = r"bert\.pooler\..*", r"(?:cls|bert\.pooler)\..*"
@@ -89,7 +89,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
     Args:
         folder: Where it is.
-        task: What for: "masked_lm", which needs the head that predicts tokens, or "ranking", which needs the trunk
+        task: What for: "masked_lm", which needs the head that predicts tokens, or "ranking", which needs the backbone
             alone, and how Sentence Transformers pools its states if that is said. None: the first if the head is there.
 
     Raises:
@@ -122,7 +122,7 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """A model of heedful as `BertForPreTraining`, as `BertForMaskedLM`, or a trunk alone as `BertModel`.
+    """A model of heedful as `BertForPreTraining`, as `BertForMaskedLM`, or a backbone alone as `BertModel`.
 
     Biases that the model does without become zeros. A BERT has vectors of two segments: of one segment it gets the
     same vector twice, of none zeros. A sentence encoder gets the files of Sentence Transformers.

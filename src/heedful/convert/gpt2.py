@@ -24,21 +24,21 @@ TASK = "language_model"
 
 NAMES = Names(
     {
-        "trunk.embedding": "transformer.wte",
-        "trunk.stack.positions.table": "transformer.wpe",
-        "trunk.stack.blocks.#.self_residual.norm": "transformer.h.#.ln_1",
-        "trunk.stack.blocks.#.self_attention.{q,k,v}": "transformer.h.#.attn.c_attn",
-        "trunk.stack.blocks.#.self_attention.out": "transformer.h.#.attn.c_proj",
-        "trunk.stack.blocks.#.feed_residual.norm": "transformer.h.#.ln_2",
-        "trunk.stack.blocks.#.feed_forward.up": "transformer.h.#.mlp.c_fc",
-        "trunk.stack.blocks.#.feed_forward.down": "transformer.h.#.mlp.c_proj",
-        "trunk.stack.norm": "transformer.ln_f",
+        "backbone.embedding": "transformer.wte",
+        "backbone.stack.positions.table": "transformer.wpe",
+        "backbone.stack.blocks.#.self_residual.norm": "transformer.h.#.ln_1",
+        "backbone.stack.blocks.#.self_attention.{q,k,v}": "transformer.h.#.attn.c_attn",
+        "backbone.stack.blocks.#.self_attention.out": "transformer.h.#.attn.c_proj",
+        "backbone.stack.blocks.#.feed_residual.norm": "transformer.h.#.ln_2",
+        "backbone.stack.blocks.#.feed_forward.up": "transformer.h.#.mlp.c_fc",
+        "backbone.stack.blocks.#.feed_forward.down": "transformer.h.#.mlp.c_proj",
+        "backbone.stack.norm": "transformer.ln_f",
         "output": "lm_head",
     },
     transposed=r"\.c_\w+\.weight$",
 )
-EMBEDDING, OUTPUT, BIAS = "trunk.embedding.weight", "output.weight", "output.bias"
-SCALE, SHIFT = "trunk.stack.norm.weight", "trunk.stack.norm.bias"  # of the last norm
+EMBEDDING, OUTPUT, BIAS = "backbone.embedding.weight", "output.weight", "output.bias"
+SCALE, SHIFT = "backbone.stack.norm.weight", "backbone.stack.norm.bias"  # of the last norm
 COPIES = {"lm_head.weight": "transformer.wte.weight"}
 MASKS = r"transformer\.h\.\d+\.attn\.(?:masked_)?bias"
 HEADS = r"(?:score|classifier|multiple_choice_head)\..*"

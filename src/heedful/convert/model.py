@@ -40,7 +40,7 @@ class Model:
 
 
 @runtime_checkable
-class Reader(Protocol):
+class ModelReader(Protocol):
     """Reads a model from a folder, for a task or for the one that it was made for."""
 
     def __call__(self, folder: Path, task: str | None = None) -> Model:
@@ -67,7 +67,7 @@ class Format:
         write: Writes one, and returns how many numbers its weights are.
     """
 
-    reader: Reader
+    reader: ModelReader
     tasks: tuple[type[Task], ...]
     write: Callable[[Model, Path], int] = read_only
 

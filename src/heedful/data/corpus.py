@@ -20,7 +20,7 @@ WHOLE = (0.0, 1.0)
 TABLES = {**READERS, ".txt": rows_of_tsv}  # a text file with named columns is a table with tabs
 
 
-class Pair(NamedTuple):
+class SentencePair(NamedTuple):
     """One sentence in both languages, and the line of the file (of the source file, where there are two), from 1."""
 
     line: int
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
     target: str
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """The line at which a row begins, from 1 (of the source file, where there are two), and its fields as asked for."""
 
     line: int
@@ -38,7 +38,9 @@ class Row(NamedTuple):
 class PairReader(Protocol):
     """How the pairs of a corpus are read; what cannot be used is counted."""
 
-    def __call__(self, corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:
+    def __call__(
+        self, corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /
+    ) -> Iterator[SentencePair]:
         """The pairs, in order."""
         ...
 
@@ -57,7 +59,7 @@ def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
     return paths
 
 
-def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Pair]:
+def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
     """Yield the pairs of a corpus, or of its `part`, in file order.
 
     Where bad UTF-8 is skipped, both sides of the pair are, and `report` counts it.
@@ -67,7 +69,7 @@ def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None
     """
     corpus_kind(corpus)
     for line, (source, target) in read_rows(corpus, data, (corpus.source_field, corpus.target_field), report):
-        yield Pair(line, source, target)
+        yield SentencePair(line, source, target)
 
 
 def read_rows(
@@ -77,7 +79,7 @@ def read_rows(
     report: DropReport | None = None,
     *,
     label: str | None = None,
-) -> Iterator[Row]:
+) -> Iterator[TableRow]:
     """Yield the fields of each row of a corpus in file order; of `part` = (a, b), rows [int(a n), int(b n)) of n.
 
     A corpus of two files has two fields, whatever their names: a line of the source and a line of the target. The
@@ -107,7 +109,7 @@ def read_rows(
         if len(sound) < len(texts):
             report.drop("bad UTF-8", corpus.source, line)
         else:
-            yield Row(line, sound)
+            yield TableRow(line, sound)
 
 
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:

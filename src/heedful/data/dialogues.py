@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import Pair, corpus_files, corpus_kind, part_of, read_pairs
+from heedful.data.corpus import SentencePair, corpus_files, corpus_kind, part_of, read_pairs
 from heedful.data.files import decode_lines, decode_utf8, open_bytes
 from heedful.data.filters import DropReport
 from heedful.data.rows import parse_object
@@ -13,7 +13,7 @@ from heedful.errors import InputError
 BETWEEN = "\t"  # turns of a context, which so fits into one line
 
 
-class Row(NamedTuple):
+class DialogueRow(NamedTuple):
     """One line of a file: turns, of which the replies are those from number `first` on; none where it is skipped."""
 
     line: int
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     first: int
 
 
-def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Pair]:
+def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
     """Yield the replies of a corpus, or of its `part`, each with the turns before it, in file order.
 
     A line of JSONL is a whole dialogue, {"source": ["Hi.", "Hello!", "How are you?"]}, of which each turn but the first
@@ -44,7 +44,7 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
         if not row.turns:
             report.drop("bad UTF-8", corpus.source, row.line)
         for place in range(row.first, len(row.turns)):
-            yield Pair(row.line, context(row.turns[:place], data.filters.max_characters), row.turns[place])
+            yield SentencePair(row.line, context(row.turns[:place], data.filters.max_characters), row.turns[place])
 
 
 def context(turns: list[str], longest: int) -> str:
@@ -56,18 +56,18 @@ def context(turns: list[str], longest: int) -> str:
     return BETWEEN.join(turns[kept:])
 
 
-def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[Row]:
+def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[DialogueRow]:
     path = corpus_files(corpus, data)[0]
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=data.bad_utf8), start=1):
             if line is None:
-                yield Row(number, [], 0)
+                yield DialogueRow(number, [], 0)
                 continue
             place = f"{path}, line {number}"
             turns, first = _said(parse_object(line, place), corpus, place)
             sound = [decode_utf8(_bytes(turn), str(path), number, data.bad_utf8) for turn in turns]
             whole = [" ".join(turn.split()) for turn in sound if turn is not None]
-            yield Row(number, whole, first) if len(whole) == len(turns) else Row(number, [], 0)
+            yield DialogueRow(number, whole, first) if len(whole) == len(turns) else DialogueRow(number, [], 0)
 
 
 def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> tuple[list[str], int]:

@@ -28,7 +28,7 @@ class Document(NamedTuple):
     line: int  # from 1
 
 
-class Line(NamedTuple):
+class DocumentLine(NamedTuple):
     """A line of a file, or of a part of it."""
 
     number: int  # from 1
@@ -119,10 +119,10 @@ def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropRepor
     return CUTTERS[data.documents](_sound(_lines(path, corpus.part, data.bad_utf8), path, report))
 
 
-def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[Line]:
+def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[DocumentLine]:
     """The lines of a part of a file; a line that the limits of the part cut is there with what lies inside."""
     with open_bytes(path) as stream:
-        lines = map(Line._make, enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1))
+        lines = map(DocumentLine._make, enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1))
         if part == WHOLE:
             yield from lines
             return
@@ -137,7 +137,7 @@ def _count_characters(path: Path, bad_utf8: BadUtf8) -> int:
         return sum(len(line or "") for line in decode_text(stream, str(path), bad_utf8=bad_utf8))
 
 
-def _some_characters(lines: Iterable[Line], begin: int, end: int) -> Iterator[Line]:
+def _some_characters(lines: Iterable[DocumentLine], begin: int, end: int) -> Iterator[DocumentLine]:
     place = 0
     for line in lines:
         if place >= end:
@@ -146,11 +146,11 @@ def _some_characters(lines: Iterable[Line], begin: int, end: int) -> Iterator[Li
         if line.text is None and place >= begin:
             yield line
         elif inside := text[max(0, begin - place) : end - place]:
-            yield Line(line.number, inside)
+            yield DocumentLine(line.number, inside)
         place += len(text)
 
 
-def _sound(lines: Iterable[Line], path: Path, report: DropReport) -> Iterator[Sound]:
+def _sound(lines: Iterable[DocumentLine], path: Path, report: DropReport) -> Iterator[Sound]:
     """The lines that could be decoded; the others are reported."""
     for number, text in lines:
         if text is None:

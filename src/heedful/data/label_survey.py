@@ -10,7 +10,7 @@ import numpy as np
 
 from heedful.config.schema import CorpusConfig
 from heedful.data.labelled import Example
-from heedful.data.pair_survey import Side, Tally, source_hash
+from heedful.data.pair_survey import Side, TextStatistics, source_hash
 from heedful.errors import InputError
 
 
@@ -63,7 +63,7 @@ def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelS
     Raises:
         InputError: They cannot be read, or there are none.
     """
-    tally, labels = Tally(), Counter[str]()
+    tally, labels = TextStatistics(), Counter[str]()
     numbers: dict[str, int] = {}  # of labels
     hashes, labelled, lines = array("Q"), array("L"), array("L")  # of examples with text
     empty = longest = longest_at = 0

@@ -22,7 +22,7 @@ class Example(NamedTuple):
     label: str
 
 
-class Scored(NamedTuple):
+class ScoredText(NamedTuple):
     """A text, or a pair of texts, with a number, and the line of the file at which it begins, from 1."""
 
     line: int
@@ -49,7 +49,7 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
         yield example
 
 
-def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Scored]:
+def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
     """Yield the examples of a corpus whose labels are numbers, as `read_labelled` does.
 
     Raises:
@@ -62,7 +62,7 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
                 f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
                 f"target_field = {corpus.target_field!r} the right one?"
             )
-        yield Scored(line, text, pair, number)
+        yield ScoredText(line, text, pair, number)
 
 
 def labels_of(data: DataConfig) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from heedful.config.schema import FilterConfig
-from heedful.data.corpus import Pair
+from heedful.data.corpus import SentencePair
 from heedful.data.filters import LETTER_NAMES, is_written_in, pair_hash
 from heedful.errors import InputError
 
@@ -83,7 +83,7 @@ class Survey:
         return self.tokens if self.too_long.all() else self.tokens[~self.too_long]
 
 
-class Tally:
+class TextStatistics:
     """What is counted of texts, one by one."""
 
     def __init__(self) -> None:
@@ -108,13 +108,13 @@ class Tally:
         return Side(main_script(letters), len(letters), *map(np.array, columns))
 
 
-def survey(pairs: Iterable[Pair]) -> Survey:
+def survey(pairs: Iterable[SentencePair]) -> Survey:
     """Read all pairs once; takes about 40 bytes of memory for each.
 
     Raises:
         InputError: there are none.
     """
-    source, target = Tally(), Tally()
+    source, target = TextStatistics(), TextStatistics()
     lines, hashes, held_out = array("I"), array("Q"), array("Q")
     empty = copies = 0
     for pair in pairs:
@@ -146,7 +146,7 @@ def main_script(letters: Counter[str]) -> str | None:
     return best if known and 2 * counts[best] >= sum(known.values()) else None
 
 
-def can_be_held_out(pair: Pair) -> bool:
+def can_be_held_out(pair: SentencePair) -> bool:
     """Whether a translation of the pair's source could be judged by its target."""
     texts = (pair.source, pair.target)
     return all(text.strip() and len(text) <= MOST_CHARACTERS for text in texts)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.corpus import Pair, PairReader, read_pairs
+from heedful.data.corpus import PairReader, SentencePair, read_pairs
 from heedful.data.corpus_stores import VALID, Stores, at_least_one, named_corpora, open_stores
 from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport, PairFilter
@@ -166,15 +166,15 @@ def _stores(
         yield name, corpus, rows, drops
 
 
-def _all_clean_pairs(data: DataConfig, read: PairReader, drops: DropReport) -> Iterator[Pair]:
+def _all_clean_pairs(data: DataConfig, read: PairReader, drops: DropReport) -> Iterator[SentencePair]:
     pair_filter = PairFilter(data.filters)
     for corpus in data.train:
         yield from _clean_pairs(read(corpus, data, drops), corpus, pair_filter, drops)
 
 
 def _clean_pairs(
-    pairs: Iterable[Pair], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
-) -> Iterator[Pair]:
+    pairs: Iterable[SentencePair], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
+) -> Iterator[SentencePair]:
     for pair in pairs:
         if reason := pair_filter.text_reason(pair.source, pair.target):
             drops.drop(reason, corpus.source, pair.line)
@@ -182,7 +182,7 @@ def _clean_pairs(
             yield pair
 
 
-def _encode(pairs: Iterator[Pair], tokenizers: TokenizerPair) -> Iterator[tuple[Pair, Rows]]:
+def _encode(pairs: Iterator[SentencePair], tokenizers: TokenizerPair) -> Iterator[tuple[SentencePair, Rows]]:
     while chunk := list(islice(pairs, CHUNK)):
         sources = tokenizers.source.encode_batch([pair.source for pair in chunk])
         targets = tokenizers.target.encode_batch([pair.target for pair in chunk])
@@ -191,7 +191,7 @@ def _encode(pairs: Iterator[Pair], tokenizers: TokenizerPair) -> Iterator[tuple[
 
 
 def _fitting_rows(
-    encoded: Iterable[tuple[Pair, Rows]], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
+    encoded: Iterable[tuple[SentencePair, Rows]], corpus: CorpusConfig, pair_filter: PairFilter, drops: DropReport
 ) -> Iterator[Rows]:
     for pair, (source, target) in encoded:
         if reason := pair_filter.token_reason(len(source), len(target)):

@@ -14,23 +14,23 @@ from heedful.wording import counted
 T = TypeVar("T")
 
 
-class Answer(NamedTuple):
+class GoldAnswer(NamedTuple):
     """A piece of the context, and the character at which it begins, from 0."""
 
     text: str
     start: int
 
 
-class Question(NamedTuple):
+class SpanQuestion(NamedTuple):
     """A question on a text, with all accepted answers; without answers, the text does not tell."""
 
     id: str
     question: str
     context: str
-    answers: tuple[Answer, ...]
+    answers: tuple[GoldAnswer, ...]
 
 
-def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[Question]:
+def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]:
     """Yield the questions of a .json or .json.gz file in SQuAD's format, or of a `part` of its articles, in order.
 
     The file is held in memory, and bad UTF-8 in it cannot be skipped, only replaced. Plausible answers to questions
@@ -64,7 +64,7 @@ def _parse(path: Path, data: DataConfig) -> object:
         raise InputError(f"{path}: not JSON ({error}); questions are expected in SQuAD's format") from error
 
 
-def _questions(paragraph: object, place: str) -> Iterator[Question]:
+def _questions(paragraph: object, place: str) -> Iterator[SpanQuestion]:
     context = _field(paragraph, "context", str, place)
     for entry in _field(paragraph, "qas", list, place):
         name = _field(entry, "id", str, place)
@@ -74,17 +74,17 @@ def _questions(paragraph: object, place: str) -> Iterator[Question]:
             held = counted(len(given), "answers")
             raise InputError(f'{here}: {held}; there must be some, or "is_impossible": true and none')
         answers = tuple(_answer(answer, context, here) for answer in given)
-        yield Question(name, _field(entry, "question", str, here), context, answers)
+        yield SpanQuestion(name, _field(entry, "question", str, here), context, answers)
 
 
-def _answer(values: object, context: str, place: str) -> Answer:
+def _answer(values: object, context: str, place: str) -> GoldAnswer:
     text, start = _field(values, "text", str, place), _field(values, "answer_start", int, place)
     if not text or start < 0 or not context.startswith(text, start):
         raise InputError(
             f"{place}: the answer {text[:40]!r} does not stand at character {start} of its text; "
             f"{_hint(text, context, start)}"
         )
-    return Answer(text, start)
+    return GoldAnswer(text, start)
 
 
 def _hint(text: str, context: str, start: int) -> str:

@@ -14,7 +14,7 @@ ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # recipes for what `ini
 
 
 @dataclass(frozen=True)
-class Choice:
+class TaskChoice:
     """A task and the columns it reads; what is None is to be chosen, or is not needed."""
 
     task: str | None = None
@@ -23,7 +23,7 @@ class Choice:
     target: str | None = None
 
 
-def choose(columns: Sequence[Column], wanted: Choice, name: str) -> Choice:
+def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
     """Complete a choice by what the columns look like.
 
     Args:
@@ -54,10 +54,10 @@ def choose(columns: Sequence[Column], wanted: Choice, name: str) -> Choice:
     if len(texts) > (2 if task in OF_LABELS else 1) and not wanted.source:
         raise InputError(f"{name}: it has {listed(columns)}; say with --source-field which text to read")
     is_pair = task in OF_LABELS and len(texts) == 2 and not wanted.source
-    return Choice(task, texts[0], wanted.pair or (texts[1] if is_pair else None), target)
+    return TaskChoice(task, texts[0], wanted.pair or (texts[1] if is_pair else None), target)
 
 
-def task_of(columns: Sequence[Column], wanted: Choice, name: str) -> str:
+def task_of(columns: Sequence[Column], wanted: TaskChoice, name: str) -> str:
     """The task that the columns suggest.
 
     Raises:
@@ -85,7 +85,7 @@ def task_of(columns: Sequence[Column], wanted: Choice, name: str) -> str:
     )
 
 
-def target_of(columns: Sequence[Column], task: str, texts: Sequence[str], wanted: Choice, name: str) -> str | None:
+def target_of(columns: Sequence[Column], task: str, texts: Sequence[str], wanted: TaskChoice, name: str) -> str | None:
     """The column with the labels, the numbers or the translations.
 
     Raises:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.columns import has_header
-from heedful.data.corpus import Row, read_rows
+from heedful.data.corpus import TableRow, read_rows
 from heedful.data.filters import DropReport
 from heedful.data.rows import READERS
 from heedful.data.separators import NAMED
@@ -16,7 +16,7 @@ def is_table(path: Path) -> bool:
     return _suffix(path) in READERS
 
 
-def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = None) -> Iterator[Row]:
+def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = None) -> Iterator[TableRow]:
     """Yield the fields of each row of a table in file order. Its header is no row, whatever columns it names.
 
     Args:

@@ -12,15 +12,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.hypothesis import Hypothesis, hypothesis
-from heedful.decode.penalty import PENALTIES
-from heedful.decode.state import State
+from heedful.decode.decoding_state import DecodingState
+from heedful.decode.hypothesis import PENALTIES, Hypothesis, hypothesis
 from heedful.decode.top_k import best_tokens
 from heedful.text.tokenizer import EOS
 
 
 def search(
-    state: State,
+    state: DecodingState,
     limits: Sequence[int],
     config: DecodeConfig,
     watch: "Watch | None" = None,

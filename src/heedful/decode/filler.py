@@ -17,7 +17,7 @@ GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, a
 
 
 @dataclass(frozen=True)
-class Candidate:
+class MaskCandidate:
     """What may stand in a gap, and how probable the model takes it to be."""
 
     text: str
@@ -40,10 +40,10 @@ class Filler(BasePredictor[MaskedLanguageModel]):
         self.longest = longest
 
     @overload
-    def fill(self, texts: str, count: int = 5) -> list[list[Candidate]]: ...
+    def fill(self, texts: str, count: int = 5) -> list[list[MaskCandidate]]: ...
     @overload
-    def fill(self, texts: Iterable[str], count: int = 5) -> list[list[list[Candidate]]]: ...
-    def fill(self, texts: Any, count: int = 5) -> list[list[Candidate]] | list[list[list[Candidate]]]:
+    def fill(self, texts: Iterable[str], count: int = 5) -> list[list[list[MaskCandidate]]]: ...
+    def fill(self, texts: Any, count: int = 5) -> list[list[MaskCandidate]] | list[list[list[MaskCandidate]]]:
         """The likeliest candidates for each gap of a text, best first, or those of each of several texts.
 
         Several gaps are filled at the same time, none of them knowing what stands in the others.
@@ -59,13 +59,13 @@ class Filler(BasePredictor[MaskedLanguageModel]):
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
         return one_or_all(lambda each: [self._filled(text, count) for text in each], texts, as_text)
 
-    def _filled(self, text: str, count: int) -> list[list[Candidate]]:
+    def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         """The candidates for each gap of one text."""
         rows = torch.tensor([self.encode(text)], device=self.device)
-        keep = torch.ones_like(rows, dtype=torch.bool)
+        padding_mask = torch.ones_like(rows, dtype=torch.bool)
         special = self.tokenizer.first_piece  # ids below it are no words
         with torch.inference_mode(), evaluating(self.model):
-            logits = self.model(rows, keep, torch.zeros_like(rows))[rows == MASK, special:].float()
+            logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, special:].float()
         probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
         found = places + special
         pairs = zip(found.tolist(), probabilities.tolist(), strict=True)
@@ -87,8 +87,8 @@ class Filler(BasePredictor[MaskedLanguageModel]):
             raise InputError(f"the text has {len(ids) + 2} tokens, and the model reads {self.longest}; shorten it")
         return [BOS, *ids, EOS]
 
-    def candidate(self, token: int, probability: float) -> Candidate:
+    def candidate(self, token: int, probability: float) -> MaskCandidate:
         """A token as text."""
-        return Candidate(
+        return MaskCandidate(
             self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
         )

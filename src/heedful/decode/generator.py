@@ -12,7 +12,7 @@ import torch
 
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
-from heedful.decode.generation_request import Reason, Row
+from heedful.decode.generation_row import GenerationRow, Reason
 from heedful.decode.predictor import BasePredictor, Done, as_text, one_or_all
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
@@ -23,7 +23,7 @@ from heedful.text.tokenizer import EOS, UNK, Tokenizer
 
 
 @dataclass(frozen=True)
-class Request:
+class GenerationRequest:
     """A text to go on from, and how.
 
     Attributes:
@@ -87,10 +87,12 @@ class Generator(BasePredictor[LanguageModel]):
         return changed
 
     @overload
-    def generate(self, prompts: str | Request, done: Done = ..., **options: Unpack[GenerateOptions]) -> Generation: ...
+    def generate(
+        self, prompts: str | GenerationRequest, done: Done = ..., **options: Unpack[GenerateOptions]
+    ) -> Generation: ...
     @overload
     def generate(
-        self, prompts: Iterable[str | Request], done: Done = ..., **options: Unpack[GenerateOptions]
+        self, prompts: Iterable[str | GenerationRequest], done: Done = ..., **options: Unpack[GenerateOptions]
     ) -> list[Generation]: ...
     def generate(self, prompts: Any, done: Done = lambda _: None, **options: Any) -> Generation | list[Generation]:
         """Continue a prompt, or each of several; those of similar length are read together.
@@ -107,9 +109,11 @@ class Generator(BasePredictor[LanguageModel]):
             RunError: the model's output is not a number.
         """
         chosen = self.with_options(**options)
-        return one_or_all(partial(chosen._continued, done), prompts, partial(chosen._request, options), (str, Request))
+        return one_or_all(
+            partial(chosen._continued, done), prompts, partial(chosen._request, options), (str, GenerationRequest)
+        )
 
-    def stream(self, prompt: str | Request, **options: Unpack[GenerateOptions]) -> Iterator[str]:
+    def stream(self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Iterator[str]:
         """The text that `generate` gives for one prompt, each part as soon as nothing can change it.
 
         Raises:
@@ -118,13 +122,13 @@ class Generator(BasePredictor[LanguageModel]):
         chosen = self.with_options(**options)
         return chosen._streamed(chosen._request(options, prompt))
 
-    def _request(self, options: Mapping[str, Any], prompt: object) -> Request:
+    def _request(self, options: Mapping[str, Any], prompt: object) -> GenerationRequest:
         """What is asked by a prompt; `options` change a request that brings settings of its own."""
-        if isinstance(prompt, Request):
+        if isinstance(prompt, GenerationRequest):
             return replace(prompt, config=with_options(prompt.config, options))
-        return Request(as_text(prompt), self.config)
+        return GenerationRequest(as_text(prompt), self.config)
 
-    def _continued(self, done: Done, requests: Iterable[Request]) -> list[Generation]:
+    def _continued(self, done: Done, requests: Iterable[GenerationRequest]) -> list[Generation]:
         rows = self._rows(list(requests))
         ended = 0
         for _ in self._steps(rows):
@@ -133,7 +137,7 @@ class Generator(BasePredictor[LanguageModel]):
                 done(more)
         return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows]
 
-    def _streamed(self, request: Request) -> Iterator[str]:
+    def _streamed(self, request: GenerationRequest) -> Iterator[str]:
         (row,) = self._rows([request])
         given = 0
         for _ in self._steps([row]):
@@ -148,23 +152,23 @@ class Generator(BasePredictor[LanguageModel]):
         """The parts of a prompt that are in no piece of the vocabulary: <unk> is read for them."""
         return self.tokenizer.unknown(prompt)
 
-    def _rows(self, requests: list[Request]) -> list[Row]:
+    def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
         """What is known of each request before anything is said: only a document's first word has no space before."""
         space = self.tokenizer.first_space
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
         return [
-            Row(request.config, prompt, TextStream(request.config.stop, prefix="" if prompt else space))
+            GenerationRow(request.config, prompt, TextStream(request.config.stop, prefix="" if prompt else space))
             for request, prompt in zip(requests, prompts, strict=True)
         ]
 
-    def _steps(self, rows: list[Row]) -> Iterator[None]:
+    def _steps(self, rows: list[GenerationRow]) -> Iterator[None]:
         """Take rows to their end, and yield after each token."""
         while rows:
             batch, rest = self._cut(rows)
             yield from self._run(batch)
             rows = rest + [row for row in batch if not row.done]
 
-    def _cut(self, rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    def _cut(self, rows: list[GenerationRow]) -> tuple[list[GenerationRow], list[GenerationRow]]:
         """The rows with the longest windows that fit a batch, at least one, and the others."""
         for row in rows:
             row.crop(self.context)
@@ -175,11 +179,13 @@ class Generator(BasePredictor[LanguageModel]):
         return rows[: max(1, count)], rows[max(1, count) :]
 
     @torch.inference_mode()
-    def _run(self, rows: list[Row]) -> Iterator[None]:
+    def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
         """Say tokens until each row has ended or the batch, padding included, fills the context: then read anew."""
-        prompts, keep = (torch.from_numpy(x).to(self.device) for x in pad([r.window for r in rows], side="left"))
+        prompts, padding_mask = (
+            torch.from_numpy(x).to(self.device) for x in pad([r.window for r in rows], side="left")
+        )
         with evaluating(self.model):
-            state = self.model.start(prompts, keep)
+            state = self.model.start(prompts, padding_mask)
         tokens = state.begin
         width = prompts.size(1)
         while rows and (self.context is None or width <= self.context):

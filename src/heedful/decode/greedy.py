@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import torch
 
 from heedful.config.schema import DecodeConfig
+from heedful.decode.decoding_state import DecodingState
 from heedful.decode.hypothesis import Hypothesis, hypothesis
-from heedful.decode.state import State
 from heedful.decode.top_k import best_tokens
 from heedful.text.tokenizer import EOS
 
 STAYING = 7 / 8  # share of rows still going above which it costs less to compute the others too than to copy these
 
 
-def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
+def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
     """Decode a batch; a sentence leaves it with its <eos> or at its longest length. See `heedful.decode.search`."""
     tokens: list[list[int]] = [[] for _ in limits]
     scores: list[list[float]] = [[] for _ in limits]

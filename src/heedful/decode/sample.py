@@ -11,13 +11,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data import random_numbers
-from heedful.decode.generation_request import Row
+from heedful.decode.generation_row import GenerationRow
 from heedful.decode.sampling_filters import narrow
 from heedful.errors import RunError
 
 
 def sample(
-    logits: Float[Tensor, "R V"], rows: Sequence[Row], never: Sequence[int]
+    logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
     """Draw the next token of each row from what its configuration leaves.
 

@@ -13,14 +13,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.config.schema import GenerateConfig
-from heedful.decode.generation_request import Row
+from heedful.decode.generation_row import GenerationRow
 from heedful.decode.top_k import top
 
 Tokens = Sequence[Sequence[int]]  # R rows of ids
 OFF = GenerateConfig()  # by default nothing is narrowed
 
 
-def narrow(logits: Float[Tensor, "R V"], rows: Sequence[Row], never: Sequence[int]) -> Float[Tensor, "R V"]:
+def narrow(logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]) -> Float[Tensor, "R V"]:
     """Narrow each row as its configuration asks for, in the order of the fields of `GenerateConfig`.
 
     Args:
@@ -35,7 +35,7 @@ def narrow(logits: Float[Tensor, "R V"], rows: Sequence[Row], never: Sequence[in
     return logits
 
 
-def _by_value(rows: Sequence[Row], name: str) -> dict[Any, list[int]]:
+def _by_value(rows: Sequence[GenerationRow], name: str) -> dict[Any, list[int]]:
     """The rows that narrow by a field, together where they agree on its value."""
     places: dict[Any, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
@@ -66,12 +66,12 @@ def presence_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Token
 
 def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Float[Tensor, "R V"]:
     """Leave out the tokens that would say a sequence of `size` tokens a second time."""
-    keep = torch.ones_like(logits, dtype=torch.bool)
+    allowed = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(seen):
         said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
         last = tuple(tokens[len(tokens) - size + 1 :])
-        keep[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
-    return only(logits, keep)
+        allowed[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
+    return only(logits, allowed)
 
 
 def temperature(logits: Float[Tensor, "R V"], degree: float) -> Float[Tensor, "R V"]:
@@ -119,11 +119,11 @@ def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: f
     return only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, rest > 1 - mass))
 
 
-def only(logits: Float[Tensor, "R V"], keep: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """Leave the tokens of `keep`; a row that would have none left keeps its best."""
-    empty = ~(keep & logits.isfinite()).any(1, keepdim=True)
-    best = torch.zeros_like(keep).scatter(1, top(logits, 1)[1], True)
-    return logits.masked_fill(~(keep | empty & best), -torch.inf)
+def only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """Leave the allowed tokens; a row that would have none left keeps its likeliest."""
+    empty = ~(allowed & logits.isfinite()).any(1, keepdim=True)
+    best = torch.zeros_like(allowed).scatter(1, top(logits, 1)[1], True)
+    return logits.masked_fill(~(allowed | empty & best), -torch.inf)
 
 
 def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
@@ -131,7 +131,7 @@ def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
     return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
 
 
-NARROWINGS: dict[str, Callable[[Tensor, Any, Sequence[Row]], Tensor]] = {
+NARROWINGS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
     "repetition_penalty": lambda logits, value, rows: repetition_penalty(logits, value, [row.seen for row in rows]),
     "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
     "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam, greedy
+from heedful.decode.decoding_state import DecodingState
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.state import State
 
 
-def search(state: State, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
+def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
     """Find the best outputs for a batch of sentences: greedily with a beam of 1, else by beam search.
 
     What is found for a sentence never depends on the others. An output that reaches its limit without <eos> is cut

@@ -167,9 +167,9 @@ class Translator(BasePredictor[EncoderDecoder]):
 
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
-        source, keep = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
-        limits = (keep.sum(1) - 1 + self.config.max_extra).tolist()
-        return search(self.model.start(source, keep), limits, self.config)
+        source, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
+        limits = (padding_mask.sum(1) - 1 + self.config.max_extra).tolist()
+        return search(self.model.start(source, padding_mask), limits, self.config)
 
 
 def longest_source(model: EncoderDecoder, config: DecodeConfig) -> int:

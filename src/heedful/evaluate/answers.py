@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from heedful.errors import InputError
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 
 HAN = re.compile("([\u4e00-\u9fa5])")
 ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -56,7 +56,7 @@ def _overlap(predicted: list[str], expected: list[str]) -> float:
     if not predicted or not expected:
         return float(predicted == expected)
     common = Counter(predicted) & Counter(expected)
-    return Tally(common.total(), len(predicted), len(expected)).f1
+    return F1Counts(common.total(), len(predicted), len(expected)).f1
 
 
 def _tokens(language: str) -> Callable[[str], list[str]]:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Tally(NamedTuple):
+class F1Counts(NamedTuple):
     """What was to be found, what was found, and how much of that is right.
 
     Precision P = correct / predicted, recall R = correct / expected, F1 = 2PR / (P + R) (van Rijsbergen 1979, chapter

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heedful.errors import InputError
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 
 
 def confusion_matrix(
@@ -40,10 +40,10 @@ def accuracy(matrix: np.ndarray) -> float:
     return float(np.trace(matrix) / matrix.sum())
 
 
-def class_tallies(matrix: np.ndarray) -> list[Tally]:
+def class_tallies(matrix: np.ndarray) -> list[F1Counts]:
     """Return precision, recall and F1 of each class against all others, of a confusion matrix (C, C)."""
     counts = zip(np.diag(matrix), matrix.sum(0), matrix.sum(1), strict=True)
-    return [Tally(*map(int, three)) for three in counts]
+    return [F1Counts(*map(int, three)) for three in counts]
 
 
 def macro_f1(matrix: np.ndarray) -> float:
@@ -66,7 +66,7 @@ def micro_f1(matrix: np.ndarray, classes: Sequence[int] | None = None) -> float:
     """
     tallies = class_tallies(matrix)
     chosen = tallies if classes is None else [tallies[i] for i in classes]
-    return Tally(*(sum(column) for column in zip(*chosen, strict=True))).f1
+    return F1Counts(*(sum(column) for column in zip(*chosen, strict=True))).f1
 
 
 def matthews(matrix: np.ndarray) -> float:

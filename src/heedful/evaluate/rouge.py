@@ -9,25 +9,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
 
 
-def rouge_n(summary: str, reference: str, n: int) -> Tally:
+def rouge_n(summary: str, reference: str, n: int) -> F1Counts:
     """Return how many n-grams a summary shares with its reference, each as often as both have it (section 2)."""
     ours, theirs = _grams(_tokens(summary), n), _grams(_tokens(reference), n)
-    return Tally((ours & theirs).total(), ours.total(), theirs.total())
+    return F1Counts((ours & theirs).total(), ours.total(), theirs.total())
 
 
-def rouge_l(summary: str, reference: str) -> Tally:
+def rouge_l(summary: str, reference: str) -> F1Counts:
     """Return the longest common subsequence of the tokens of two whole texts, line ends aside (section 3.1)."""
     ours, theirs = _tokens(summary), _tokens(reference)
-    return Tally(len(_common(theirs, ours)), len(ours), len(theirs))
+    return F1Counts(len(_common(theirs, ours)), len(ours), len(theirs))
 
 
-def rouge_lsum(summary: str, reference: str) -> Tally:
+def rouge_lsum(summary: str, reference: str) -> F1Counts:
     """Return the union of the longest common subsequences of sentences, one a line, of two texts (section 3.2).
 
     A token of the reference is met if it stands in a longest common subsequence of its sentence and any sentence of
@@ -36,7 +36,7 @@ def rouge_lsum(summary: str, reference: str) -> Tally:
     ours, theirs = ([_tokens(line) for line in text.split("\n")] for text in (summary, reference))
     ours_left, theirs_left = (Counter(chain.from_iterable(lines)) for lines in (ours, theirs))
     met = Counter(token for sentence in theirs for token in _union(sentence, ours))
-    return Tally((met & ours_left & theirs_left).total(), ours_left.total(), theirs_left.total())
+    return F1Counts((met & ours_left & theirs_left).total(), ours_left.total(), theirs_left.total())
 
 
 def distinct_n(texts: Iterable[str], n: int) -> float:

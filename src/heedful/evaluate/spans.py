@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from heedful.data.tagged import spans
 from heedful.errors import InputError
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 
 Tags = Sequence[Sequence[str]]
 
 
-def span_tally(predicted: Tags, expected: Tags) -> Tally:
+def span_tally(predicted: Tags, expected: Tags) -> F1Counts:
     """Return precision, recall and F1 of all spans together, as the script conlleval does (there from 0 to 100).
 
     Args:
@@ -20,17 +20,17 @@ def span_tally(predicted: Tags, expected: Tags) -> Tally:
     Raises:
         InputError: The numbers of sentences, or of tags in a sentence, differ.
     """
-    return Tally(*(counts.total() for counts in _count(predicted, expected)))
+    return F1Counts(*(counts.total() for counts in _count(predicted, expected)))
 
 
-def span_tallies(predicted: Tags, expected: Tags) -> dict[str, Tally]:
+def span_tallies(predicted: Tags, expected: Tags) -> dict[str, F1Counts]:
     """Return the same for each kind of span that occurs on either side, by name in alphabetical order.
 
     Raises:
         InputError: As `span_tally`.
     """
     correct, found, wanted = _count(predicted, expected)
-    return {kind: Tally(correct[kind], found[kind], wanted[kind]) for kind in sorted(found | wanted)}
+    return {kind: F1Counts(correct[kind], found[kind], wanted[kind]) for kind in sorted(found | wanted)}
 
 
 def _count(predicted: Tags, expected: Tags) -> tuple[Counter[str], Counter[str], Counter[str]]:

@@ -16,7 +16,7 @@ from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import (
-    Reading,
+    ForwardPass,
     check_source,
     check_target,
     likeliest,
@@ -74,7 +74,7 @@ class Look:
     """
 
     question: Question
-    reading: Reading
+    reading: ForwardPass
     trace: Trace
     answers: list[Answer]
     lens: Lens | None
@@ -129,7 +129,7 @@ def unknown(subject: Any, question: Question) -> list[str]:
 class Asked(NamedTuple):
     """What a model says, and the pass that shows how."""
 
-    reading: Reading
+    reading: ForwardPass
     answers: list[Answer]
     log: BeamLog | None = None
     ghost: Ghost | None = None

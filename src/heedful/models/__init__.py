@@ -1,6 +1,6 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
-from heedful.models.backbone import FAMILIES, DecoderOnly, EncoderOnly, Trunk
+from heedful.models.backbone import FAMILIES, Backbone, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.task_heads import SentenceEncoder, TextClassifier, TokenClassifier
@@ -9,6 +9,7 @@ from heedful.models.weights import load_weights, weights
 
 __all__ = [
     "FAMILIES",
+    "Backbone",
     "DecoderOnly",
     "EncoderDecoder",
     "EncoderOnly",
@@ -17,7 +18,6 @@ __all__ = [
     "SentenceEncoder",
     "TextClassifier",
     "TokenClassifier",
-    "Trunk",
     "load_weights",
     "weights",
 ]

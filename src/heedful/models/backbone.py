@@ -1,4 +1,4 @@
-"""The trunks of the Transformer's two children: BERT's sees the whole text, GPT's what was before.
+"""The backbones of BERT and GPT: one stack of blocks over token ids, without any head.
 
 B batch, S tokens, T new tokens, D model.
 """
@@ -11,15 +11,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.attention import Cache
 from heedful.nn.embedding import Embedding, segment_embedding
-from heedful.nn.masks import Sight
+from heedful.nn.kv_cache import Cache
+from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
 from heedful.nn.stack import Stack
 
 
-class Trunk(nn.Module, ABC):
-    """Tokens in, a state for each of them out.
+class Backbone(nn.Module, ABC):
+    """A Transformer of one stack: token ids in, a hidden state for each of them out.
 
     Attributes:
         causal: whether a token sees only those before it.
@@ -36,29 +36,29 @@ class Trunk(nn.Module, ABC):
         self.stack = Stack(config, layers, POSITIONS[config.positions](config, causal=self.causal))
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B S D"]:
         """The states of padded texts.
 
         Args:
             tokens: ids.
-            keep: True for real tokens, False for padding.
+            padding_mask: True for real tokens, False for padding.
             segments: which part of its text a token belongs to, from 0; a model without segments treats all alike.
         """
-        return self.states(tokens, segments, Sight(keep, tokens.size(1), causal=self.causal))
+        return self.states(tokens, segments, AttentionMask(padding_mask, tokens.size(1), causal=self.causal))
 
     def states(
         self,
         tokens: Int[Tensor, "B T"],
         segments: Int[Tensor, "B T"],
-        sight: Sight,
+        mask: AttentionMask,
         caches: Sequence[Cache] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """The states of tokens that see what `sight` lets them see, in the caches what was before them."""
-        return self.stack(self.segments(self.embedding(tokens), segments), sight, caches)
+        """States of tokens under an attention mask; the KV cache of each block holds the tokens before them."""
+        return self.stack(self.segments(self.embedding(tokens), segments), mask, caches)
 
 
-class EncoderOnly(Trunk):
+class EncoderOnly(Backbone):
     """The encoder alone (Devlin et al. 2019): every token sees every token."""
 
     causal = False
@@ -68,7 +68,7 @@ class EncoderOnly(Trunk):
         super().__init__(config, vocab, config.encoder_layers)
 
 
-class DecoderOnly(Trunk):
+class DecoderOnly(Backbone):
     """The decoder alone, which has no memory to look at (Radford et al. 2018): a token sees those before it."""
 
     causal = True

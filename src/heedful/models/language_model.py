@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig
 from heedful.models.backbone import DecoderOnly
 from heedful.models.initialization import initialise
-from heedful.nn.attention import GrowingCache
-from heedful.nn.masks import Sight
+from heedful.nn.kv_cache import KVCache
+from heedful.nn.masks import AttentionMask
 
 
 class LanguageModel(nn.Module):
@@ -19,59 +19,59 @@ class LanguageModel(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
-        self.trunk = DecoderOnly(config, vocab)
+        self.backbone = DecoderOnly(config, vocab)
         self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
         if config.tie != "none":
-            self.output.weight = self.trunk.embedding.weight
+            self.output.weight = self.backbone.embedding.weight
 
-    def forward(self, tokens: Int[Tensor, "B T"], keep: Bool[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+    def forward(self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """Logits of the token after each position."""
-        return self.output(self.hidden(tokens, Sight(keep, tokens.size(1), causal=True)))
+        return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
-    def hidden(self, tokens: Int[Tensor, "B T"], sight: Sight) -> Float[Tensor, "B T D"]:
+    def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
         """The last states, for a loss that fuses the output projection."""
-        return self.trunk.states(tokens, torch.zeros_like(tokens), sight)
+        return self.backbone.states(tokens, torch.zeros_like(tokens), mask)
 
     @torch.no_grad()
-    def start(self, prompts: Int[Tensor, "R T"], keep: Bool[Tensor, "R T"]) -> "State":
+    def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
         """Begin to generate.
 
         Args:
             prompts: ids, padded on the left: the last column is real.
-            keep: True for real tokens.
+            padding_mask: True for real tokens.
         """
-        return State(self, prompts, keep)
+        return LanguageModelState(self, prompts, padding_mask)
 
 
-class State:
+class LanguageModelState:
     """A generation in progress: what the model remembers of each row. It has no gradients.
 
     Attributes:
         begin: the last token of each prompt, to be fed first; all before it has been read.
     """
 
-    def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], keep: Bool[Tensor, "R T"]) -> None:
+    def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> None:
         self.model = model
         self.begin = prompts[:, -1]
-        self.keep = keep[:, :-1]
-        self.caches = [GrowingCache() for _ in model.trunk.stack.blocks]
-        if self.keep.size(1):
+        self.padding_mask = padding_mask[:, :-1]
+        self.caches = [KVCache() for _ in model.backbone.stack.blocks]
+        if self.padding_mask.size(1):
             self.read(prompts[:, :-1])
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Feed one token a row; return the logits of the next."""
-        self.keep = torch.cat([self.keep, self.keep.new_ones(len(self.keep), 1)], dim=1)
+        self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(self.padding_mask), 1)], dim=1)
         return self.model.output(self.read(tokens[:, None])[:, -1])
 
     def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
-        """The states of the next tokens of each row, which `keep` counts already."""
-        sight = Sight(self.keep, tokens.size(1), causal=True)
-        return self.model.trunk.states(tokens, torch.zeros_like(tokens), sight, self.caches)
+        """The states of the next tokens of each row, which the padding mask counts already."""
+        mask = AttentionMask(self.padding_mask, tokens.size(1), causal=True)
+        return self.model.backbone.states(tokens, torch.zeros_like(tokens), mask, self.caches)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat rows."""
-        self.keep = self.keep[rows]
+        self.padding_mask = self.padding_mask[rows]
         for cache in self.caches:
             cache.select(rows)

@@ -35,9 +35,9 @@ class NextSentenceHead(nn.Module):
         self.pooler = Pooler(config, "first")
         self.output = nn.Linear(config.d_model, 2)
 
-    def forward(self, states: Float[Tensor, "B S D"], keep: Bool[Tensor, "B S"]) -> Float[Tensor, "B 2"]:
+    def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B 2"]:
         """Logits of "follows", then of "does not"."""
-        return self.output(self.pooler(states, keep))
+        return self.output(self.pooler(states, padding_mask))
 
 
 class MaskedLanguageModel(nn.Module):
@@ -45,16 +45,16 @@ class MaskedLanguageModel(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:
         super().__init__()
-        self.trunk = EncoderOnly(config, vocab)
+        self.backbone = EncoderOnly(config, vocab)
         self.transform = Transform(config)
         self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
         self.next_sentence = NextSentenceHead(config) if pairs else None
         initialise(self, config)
         if config.tie != "none":
-            self.output.weight = self.trunk.embedding.weight
+            self.output.weight = self.backbone.embedding.weight
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B S V"]:
         """Logits of every token."""
-        return self.output(self.transform(self.trunk(tokens, keep, segments)))
+        return self.output(self.transform(self.backbone(tokens, padding_mask, segments)))

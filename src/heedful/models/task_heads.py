@@ -1,4 +1,4 @@
-"""A trunk and what is asked of it: a decision for a text, one for each of its tokens, or a vector.
+"""Task heads over a backbone: a decision for a text, one for each of its tokens, or a sentence vector.
 
 B batch, S tokens, C outputs, D model.
 """
@@ -15,51 +15,51 @@ from heedful.nn.dropout import Dropout
 
 
 class TextClassifier(nn.Module):
-    """A trunk, one vector for each text, and a linear layer over it (Devlin et al. 2019, section 4.1)."""
+    """A backbone, one vector for each text, and a linear layer over it (Devlin et al. 2019, section 4.1)."""
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.trunk = FAMILIES[config.family](config, vocab)
-        self.pooler = Pooler(config, config.pooling or self.trunk.pooling)
+        self.backbone = FAMILIES[config.family](config, vocab)
+        self.pooler = Pooler(config, config.pooling or self.backbone.pooling)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B C"]:
         """The outputs of each text: logits of classes, or numbers."""
-        return self.output(self.dropout(self.pooler(self.trunk(tokens, keep, segments), keep)))
+        return self.output(self.dropout(self.pooler(self.backbone(tokens, padding_mask, segments), padding_mask)))
 
 
 class TokenClassifier(nn.Module):
-    """A trunk and a linear layer over each state (Devlin et al. 2019, sections 4.2 and 5.3)."""
+    """A backbone and a linear layer over each state (Devlin et al. 2019, sections 4.2 and 5.3)."""
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.trunk = FAMILIES[config.family](config, vocab)
+        self.backbone = FAMILIES[config.family](config, vocab)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B S C"]:
         """The outputs of each token."""
-        return self.output(self.dropout(self.trunk(tokens, keep, segments)))
+        return self.output(self.dropout(self.backbone(tokens, padding_mask, segments)))
 
 
 class SentenceEncoder(nn.Module):
-    """A trunk and one vector of length 1 for each text, the mean of its states (Reimers & Gurevych 2019, section 3)."""
+    """A backbone and one sentence vector of length 1, the mean of its states (Reimers & Gurevych 2019, section 3)."""
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
-        self.trunk = FAMILIES[config.family](config, vocab)
+        self.backbone = FAMILIES[config.family](config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
         initialise(self, config)
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B D"]:
         """The vector of each text: the dot product of two of them is the cosine of their angle."""
-        return F.normalize(self.pool(self.trunk(tokens, keep, segments), keep), dim=-1)
+        return F.normalize(self.pool(self.backbone(tokens, padding_mask, segments), padding_mask), dim=-1)

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig
 from heedful.models.initialization import initialise
 from heedful.nn.embedding import Embedding
-from heedful.nn.masks import Lanes, Sight
+from heedful.nn.masks import AttentionMask, BeamLanes
 from heedful.nn.positions import POSITIONS
-from heedful.nn.stack import Decoder, LayerCache, Memory, Stack
+from heedful.nn.stack import Decoder, Memory, Stack
 from heedful.text.tokenizer import BOS, EOS
 
 
@@ -37,62 +37,63 @@ class EncoderDecoder(nn.Module):
     def forward(
         self,
         source: Int[Tensor, "B S"],
-        source_keep: Bool[Tensor, "B S"],
+        source_padding_mask: Bool[Tensor, "B S"],
         target: Int[Tensor, "B T"],
-        target_keep: Bool[Tensor, "B T"],
+        target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T V"]:
         """Logits of the token after each target position."""
-        return self.output(self.hidden(source, source_keep, target, target_keep))
+        return self.output(self.hidden(source, source_padding_mask, target, target_padding_mask))
 
     def hidden(
         self,
         source: Int[Tensor, "B S"],
-        source_keep: Bool[Tensor, "B S"],
+        source_padding_mask: Bool[Tensor, "B S"],
         target: Int[Tensor, "B T"],
-        target_keep: Bool[Tensor, "B T"],
+        target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
         """The decoder's last states, for a loss that fuses the output projection."""
-        return self.decoder(self.target_embedding(target), target_keep, self.encode(source, source_keep))
+        return self.decoder(
+            self.target_embedding(target), target_padding_mask, self.encode(source, source_padding_mask)
+        )
 
-    def encode(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> Memory:
+    def encode(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> Memory:
         """Read the source once, for any number of decoding steps."""
         if not self.source_eos:
-            keep = keep & (source != EOS)
-        sight = Sight(keep, source.size(1), causal=False)
-        return Memory(self.encoder(self.source_embedding(source), sight), keep)
+            padding_mask = padding_mask & (source != EOS)
+        mask = AttentionMask(padding_mask, source.size(1), causal=False)
+        return Memory(self.encoder(self.source_embedding(source), mask), padding_mask)
 
     @torch.no_grad()
-    def start(self, source: Int[Tensor, "B S"], keep: Bool[Tensor, "B S"]) -> "State":
+    def start(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> "EncoderDecoderState":
         """Begin to decode: one row a source sentence."""
-        return State(self, self.encode(source, keep))
+        return EncoderDecoderState(self, self.encode(source, padding_mask))
 
 
-class State:
-    """A search in progress: what the model remembers of each row. It has no gradients."""
+class EncoderDecoderState:
+    """The decoding state of an encoder-decoder: its memory, its KV caches and its beam lanes. It has no gradients."""
 
     def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
         self.model = model
-        self.begin = torch.full((len(memory.keep),), BOS, device=memory.keep.device)
-        self.memory = memory
-        self.lanes = Lanes(len(memory.keep), memory.keep.device)
-        self.caches = [LayerCache() for _ in model.decoder.blocks]
+        self.sentences, device = len(memory.states), memory.states.device
+        self.begin = torch.full((self.sentences,), BOS, device=device)
+        self.lanes = BeamLanes(self.sentences, device)
+        self.cache = model.decoder.begin(memory)
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Feed one token a row; return the logits of the next."""
         x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))
-        x = self.model.decoder.step(x, self.lanes, self.memory, self.caches)
-        return self.model.output(x.flatten(0, 1))
+        return self.model.output(self.model.decoder.step(x, self.lanes, self.cache).flatten(0, 1))
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat rows; what was read moves only if a sentence leaves or half of it is seen no more."""
-        before = len(self.memory.keep)
-        sentences = self.lanes.select(rows)
-        if not torch.equal(sentences, torch.arange(before, device=sentences.device)):
-            self.memory = self.memory.select(sentences)
-            for cache in self.caches:
-                cache.select(sentences)
+        """Keep, reorder or repeat rows.
+
+        Keys and values are copied only where a sentence leaves, or where half of them are seen no more.
+        """
+        kept = self.lanes.select(rows)
+        if not torch.equal(kept, torch.arange(self.sentences, device=kept.device)):
+            self.cache.select(kept)
+            self.sentences = len(kept)
         columns = self.lanes.prune()
         if columns is not None:
-            for cache in self.caches:
-                cache.own.keep(columns)
+            self.cache.prune(columns)

@@ -104,4 +104,4 @@ def in_int8(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model, linear | {id(parameter): parameter for parameter in model.parameters()}).eval()
 
 
-PRECISIONS = {"float32": unchanged, "int8": in_int8}
+INFERENCE_PRECISIONS = {"float32": unchanged, "int8": in_int8}

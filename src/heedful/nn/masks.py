@@ -1,4 +1,8 @@
-"""Who sees whom in self-attention, in terms of tokens and in terms of scores.
+"""Attention masks: the causal mask, the padding mask, documents packed into one sequence, and the lanes of a beam.
+
+A mask is True where a query may look. The attention bias is its additive form, to which positions may add: 0 where a
+query may look, as good as minus infinity elsewhere. A padding mask is True for real tokens, as in Hugging Face's
+`attention_mask`; torch's `key_padding_mask` is its opposite.
 
 B batch, T queries, S keys, D model, H heads.
 """
@@ -15,79 +19,95 @@ from heedful.nn.positions import Positions, Rotation
 
 
 @dataclass(frozen=True)
-class View:
-    """What every block of a stack hands to its self-attention."""
+class SelfAttentionInputs:
+    """What every block of a stack hands to its self-attention beside the tokens: the attention bias and the positions.
 
-    bias: Float[Tensor, "#B #H #T S"]  # of the scores; minus infinity where a query may not look
-    rotate: Rotation  # of queries and keys
+    Attributes:
+        attention_bias: added to the scores before the softmax.
+        rotate: turns queries and keys by their positions.
+    """
+
+    attention_bias: Float[Tensor, "#B #H #T S"]
+    rotate: Rotation
 
 
-class Sight:
-    """Who sees whom, and from where: the queries are the last of the keys."""
+class AttentionMask:
+    """Self-attention mask and token positions of a padded batch; the queries are the last T of the S keys.
 
-    def __init__(self, keep: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
-        self.length = keep.size(1)
-        self.keys: Int[Tensor, "B S"] = (keep.cumsum(-1) - 1).clamp(min=0)  # padding does not count
-        self.position: Int[Tensor, "B T"] = self.keys[:, -queries:]
-        self.mask: Bool[Tensor, " B #T S"] = keep[:, None, :]
+    Args:
+        padding_mask: True for real tokens.
+        queries: T.
+        causal: whether a query sees no key after itself.
+
+    Attributes:
+        allowed: whether a query may look at a key.
+        query_positions: where each query stands, from 0; padding does not count.
+        key_positions: where each key stands.
+        length: S.
+    """
+
+    def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
+        self.length = padding_mask.size(1)
+        self.key_positions: Int[Tensor, "B S"] = (padding_mask.cumsum(-1) - 1).clamp(min=0)
+        self.query_positions: Int[Tensor, "B T"] = self.key_positions[:, -queries:]
+        self.allowed: Bool[Tensor, " B #T S"] = padding_mask[:, None, :]
         if causal:
-            past = torch.ones(queries, self.length, dtype=torch.bool, device=keep.device)
-            self.mask = self.mask & past.tril(self.length - queries)
+            self.allowed = self.allowed & causal_mask(queries, self.length, padding_mask.device)
 
-    def within(self, documents: Int[Tensor, "B S"]) -> "Sight":
-        """The same, but a token sees its own document only, and positions count from the document's beginning.
+    def within(self, documents: Int[Tensor, "B S"]) -> "AttentionMask":
+        """The mask of packed documents: a token sees its own document only, whose positions count from 0.
 
         Args:
             documents: the number of the document of each key; the tokens of a document stand together.
         """
         begins = torch.ones_like(documents, dtype=torch.bool)
         begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
-        narrow = copy(self)
-        narrow.keys = self.keys - self.keys.masked_fill(~begins, 0).cummax(-1).values
-        narrow.position = narrow.keys[:, -self.position.size(1) :]
-        own = documents[:, -self.position.size(1) :, None] == documents[:, None, :]
-        narrow.mask = self.mask & own
-        return narrow
+        queries = self.query_positions.size(1)
+        packed = copy(self)
+        packed.key_positions = self.key_positions - self.key_positions.masked_fill(~begins, 0).cummax(-1).values
+        packed.query_positions = packed.key_positions[:, -queries:]
+        packed.allowed = self.allowed & (documents[:, -queries:, None] == documents[:, None, :])
+        return packed
 
-    def view(self, positions: Positions, like: Tensor) -> View:
-        """The same in terms of attention, in the type of `like`."""
-        bias = positions.add_bias(additive(self.mask, like), self.position, self.keys)
-        return View(bias, positions.rotation(self.position))
+    def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
+        """Attention bias and rotation for the blocks of a stack, in the number format of `like`."""
+        bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
+        return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
 
 
-class Lanes:
-    """Who sees whom in a search: a sentence's hypotheses stand side by side, each in a lane, and do not see each other.
+class BeamLanes:
+    """The tree attention mask of a beam search: a sentence's hypotheses stand side by side, each in a lane of its own.
 
-    Tokens stay where they were read. A hypothesis that goes on from another takes over what that one sees, a row of a
-    mask, instead of a copy of all that a model remembers of it.
+    Tokens stay where they were read. A hypothesis that goes on from another takes over that one's row of the mask, and
+    so sees its ancestors and nothing else, instead of a copy of all keys and values in the KV cache.
 
     B sentences, W lanes of each, C tokens read in all lanes of a sentence, R = B x W rows.
     """
 
     def __init__(self, sentences: int, device: torch.device) -> None:
-        self.seen = 0  # tokens before those of the present step
-        self.mask: Bool[Tensor, "B W C"] = torch.ones(sentences, 1, 0, dtype=torch.bool, device=device)
-        self.keys: Int[Tensor, "B C"] = torch.zeros(sentences, 0, dtype=torch.long, device=device)
+        self.length = 0  # tokens of each hypothesis before those of the present step
+        self.allowed: Bool[Tensor, "B W C"] = torch.ones(sentences, 1, 0, dtype=torch.bool, device=device)
+        self.key_positions: Int[Tensor, "B C"] = torch.zeros(sentences, 0, dtype=torch.long, device=device)
 
     @property
     def width(self) -> int:
         """Lanes of a sentence."""
-        return self.mask.size(1)
+        return self.allowed.size(1)
 
     @property
-    def position(self) -> Int[Tensor, "B W"]:
-        """Where the tokens of the present step stand."""
-        return self.keys.new_full(self.mask.shape[:2], self.seen)
+    def query_positions(self) -> Int[Tensor, "B W"]:
+        """Where the tokens of the present step stand, from 0."""
+        return self.key_positions.new_full(self.allowed.shape[:2], self.length)
 
-    def feed(self, positions: Positions, like: Tensor) -> View:
-        """Let each lane read one more token; return what it sees in terms of attention, in the type of `like`."""
-        own = torch.eye(self.width, dtype=torch.bool, device=self.mask.device).expand(len(self.mask), -1, -1)
-        self.mask = torch.cat([self.mask, own], dim=2)
-        self.keys = torch.cat([self.keys, self.position], dim=1)
-        bias = positions.add_bias(additive(self.mask, like), self.position, self.keys)
-        view = View(bias, positions.rotation(self.position))
-        self.seen += 1
-        return view
+    def append(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
+        """Let each lane read one more token; return attention bias and rotation in the number format of `like`."""
+        own = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
+        self.allowed = torch.cat([self.allowed, own], dim=2)
+        self.key_positions = torch.cat([self.key_positions, self.query_positions], dim=1)
+        bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
+        inputs = SelfAttentionInputs(bias, positions.rotation(self.query_positions))
+        self.length += 1
+        return inputs
 
     def select(self, rows: Int[Tensor, " R2"]) -> Int[Tensor, " B2"]:
         """Row i goes on from what was row `rows[i]`; return the sentences that are left, in their new order.
@@ -97,22 +117,31 @@ class Lanes:
         sentences = rows // self.width
         counts = sentences.unique_consecutive(return_counts=True)[1]
         width = int(counts[0]) if (counts == counts[0]).all() else 1
-        self.mask = self.mask.flatten(0, 1)[rows].unflatten(0, (-1, width))
-        self.keys = self.keys[sentences[::width]]
+        self.allowed = self.allowed.flatten(0, 1)[rows].unflatten(0, (-1, width))
+        self.key_positions = self.key_positions[sentences[::width]]
         return sentences[::width]
 
     def prune(self) -> Int[Tensor, "B C2"] | None:
-        """The tokens that some lane still sees and perhaps a few others, if that leaves half of them; else None."""
-        live = self.mask.any(1)
+        """Forget tokens that no lane sees any more, where they are half of all.
+
+        Returns:
+            The columns that are left, which the KV caches have to keep too; None where fewer than half could go.
+        """
+        live = self.allowed.any(1)
         most = int(live.sum(1).max())
         if 2 * most > live.size(1):
             return None
         columns = (~live).int().argsort(dim=1, stable=True)[:, :most]
-        self.mask = self.mask.gather(2, columns[:, None].expand(-1, self.width, -1))
-        self.keys = self.keys.gather(1, columns)
+        self.allowed = self.allowed.gather(2, columns[:, None].expand(-1, self.width, -1))
+        self.key_positions = self.key_positions.gather(1, columns)
         return columns
 
 
-def additive(mask: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
-    """A mask as a term of the attention scores."""
-    return torch.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(~mask, HIDDEN)[:, None]
+def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "T S"]:
+    """The causal mask: True where a key does not come after the query; the queries are the last of the keys."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def attention_bias(allowed: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
+    """A mask as an additive term of the attention scores, in the number format of `like`."""
+    return torch.zeros(allowed.shape, dtype=like.dtype, device=like.device).masked_fill_(~allowed, HIDDEN)[:, None]

@@ -1,4 +1,4 @@
-"""Blocks of sublayers and stacks of blocks: the trunk of every model.
+"""Blocks of sublayers and stacks of blocks: encoder and decoder of every Transformer.
 
 B batch, T queries, S keys, W lanes of a search, D model.
 """
@@ -9,38 +9,62 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.attention import NO_CACHE, Attention, Cache, FixedCache, GrowingCache
+from heedful.nn.attention import Attention
 from heedful.nn.dropout import Dropout
 from heedful.nn.feedforward import FEED_FORWARDS
-from heedful.nn.masks import Lanes, Sight, View, additive
+from heedful.nn.kv_cache import NO_CACHE, Cache, KeysValues, KVCache
+from heedful.nn.masks import AttentionMask, BeamLanes, SelfAttentionInputs, attention_bias
 from heedful.nn.positions import Positions
 from heedful.nn.residual import RESIDUALS, embedding_norm, final_norm
 
 
 class Memory:
-    """What a decoder looks at: the states of an encoder, and which of them are real."""
+    """What a decoder looks at by cross-attention: the states of an encoder, and which of them are real tokens.
 
-    def __init__(self, states: Float[Tensor, "B S D"], keep: Bool[Tensor, "B S"]) -> None:
+    Args:
+        states: of the encoder.
+        padding_mask: True for real tokens.
+    """
+
+    def __init__(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> None:
         self.states = states
-        self.keep = keep
-        self.bias: Float[Tensor, "B 1 1 S"] = additive(keep[:, None, :], states)
-
-    def select(self, rows: Int[Tensor, " R"]) -> "Memory":
-        """The memory of some rows of the batch, in the given order."""
-        return Memory(self.states[rows], self.keep[rows])
+        self.padding_mask = padding_mask
+        self.attention_bias: Float[Tensor, "B 1 1 S"] = attention_bias(padding_mask[:, None, :], states)
 
 
-class LayerCache:
-    """What one decoder block remembers between steps."""
+class DecoderCache:
+    """What a decoder keeps between the steps of a search: all that its blocks look at, each token projected once.
 
-    def __init__(self) -> None:
-        self.own = GrowingCache()
-        self.memory = FixedCache()
+    Attributes:
+        memory_bias: the attention bias of the memory.
+        memory: keys and values of the memory for each block's cross-attention.
+        own: the KV cache of each block's self-attention.
+    """
+
+    def __init__(self, memory: Memory, projected: list[KeysValues]) -> None:
+        self.memory_bias = memory.attention_bias
+        self.memory = [(keys.contiguous(), values.contiguous()) for keys, values in projected]  # read at every step
+        self.own = [KVCache() for _ in projected]
 
     def select(self, sentences: Int[Tensor, " B"]) -> None:
         """Keep or reorder sentences."""
-        self.own.select(sentences)
-        self.memory.select(sentences)
+        self.memory_bias = self.memory_bias[sentences]
+        self.memory = [(keys[sentences], values[sentences]) for keys, values in self.memory]
+        for cache in self.own:
+            cache.select(sentences)
+
+    def prune(self, columns: Int[Tensor, "B C"]) -> None:
+        """Forget all but some target tokens of each sentence, given by their columns."""
+        for cache in self.own:
+            cache.prune(columns)
+
+
+def self_attend(
+    attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
+) -> Float[Tensor, "B T D"]:
+    """Self-attention: every token looks at the tokens that the mask shows it, those in the KV cache included."""
+    keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
+    return attention(x, keys, values, inputs.attention_bias, inputs.rotate)
 
 
 class Block(nn.Module):
@@ -52,9 +76,11 @@ class Block(nn.Module):
         self.self_attention, self.self_residual = Attention(config), residual(config)
         self.feed_forward, self.feed_residual = FEED_FORWARDS[config.activation](config), residual(config)
 
-    def forward(self, x: Float[Tensor, "B T D"], view: View, cache: Cache = NO_CACHE) -> Float[Tensor, "B T D"]:
-        """Every token looks at every token that `view` shows it, those remembered in `cache` included."""
-        x = self.self_residual(x, lambda h: self.self_attention(h, h, view.bias, cache, view.rotate))
+    def forward(
+        self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
+    ) -> Float[Tensor, "B T D"]:
+        """Self-attention, then the feed-forward network; in the KV cache are the tokens before these."""
+        x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         return self.feed_residual(x, self.feed_forward)
 
 
@@ -71,14 +97,22 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B T D"],
-        view: View,
-        memory: Memory,
-        own: Cache = NO_CACHE,
-        projected: Cache = NO_CACHE,
+        inputs: SelfAttentionInputs,
+        memory: KeysValues,
+        memory_bias: Float[Tensor, "B 1 1 S"],
+        cache: Cache = NO_CACHE,
     ) -> Float[Tensor, "B T D"]:
-        """Every token looks at the tokens before it, then at the memory."""
-        x = self.self_residual(x, lambda h: self.self_attention(h, h, view.bias, own, view.rotate))
-        x = self.cross_residual(x, lambda h: self.cross_attention(h, memory.states, memory.bias, projected))
+        """Every token looks at the tokens before it, then at the projected memory.
+
+        Args:
+            x: the target tokens.
+            inputs: attention bias and positions of the self-attention.
+            memory: keys (B G S K) and values (B G S U) of the cross-attention.
+            memory_bias: hides the padding of the memory.
+            cache: the target tokens before these.
+        """
+        x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
+        x = self.cross_residual(x, lambda h: self.cross_attention(h, *memory, memory_bias))
         return self.feed_residual(x, self.feed_forward)
 
 
@@ -100,13 +134,13 @@ class Stack(nn.Module):
         self.norm = final_norm(config)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], sight: Sight, caches: Sequence[Cache] | None = None
+        self, x: Float[Tensor, "B T D"], mask: AttentionMask, caches: Sequence[Cache] | None = None
     ) -> Float[Tensor, "B T D"]:
-        """The states of embedded tokens, which see what `sight` lets them see, in one cache a block what was before."""
-        x = self.dropout(self.embedding_norm(self.positions.embed(x, sight.position, sight.length)))
-        view = sight.view(self.positions, x)
+        """States of embedded tokens under an attention mask; each block's KV cache holds the tokens before them."""
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
+        inputs = mask.inputs(self.positions, x)
         for block, cache in zip(self.blocks, caches or [NO_CACHE] * len(self.blocks), strict=True):
-            x = block(x, view, cache)
+            x = block(x, inputs, cache)
         return self.norm(x)
 
 
@@ -121,23 +155,27 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
         self.norm = final_norm(config)
 
-    def forward(self, x: Float[Tensor, "B T D"], keep: Bool[Tensor, "B T"], memory: Memory) -> Float[Tensor, "B T D"]:
+    def forward(
+        self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], memory: Memory
+    ) -> Float[Tensor, "B T D"]:
         """Decode all positions at once, each from those before it (teacher forcing)."""
-        sight = Sight(keep, x.size(1), causal=True)
-        x = self.dropout(self.embedding_norm(self.positions.embed(x, sight.position, sight.length)))
-        view = sight.view(self.positions, x)
+        mask = AttentionMask(padding_mask, x.size(1), causal=True)
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
+        inputs = mask.inputs(self.positions, x)
         for block in self.blocks:
-            x = block(x, view, memory)
+            x = block(x, inputs, block.cross_attention.keys_values(memory.states), memory.attention_bias)
         return self.norm(x)
 
-    def step(
-        self, x: Float[Tensor, "B W D"], lanes: Lanes, memory: Memory, caches: list[LayerCache]
-    ) -> Float[Tensor, "B W D"]:
-        """Decode one position of each lane after others, whose keys and values are in `caches`."""
-        x = self.dropout(self.embedding_norm(self.positions.embed(x, lanes.position, lanes.seen + 1)))
-        view = lanes.feed(self.positions, x)
-        for block, cache in zip(self.blocks, caches, strict=True):
-            x = block(x, view, memory, cache.own, cache.memory)
+    def begin(self, memory: Memory) -> DecoderCache:
+        """The cache of a search before its first step: the memory projected once for each block."""
+        return DecoderCache(memory, [block.cross_attention.keys_values(memory.states) for block in self.blocks])
+
+    def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
+        """Decode one position of each lane after those whose keys and values are in the cache."""
+        x = self.dropout(self.embedding_norm(self.positions.embed(x, lanes.query_positions, lanes.length + 1)))
+        inputs = lanes.append(self.positions, x)
+        for block, memory, own in zip(self.blocks, cache.memory, cache.own, strict=True):
+            x = block(x, inputs, memory, cache.memory_bias, own)
         return self.norm(x)
 
 

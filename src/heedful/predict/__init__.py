@@ -9,13 +9,13 @@ from heedful.decode.translator import Translator
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
-from heedful.predict.retriever import Searcher
+from heedful.predict.retriever import Retriever
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
 
 __all__ = ["AnyPredictor", "Predictor", "Text"]
 
-AnyPredictor = Translator | Generator | Filler | Classifier | Scorer | Tagger | Answerer | Searcher
+AnyPredictor = Translator | Generator | Filler | Classifier | Scorer | Tagger | Answerer | Retriever
 
 
 @runtime_checkable

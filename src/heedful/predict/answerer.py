@@ -16,7 +16,7 @@ from heedful.errors import InputError
 from heedful.models import TokenClassifier
 from heedful.predict.batching import Text
 from heedful.predict.text_predictor import TextPredictor
-from heedful.text.question_windows import Context, Reading, encode_context, readings
+from heedful.text.question_windows import Context, QuestionWindow, encode_context, readings
 from heedful.text.tokenizer import Tokenizer
 
 LONGEST_ANSWER = 30  # tokens, as in BERT's code for SQuAD
@@ -38,7 +38,7 @@ class Answered:
         return " ".join(self.answer.split())
 
 
-class Candidate(NamedTuple):
+class SpanCandidate(NamedTuple):
     """The best answer in a window: how much likelier it is than none, in nats, and its first and last token."""
 
     margin: float
@@ -51,7 +51,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
 
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
-        self.causal = model.trunk.causal
+        self.causal = model.backbone.causal
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
         """The answer to each question; the first text of a pair is the question, the second one may answer it.
@@ -64,7 +64,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         for (context, rows), logits in zip(given, results, strict=True):
             yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
 
-    def asked(self, number: int, text: Text) -> tuple[Context, list[Reading]]:
+    def asked(self, number: int, text: Text) -> tuple[Context, list[QuestionWindow]]:
         """A question as the model reads it, in as many rows as its text is long."""
         if text.second is None:
             raise InputError(
@@ -76,7 +76,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         return context, readings(question, context, longest, causal=self.causal, name=f"line {number}")
 
 
-def best_span(reading: Reading, logits: Tensor) -> Candidate:
+def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
     """The likeliest answer in a row, given its logits, (S, 2); it begins where this window shows most, or nowhere."""
     window, begin = reading.window, reading.begin
     count = window.end - window.begin
@@ -90,10 +90,10 @@ def best_span(reading: Reading, logits: Tensor) -> Candidate:
     best = int(scores.argmax())
     first, last = divmod(best - 1, max(count, 1))
     tokens = (window.begin + first, window.begin + last) if best else None
-    return Candidate((scores[best] - nothing).item(), scores[best].exp().item(), tokens)
+    return SpanCandidate((scores[best] - nothing).item(), scores[best].exp().item(), tokens)
 
 
-def answered(context: Context, candidates: Sequence[Candidate]) -> Answered:
+def answered(context: Context, candidates: Sequence[SpanCandidate]) -> Answered:
     """The best candidate of all windows; no answer is as probable as in the window where it is least so."""
     best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
     begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)

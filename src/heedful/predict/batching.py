@@ -22,7 +22,7 @@ BATCH_TOKENS = 8192
 
 T = TypeVar("T")
 
-Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, keep and segments (B S) to one result a row
+Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result a row
 
 
 class Text(NamedTuple):
@@ -32,14 +32,14 @@ class Text(NamedTuple):
     second: str | None = None
 
 
-class Row(NamedTuple):
+class EncodedText(NamedTuple):
     """A text as the model reads it, and whether its end was cut off."""
 
     ids: list[int]
     truncated: bool
 
 
-class Reader:
+class BatchedModel:
     """A model, its tokenizer and how much it reads. What a text gives never depends on the texts around it.
 
     Args:
@@ -63,7 +63,7 @@ class Reader:
             results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
-    def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[Row, Tensor]]:
+    def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
         """Run the model on texts; yield the row of ids that each became and its result, in order."""
         given, read = tee(map(self.row, texts))
         results = self.read_groups([row.ids] for row in read)
@@ -73,11 +73,11 @@ class Reader:
         """The ids of a text as the model was trained to see it."""
         return self.row(text).ids
 
-    def row(self, text: Text) -> Row:
+    def row(self, text: Text) -> EncodedText:
         """A text as the model was trained to see it, and whether its end was cut off."""
         parts = [self.tokenizer.encode(part) for part in text if part is not None]
         ids = sequence(*parts, longest=self.longest)
-        return Row(ids, is_cut(ids, *parts))
+        return EncodedText(ids, is_cut(ids, *parts))
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
@@ -86,8 +86,8 @@ class Reader:
         device = next(self.model.parameters()).device
         with evaluating(self.model):
             for batch in batches(rows, BATCH_TOKENS):
-                ids, keep = pad([rows[i] for i in batch])
-                inputs = (torch.from_numpy(x).to(device) for x in (ids, keep, segments(ids)))
+                ids, padding_mask = pad([rows[i] for i in batch])
+                inputs = (torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids)))
                 for index, result in zip(batch, apply(*inputs).float().cpu(), strict=True):
                     found[index] = result
                 done(len(batch))

@@ -30,12 +30,12 @@ class Hit(NamedTuple):
     text: str
 
 
-class Searcher(TextReader[SentenceEncoder]):
+class Retriever(TextReader[SentenceEncoder]):
     """A sentence encoder and its tokenizer. The vector of a text never depends on the texts around it."""
 
     def __init__(self, model: SentenceEncoder, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
-        self.width = model.trunk.embedding.weight.size(1)
+        self.width = model.backbone.embedding.weight.size(1)
 
     def encode(self, texts: str | Iterable[str], done: Done = lambda _: None) -> np.ndarray:
         """The vector of a text, float32, of length 1 and shape (D,); or those of several texts, (N, D).

@@ -54,7 +54,7 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
 
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
-        self.causal = model.trunk.causal
+        self.causal = model.backbone.causal
         self.tags = data.labels
         self.follows = np.array(
             [[may_follow(before, tag, data.labels) for tag in data.labels] for before in data.labels]

@@ -9,7 +9,7 @@ from torch import nn
 from heedful.config.schema import DataConfig
 from heedful.decode.predictor import BasePredictor, as_text, described, one_or_all, several
 from heedful.errors import InputError
-from heedful.predict.batching import Reader, Text
+from heedful.predict.batching import BatchedModel, Text
 from heedful.text.tokenizer import Tokenizer
 
 M = TypeVar("M", bound=nn.Module)
@@ -21,7 +21,7 @@ class TextReader(BasePredictor[M]):
 
     def __init__(self, model: M, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
-        self.reader = Reader(model, tokenizer, data.max_length)
+        self.reader = BatchedModel(model, tokenizer, data.max_length)
 
 
 class TextPredictor(TextReader[M], ABC, Generic[M, A]):

@@ -23,7 +23,7 @@ from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
 from heedful.tasks.task import Scores
-from heedful.tasks.texts import Batch, TextTask, row_of
+from heedful.tasks.texts import TextBatch, TextTask, row_of
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -63,7 +63,7 @@ class Classification(TextTask):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """A trunk with an output for each class.
+        """A backbone with an output for each class.
 
         Raises:
             InputError: the classes are not known, as in a recipe whose data was not read.
@@ -77,16 +77,16 @@ class Classification(TextTask):
         """What classifies texts."""
         return Classifier(model, tokenizers.source, recipe.data)
 
-    def loss(self, model: TextClassifier, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """The cross-entropy of the classes."""
-        logits = model(batch.ids, batch.keep, batch.segments)
+        logits = model(batch.ids, batch.padding_mask, batch.segments)
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Decisions, of which accuracy, F1 (of two classes that of the second) and correlation (Matthews) are made."""
 
-        def decide(batch: Batch) -> Tensor:
-            decided = model(batch.ids, batch.keep, batch.segments).argmax(-1)
+        def decide(batch: TextBatch) -> Tensor:
+            decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
             return torch.stack([decided, batch.targets[:, 0]], dim=1)
 
         predicted, expected = self.results_of(model, decide).T

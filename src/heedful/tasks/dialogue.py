@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import Pair
+from heedful.data.corpus import SentencePair
 from heedful.data.dialogues import read_replies
 from heedful.data.filters import DropReport
 from heedful.evaluate.rouge import distinct_n, rouge_l
@@ -18,7 +18,7 @@ class Dialogue(SequenceToSequence):
     means = ("rougeL",)
 
     @staticmethod
-    def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:
+    def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
         """See `heedful.data.dialogues`."""
         return read_replies(corpus, data, report)
 

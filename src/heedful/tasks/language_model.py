@@ -20,19 +20,19 @@ from heedful.data.stream import TokenStream, WindowPlan, windows
 from heedful.decode.generator import Generator
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import LanguageModel
-from heedful.nn.masks import Sight
+from heedful.nn.masks import AttentionMask
 from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.tokenizer import PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
 @dataclass(frozen=True)
-class Batch:
+class CausalBatch:
     """Windows of a text: what is read, and one token further what is predicted."""
 
     read: Int[Tensor, "B T"]
     predicted: Int[Tensor, "B T"]
-    sight: Sight
+    mask: AttentionMask
     count: int  # real tokens that are predicted
 
     @property
@@ -46,7 +46,7 @@ class Batch:
         return (self.count,)
 
 
-def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cross: bool) -> Batch:
+def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cross: bool) -> CausalBatch:
     """Make a batch of windows.
 
     Args:
@@ -57,20 +57,20 @@ def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cro
     """
     rows = torch.from_numpy(ids).to(device)
     read, predicted = rows[:, :-1], rows[:, 1:]
-    sight = Sight(read != PAD, read.size(1), causal=True)
+    mask = AttentionMask(read != PAD, read.size(1), causal=True)
     if not cross:
-        sight = sight.within(torch.from_numpy(documents[:, :-1]).to(device))
-    return Batch(read, predicted, sight, int((ids[:, 1:] != PAD).sum()))
+        mask = mask.within(torch.from_numpy(documents[:, :-1]).to(device))
+    return CausalBatch(read, predicted, mask, int((ids[:, 1:] != PAD).sum()))
 
 
-def loss(model: LanguageModel, batch: Batch, smoothing: float) -> Loss:
+def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
     """The loss of every real token that is predicted."""
-    keep = batch.predicted != PAD
-    hidden = model.hidden(batch.read, batch.sight)
-    return cross_entropy(hidden[keep], model.output.weight, batch.predicted[keep], smoothing, model.output.bias)
+    real = batch.predicted != PAD
+    hidden = model.hidden(batch.read, batch.mask)
+    return cross_entropy(hidden[real], model.output.weight, batch.predicted[real], smoothing, model.output.bias)
 
 
-class CausalLanguageModelling(Task[Batch]):
+class CausalLanguageModelling(Task[CausalBatch]):
     """The next token of running text."""
 
     families = ("decoder",)
@@ -122,16 +122,16 @@ class CausalLanguageModelling(Task[Batch]):
         """Batches of windows."""
         return self.plan.epoch(number)
 
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> Batch:
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> CausalBatch:
         """The windows of one batch; nothing in it is random."""
         return self.read(self.text.train, ids, device)
 
-    def read(self, stream: TokenStream, starts: np.ndarray, device: torch.device) -> Batch:
+    def read(self, stream: TokenStream, starts: np.ndarray, device: torch.device) -> CausalBatch:
         """The windows of a text that begin at `starts`."""
         ids, documents = windows(stream, starts, self.recipe.data.max_length)
         return collate(ids, documents, device, cross=self.recipe.data.cross_documents)
 
-    def loss(self, model: LanguageModel, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: LanguageModel, batch: CausalBatch) -> tuple[Loss, ...]:
         """The loss of the predicted tokens."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 

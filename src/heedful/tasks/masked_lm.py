@@ -27,11 +27,11 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 @dataclass(frozen=True)
-class Batch:
+class MaskedBatch:
     """Padded passages with some of their tokens hidden."""
 
     inputs: Int[Tensor, "B S"]
-    keep: Bool[Tensor, "B S"]
+    padding_mask: Bool[Tensor, "B S"]
     segments: Int[Tensor, "B S"]
     chosen: Bool[Tensor, "B S"]  # the tokens to be predicted
     targets: Int[Tensor, "B S"]
@@ -64,7 +64,7 @@ class Accuracy:
         return self.right / max(self.count, 1)
 
 
-class MaskedLanguageModelling(Task[Batch]):
+class MaskedLanguageModelling(Task[MaskedBatch]):
     """Hidden tokens from all others, and neighbours from strangers."""
 
     families = ("encoder",)
@@ -119,20 +119,20 @@ class MaskedLanguageModelling(Task[Batch]):
         """Batches of passages, cut anew in each epoch."""
         return self.plan.epoch(number)
 
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> Batch:
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> MaskedBatch:
         """The passages of one batch, with masks that are drawn anew in each epoch."""
         return self.hide(self.passages.train, ids, (self.recipe.train.seed, epoch), device)
 
-    def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> Batch:
+    def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> MaskedBatch:
         """Read passages and hide some of their tokens; `key` is a seed and an epoch."""
         masking, tokenizer = self.recipe.masking, self.tokenizers.source
         ids, segments, is_next = assemble(store, rows)
         words = self.words(ids) if masking.whole_words else None
         keys = [(*key, int(number)) for number in rows["number"]]
         inputs, chosen = mask_tokens(ids, words, masking, len(tokenizer), tokenizer.first_word, keys)
-        return Batch(
+        return MaskedBatch(
             inputs=torch.from_numpy(inputs).to(device),
-            keep=torch.from_numpy(ids != PAD).to(device),
+            padding_mask=torch.from_numpy(ids != PAD).to(device),
             segments=torch.from_numpy(segments).to(device),
             chosen=torch.from_numpy(chosen).to(device),
             targets=torch.from_numpy(ids).to(device),
@@ -145,15 +145,15 @@ class MaskedLanguageModelling(Task[Batch]):
         """The number of each token's word."""
         return np.array([self.tokenizers.source.word_of_piece(row) for row in ids.tolist()])
 
-    def loss(self, model: MaskedLanguageModel, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: MaskedLanguageModel, batch: MaskedBatch) -> tuple[Loss, ...]:
         """The loss of the hidden tokens and, of pairs, that of telling neighbours."""
-        states = model.trunk(batch.inputs, batch.keep, batch.segments)
+        states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
         hidden = model.transform(states[batch.chosen])
         smoothing = self.recipe.train.label_smoothing
         tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.chosen], smoothing, model.output.bias)
         if model.next_sentence is None:
             return (tokens,)
-        return tokens, label_cross_entropy(model.next_sentence(states, batch.keep), batch.strange)
+        return tokens, label_cross_entropy(model.next_sentence(states, batch.padding_mask), batch.strange)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """The sum of both losses, the perplexity of a hidden token, and the loss of telling neighbours."""
@@ -167,18 +167,18 @@ class MaskedLanguageModelling(Task[Batch]):
         means = self.mean_losses(model, self.batches_of(self.valid_plan, model))
         return self.summary(means) | self.accuracies(model, self.batches_of(self.valid_plan, model))
 
-    def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[Batch]:
+    def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[MaskedBatch]:
         """The passages of a plan, always the same and with the same masks."""
         device = next(model.parameters()).device
         return (self.hide(plan.store, rows, (0, 0), device) for rows in self.progress.part("batches", plan.epoch(0)))
 
-    def accuracies(self, model: MaskedLanguageModel, batches: Iterable[Batch]) -> Scores:
+    def accuracies(self, model: MaskedLanguageModel, batches: Iterable[MaskedBatch]) -> Scores:
         """How often the likeliest token is the hidden one, and the likelier answer the right one."""
         tokens, pairs = Accuracy(), Accuracy()
         for batch in batches:
-            states = model.trunk(batch.inputs, batch.keep, batch.segments)
+            states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
             if model.next_sentence is not None:
-                pairs.add(model.next_sentence(states, batch.keep), batch.strange)
+                pairs.add(model.next_sentence(states, batch.padding_mask), batch.strange)
         neighbours = {"next_sentence_accuracy": pairs.value} if pairs.count else {}
         return {"accuracy": tokens.value, **neighbours}

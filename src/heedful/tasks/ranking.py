@@ -20,8 +20,8 @@ from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
 from heedful.losses import Loss
 from heedful.models import SentenceEncoder
-from heedful.predict.batching import Reader
-from heedful.predict.retriever import Searcher
+from heedful.predict.batching import BatchedModel
+from heedful.predict.retriever import Retriever
 from heedful.tasks.examples import ExampleTask
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
@@ -38,20 +38,20 @@ MEASURES = {
 
 
 @dataclass(frozen=True)
-class Texts:
+class PaddedTexts:
     """Padded texts."""
 
     ids: Int[Tensor, "B S"]
-    keep: Bool[Tensor, "B S"]
+    padding_mask: Bool[Tensor, "B S"]
     segments: Int[Tensor, "B S"]
 
 
 @dataclass(frozen=True)
-class Batch:
+class RankingBatch:
     """Queries and their passages."""
 
-    queries: Texts
-    passages: Texts
+    queries: PaddedTexts
+    passages: PaddedTexts
     answers: Bool[Tensor, "B B"]  # whether a passage answers a query: its own, the same text, or that of an equal query
     tokens: int
 
@@ -61,9 +61,9 @@ class Batch:
         return (len(self.answers),)
 
 
-def texts_of(ids: np.ndarray, device: torch.device) -> Texts:
+def texts_of(ids: np.ndarray, device: torch.device) -> PaddedTexts:
     """Rows of ids on a device."""
-    return Texts(*(torch.from_numpy(x).to(device) for x in (ids, ids != PAD, segments(ids))))
+    return PaddedTexts(*(torch.from_numpy(x).to(device) for x in (ids, ids != PAD, segments(ids))))
 
 
 def same(rows: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smo
     return Loss(total, nll.sum().detach(), len(scores))
 
 
-class Ranking(ExampleTask[Batch]):
+class Ranking(ExampleTask[RankingBatch]):
     """Pairs of a query and a passage that answers it.
 
     A query's negatives are the passages of the other queries of its batch (Henderson et al. 2017, section 4.4). So the
@@ -117,23 +117,23 @@ class Ranking(ExampleTask[Batch]):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SentenceEncoder:
-        """A trunk whose states become one vector."""
+        """A backbone whose states become one vector."""
         return SentenceEncoder(recipe.model, len(tokenizers.source))
 
     @classmethod
-    def use(cls, model: SentenceEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> Searcher:
+    def use(cls, model: SentenceEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> Retriever:
         """What gives texts vectors, and finds the nearest ones."""
-        return Searcher(model, tokenizers.source, recipe.data)
+        return Retriever(model, tokenizers.source, recipe.data)
 
-    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> Batch:
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> RankingBatch:
         """Queries and their passages."""
         answers = torch.from_numpy(same(first) | same(second)).to(device)
         tokens = int((first != PAD).sum() + (second != PAD).sum())
-        return Batch(texts_of(first, device), texts_of(second, device), answers, tokens)
+        return RankingBatch(texts_of(first, device), texts_of(second, device), answers, tokens)
 
-    def loss(self, model: SentenceEncoder, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
         """The cross-entropy of cosines over the temperature."""
-        queries, passages = (model(x.ids, x.keep, x.segments).float() for x in (batch.queries, batch.passages))
+        queries, passages = (model(x.ids, x.padding_mask, x.segments).float() for x in (batch.queries, batch.passages))
         scores = queries @ passages.T / TEMPERATURE
         return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
@@ -141,7 +141,7 @@ class Ranking(ExampleTask[Batch]):
         """Places of each query's passages among all passages of the validation set."""
         _, store = self.valid
         queries, passages, answers = judgements(store)
-        reader = Reader(model, self.tokenizers.source, self.recipe.data.max_length)
+        reader = BatchedModel(model, self.tokenizers.source, self.recipe.data.max_length)
         self.progress.begin("texts", len(queries) + len(passages))
         asked, found = (
             torch.stack(reader.read_rows(rows, model, self.progress.advance)).numpy() for rows in (queries, passages)

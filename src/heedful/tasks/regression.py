@@ -21,7 +21,7 @@ from heedful.losses import Loss
 from heedful.models import TextClassifier
 from heedful.predict.scorer import Scorer
 from heedful.tasks.task import Scores
-from heedful.tasks.texts import Batch, TextTask, row_of
+from heedful.tasks.texts import TextBatch, TextTask, row_of
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -45,7 +45,7 @@ class Regression(TextTask):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """A trunk with one output."""
+        """A backbone with one output."""
         return TextClassifier(recipe.model, len(tokenizers.source), 1)
 
     @classmethod
@@ -53,9 +53,9 @@ class Regression(TextTask):
         """What gives texts numbers."""
         return Scorer(model, tokenizers.source, recipe.data)
 
-    def loss(self, model: TextClassifier, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """The squared error."""
-        error = model(batch.ids, batch.keep, batch.segments)[:, 0].float() - numbers(batch.targets)
+        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - numbers(batch.targets)
         total = error.square().sum()
         return (Loss(total, total.detach(), len(error)),)
 
@@ -65,8 +65,8 @@ class Regression(TextTask):
         A correlation is undefined where all predictions are the same; that counts as 0, as they tell nothing.
         """
 
-        def predict(batch: Batch) -> Tensor:
-            predicted = model(batch.ids, batch.keep, batch.segments)[:, 0].float()
+        def predict(batch: TextBatch) -> Tensor:
+            predicted = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float()
             return torch.stack([predicted, numbers(batch.targets)], dim=1)
 
         predicted, expected = self.results_of(model, predict).T

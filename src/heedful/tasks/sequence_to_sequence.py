@@ -19,13 +19,13 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
-from heedful.data.corpus import Pair, read_pairs
+from heedful.data.bpe_dropout import respell
+from heedful.data.corpus import SentencePair, read_pairs
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
 from heedful.data.pair_store import PairStore
 from heedful.data.prepare import Prepared, check_pairs, prepare, some_pairs
 from heedful.data.random_numbers import seed_of
-from heedful.data.respelling import respell
 from heedful.decode.translator import Translator
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
@@ -39,14 +39,14 @@ WITHOUT_DECODING = ("loss", "perplexity")  # scores of the right outputs
 
 
 @dataclass(frozen=True)
-class Batch:
+class PairBatch:
     """Padded pairs. The decoder's input is the target shifted right, beginning with <bos>."""
 
     source: Int[Tensor, "B S"]
-    source_keep: Bool[Tensor, "B S"]
+    source_padding_mask: Bool[Tensor, "B S"]
     target_in: Int[Tensor, "B T"]
     target_out: Int[Tensor, "B T"]
-    target_keep: Bool[Tensor, "B T"]
+    target_padding_mask: Bool[Tensor, "B T"]
     source_tokens: int
     target_tokens: int
 
@@ -61,29 +61,29 @@ class Batch:
         return (self.target_tokens,)
 
 
-def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> Batch:
+def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> PairBatch:
     """Make a batch of padded rows of ids, both sides ending in <eos>."""
     x, y = torch.from_numpy(source), torch.from_numpy(target)
     shifted = torch.nn.functional.pad(y, (1, -1), value=BOS)
-    return Batch(
+    return PairBatch(
         source=x.to(device),
-        source_keep=(x != PAD).to(device),
+        source_padding_mask=(x != PAD).to(device),
         target_in=shifted.to(device),
         target_out=y.to(device),
-        target_keep=(y != PAD).to(device),
+        target_padding_mask=(y != PAD).to(device),
         source_tokens=int((source != PAD).sum()),
         target_tokens=int((target != PAD).sum()),
     )
 
 
-def loss(model: EncoderDecoder, batch: Batch, smoothing: float) -> Loss:
+def loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Loss:
     """The loss of every real target token, <eos> included."""
-    hidden = model.hidden(batch.source, batch.source_keep, batch.target_in, batch.target_keep)
-    target = batch.target_out[batch.target_keep]
-    return cross_entropy(hidden[batch.target_keep], model.output.weight, target, smoothing, model.output.bias)
+    hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
+    target = batch.target_out[batch.target_padding_mask]
+    return cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing, model.output.bias)
 
 
-class SequenceToSequence(Task[Batch]):
+class SequenceToSequence(Task[PairBatch]):
     """A text from a text. What a task adds is `measure`, and `read` where its files are of another kind.
 
     Attributes:
@@ -118,7 +118,7 @@ class SequenceToSequence(Task[Batch]):
         return cls(recipe, prepare(recipe, folder, report, cls.read))
 
     @staticmethod
-    def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[Pair]:
+    def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
         """The pairs of a corpus: two files line by line, or the two fields of one table or list of objects."""
         return read_pairs(corpus, data, report)
 
@@ -150,7 +150,7 @@ class SequenceToSequence(Task[Batch]):
         """Batches of pairs of similar length."""
         return self.plan.epoch(number)
 
-    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> Batch:
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
         """The pairs of one batch, spelled anew if the recipe asks for BPE dropout."""
         source, target = assemble(self.prepared.train, ids)
         if rate := self.recipe.tokenizer.dropout:
@@ -159,7 +159,7 @@ class SequenceToSequence(Task[Batch]):
             target = respell(target, self.tokenizers.target, rate, rng)
         return collate(source, target, device)
 
-    def loss(self, model: EncoderDecoder, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Loss, ...]:
         """The loss of the target tokens."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
@@ -199,7 +199,7 @@ class SequenceToSequence(Task[Batch]):
         """Loss and perplexity given the right tokens before."""
         return self.summary(self.mean_losses(model, self.valid_batches(store, model)))
 
-    def valid_batches(self, store: PairStore, model: EncoderDecoder) -> Iterator[Batch]:
+    def valid_batches(self, store: PairStore, model: EncoderDecoder) -> Iterator[PairBatch]:
         """The validation set."""
         device = next(model.parameters()).device
         plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)

@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
 from heedful.data.pair_store import Rows
-from heedful.data.squad import Question, read_squad
+from heedful.data.squad import SpanQuestion, read_squad
 from heedful.errors import InputError
 from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
@@ -22,7 +22,7 @@ from heedful.losses import Loss
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
-from heedful.tasks.texts import Batch, TextTask
+from heedful.tasks.texts import TextBatch, TextTask
 from heedful.text.question_windows import Context, encode_context, readings
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -60,7 +60,7 @@ class SpanQuestionAnswering(TextTask):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """A trunk with two outputs for each token: whether the answer begins, and whether it ends there."""
+        """A backbone with two outputs for each token: whether the answer begins, and whether it ends there."""
         return TokenClassifier(recipe.model, len(tokenizers.source), 2)
 
     @classmethod
@@ -68,10 +68,10 @@ class SpanQuestionAnswering(TextTask):
         """What answers questions."""
         return Answerer(model, tokenizers.source, recipe.data)
 
-    def loss(self, model: TokenClassifier, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """The cross-entropy of the first token among all that it could be, and the same of the last one, added."""
-        possible = possible_places(batch.ids, batch.segments, causal=model.trunk.causal)
-        logits = model(batch.ids, batch.keep, batch.segments).float()
+        possible = possible_places(batch.ids, batch.segments, causal=model.backbone.causal)
+        logits = model(batch.ids, batch.padding_mask, batch.segments).float()
         begin, end = (
             place_loss(logits[:, :, side], possible, batch.targets[:, side], self.recipe.train.label_smoothing)
             for side in (0, 1)
@@ -95,7 +95,7 @@ class SpanQuestionAnswering(TextTask):
         )
 
 
-def tokens_of_answer(context: Context, question: Question, name: str) -> range:
+def tokens_of_answer(context: Context, question: SpanQuestion, name: str) -> range:
     """The tokens of the first accepted answer; none if there is no answer.
 
     Raises:

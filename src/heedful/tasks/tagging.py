@@ -16,14 +16,14 @@ from heedful.data.filters import DropReport
 from heedful.data.pair_store import Rows
 from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.errors import InputError
-from heedful.evaluate.f1 import Tally
+from heedful.evaluate.f1 import F1Counts
 from heedful.evaluate.resampling import Outcomes
 from heedful.evaluate.spans import span_tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import FAMILIES, TokenClassifier
 from heedful.predict.tagger import Tagger
 from heedful.tasks.task import Scores
-from heedful.tasks.texts import Batch, TextTask
+from heedful.tasks.texts import TextBatch, TextTask
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.words import rows_of_words
@@ -71,13 +71,13 @@ class Tagging(TextTask):
                 if places:
                     yield ids, targets
 
-    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> Batch:
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> TextBatch:
         """Texts and their tags; the loss is a mean over words."""
         return replace(super().collate(first, second, device), counts=(int((second != IGNORE).sum()),))
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """A trunk with an output for each tag.
+        """A backbone with an output for each tag.
 
         Raises:
             InputError: the tags are not known, as in a recipe whose data was not read.
@@ -91,10 +91,10 @@ class Tagging(TextTask):
         """What tags words."""
         return Tagger(model, tokenizers.source, recipe.data)
 
-    def loss(self, model: TokenClassifier, batch: Batch) -> tuple[Loss, ...]:
+    def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """The cross-entropy of the tags."""
         stands = batch.targets != IGNORE
-        logits = model(batch.ids, batch.keep, batch.segments)[stands]
+        logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
         return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing),)
 
     def outcomes(self, model: TokenClassifier) -> Outcomes:
@@ -110,7 +110,7 @@ class Tagging(TextTask):
 
         def measure(chosen: np.ndarray) -> Scores:
             *found, right, words = counts[chosen].sum(0).tolist()
-            tally = Tally(*found)
+            tally = F1Counts(*found)
             scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
             return scores | {"accuracy": right / words}
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
-from heedful.data.labelled import Example, Scored
+from heedful.data.labelled import Example, ScoredText
 from heedful.data.pair_store import PairStore
 from heedful.tasks.examples import ExampleTask
 from heedful.text.sequence import is_cut, segments, sequence
@@ -20,22 +20,22 @@ from heedful.text.tokenizer import PAD, Tokenizer
 
 
 @dataclass(frozen=True)
-class Batch:
+class TextBatch:
     """Padded texts and their targets."""
 
     ids: Int[Tensor, "B S"]
-    keep: Bool[Tensor, "B S"]
+    padding_mask: Bool[Tensor, "B S"]
     segments: Int[Tensor, "B S"]
     targets: Int[Tensor, "B T"]
     tokens: int
     counts: tuple[int, ...]  # what the loss is a mean over: texts, or words
 
 
-def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Batch:
+def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> TextBatch:
     """Make a batch of padded rows of ids, (B, S), and of targets, (B, T)."""
-    return Batch(
+    return TextBatch(
         ids=torch.from_numpy(ids).to(device),
-        keep=torch.from_numpy(ids != PAD).to(device),
+        padding_mask=torch.from_numpy(ids != PAD).to(device),
         segments=torch.from_numpy(segments(ids)).to(device),
         targets=torch.from_numpy(targets).to(device),
         tokens=int((ids != PAD).sum()),
@@ -44,7 +44,7 @@ def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> Batch
 
 
 def row_of(
-    example: Example | Scored, corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport
+    example: Example | ScoredText, corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport
 ) -> list[int]:
     """A text, or a pair, as one row of ids; `drops` remarks upon it where it is empty or its end is cut off."""
     texts = [text for text in (example.text, example.pair) if text is not None]
@@ -57,12 +57,12 @@ def row_of(
     return row
 
 
-class TextTask(ExampleTask[Batch]):
+class TextTask(ExampleTask[TextBatch]):
     """A task on texts. What it adds is how a corpus is read, the model, the loss and the scores."""
 
     command = "heedful predict"
 
-    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> Batch:
+    def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> TextBatch:
         """Texts and their targets."""
         return collate(first, second, device)
 

@@ -33,12 +33,12 @@ def pad(
     if longest > length:
         raise InputError(f"a row of {longest} ids does not fit a length of {length}; truncate it, or pad to {longest}")
     ids = np.full((len(rows), length), PAD, dtype=np.int64)
-    keep = np.zeros((len(rows), length), dtype=np.bool_)
+    padding_mask = np.zeros((len(rows), length), dtype=np.bool_)
     for row, values in enumerate(rows):
         place = slice(len(values)) if side == "right" else slice(length - len(values), length)
         ids[row, place] = values
-        keep[row, place] = True
-    return ids, keep
+        padding_mask[row, place] = True
+    return ids, padding_mask
 
 
 def truncate(rows: Rows, length: int) -> list[list[int]]:

@@ -36,7 +36,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Reading:
+class QuestionWindow:
     """<bos> question <eos> window <eos>.
 
     Attributes:
@@ -67,7 +67,9 @@ def encode_context(tokenizer: Tokenizer, text: str) -> Context:
     return Context(text, *tokenizer.encode_with_places(text))
 
 
-def readings(question: Sequence[int], context: Context, longest: int, *, causal: bool, name: str) -> list[Reading]:
+def readings(
+    question: Sequence[int], context: Context, longest: int, *, causal: bool, name: str
+) -> list[QuestionWindow]:
     """A row for each window of a text.
 
     Args:
@@ -91,5 +93,5 @@ def readings(question: Sequence[int], context: Context, longest: int, *, causal:
     found = []
     for window in windows(len(context.ids), room):
         ids = sequence(question, context.ids[window.begin : window.end], longest=longest)
-        found.append(Reading(ids, window, begin, len(ids) - 1 if causal else 0))
+        found.append(QuestionWindow(ids, window, begin, len(ids) - 1 if causal else 0))
     return found

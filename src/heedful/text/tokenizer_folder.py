@@ -16,7 +16,7 @@ OF_A_RUN = ("joint", "dropout", "path")  # how a run uses its tokenizers; the ot
 
 
 @dataclass(frozen=True, kw_only=True)
-class Description:
+class TokenizerDescription:
     """The contents of config.json."""
 
     format: int
@@ -74,7 +74,7 @@ def read(folder: Path) -> tuple[str, TokenizerConfig]:
     """
     definition = _read_text(folder / DEFINITION)
     try:
-        description = TypeAdapter(Description).validate_json(_read_text(folder / DESCRIPTION), strict=True)
+        description = TypeAdapter(TokenizerDescription).validate_json(_read_text(folder / DESCRIPTION), strict=True)
     except ValidationError as error:
         raise InputError(
             f"{folder / DESCRIPTION}: damaged, or not written by heedful; copy the tokenizer again, or train one with "

@@ -14,7 +14,7 @@ Updates = tuple[int, ...]  # of the checkpoints whose mean a model is; one: the 
 
 
 @dataclass(frozen=True)
-class Candidate:
+class AverageCandidate:
     """Weights that may become the final model, with their scores on the validation set; None where there is none."""
 
     updates: Updates
@@ -37,16 +37,16 @@ def updates_to_average(recipe: Recipe, end: int) -> Updates:
     return (*late[max(0, len(late) + 1 - train.average_last) :], end)
 
 
-def choose(candidates: Sequence[Candidate], score: str) -> Candidate:
+def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandidate:
     """The candidate with the best score; of equal ones, as without a validation set, a mean, or else the earliest."""
 
-    def rank(one: Candidate) -> tuple[float, int, int]:
+    def rank(one: AverageCandidate) -> tuple[float, int, int]:
         return (merit(one.scores, score) if one.scores else 0.0), len(one.updates), -one.updates[-1]
 
     return max(candidates, key=rank)
 
 
-def choice_line(chosen: Candidate, candidates: Sequence[Candidate], score: str) -> str:
+def choice_line(chosen: AverageCandidate, candidates: Sequence[AverageCandidate], score: str) -> str:
     """One line that says what the final model is, its scores, and what it was compared with."""
     line = f"final model: {chosen}"
     if chosen.scores:

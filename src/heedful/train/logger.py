@@ -162,7 +162,7 @@ def tensorboard(folder: Path, update: int) -> Board:
         raise cannot_write(place, error) from error
 
 
-class Journal:
+class RunLogger:
     """All of these, for one run.
 
     Args:
@@ -191,7 +191,7 @@ class Journal:
         )
         self.task: TaskID = self.bar.add_task("", total=total, completed=update)
 
-    def __enter__(self) -> "Journal":
+    def __enter__(self) -> "RunLogger":
         self.bar.start()
         self.reporter.__enter__()
         return self

@@ -10,11 +10,11 @@ from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
-from heedful.train.logger import Journal, NoBoard, tensorboard
+from heedful.train.logger import NoBoard, RunLogger, tensorboard
 from heedful.train.preflight import preflight
 from heedful.train.resume import check_same_run
 from heedful.train.signals import Interruption
-from heedful.train.trainer import Run
+from heedful.train.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
         recipe = with_precision(recipe, saved, console)
         with ProgressReporter("preparing the data", say=console.print):
             prepared = task.prepare(recipe, folder / "data", console.print)
-        run = Run(prepared, folder, checkpoints, console)
+        trainer = Trainer(prepared, folder, checkpoints, console)
         if saved:
-            run.resume(saved)
-        if run.has_ended():
-            return Outcome(run.progress.update, 0)
+            trainer.resume(saved)
+        if trainer.has_ended():
+            return Outcome(trainer.state.update, 0)
         with (
-            open_journal(recipe, folder, run.progress.update, console) as journal,
-            wait_policy(run.device, journal.say) as waiting,
+            open_logger(recipe, folder, trainer.state.update, console) as logger,
+            wait_policy(trainer.device, logger.say) as waiting,
         ):
-            run.begin(journal)
-            while not run.is_finished() and not interruption.signal:
-                run.update(journal)
+            trainer.begin(logger)
+            while not trainer.is_finished() and not interruption.signal:
+                trainer.update(logger)
                 waiting.adapt()
-            run.save()
+            trainer.save()
             if interruption.signal:
-                return Outcome(run.progress.update, interruption.exit_code)
-            run.finish(journal)
-            return Outcome(run.progress.update, 0)
+                return Outcome(trainer.state.update, interruption.exit_code)
+            trainer.finish(logger)
+            return Outcome(trainer.state.update, 0)
 
 
 def open_checkpoints(recipe: Recipe, folder: Path) -> Checkpoints:
@@ -94,7 +94,7 @@ def with_precision(recipe: Recipe, saved: Checkpoint | None, console: Console) -
     return replace(recipe, train=replace(recipe.train, precision=precision))
 
 
-def open_journal(recipe: Recipe, folder: Path, update: int, console: Console) -> Journal:
-    """The journal of a run that goes on from `update`."""
+def open_logger(recipe: Recipe, folder: Path, update: int, console: Console) -> RunLogger:
+    """The logger of a run that goes on from `update`."""
     board = tensorboard(folder, update) if recipe.train.tensorboard else NoBoard()
-    return Journal(folder, update, recipe.train.max_updates, board, console)
+    return RunLogger(folder, update, recipe.train.max_updates, board, console)

@@ -25,7 +25,7 @@ from heedful.text.languages import check_language
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
-from heedful.train.warm_start import transfers, with_start
+from heedful.train.warm_start import transfers, with_warm_start
 
 EXAMPLES = 100  # of each corpus that are read
 LANGUAGES = ("source_language", "target_language")
@@ -75,7 +75,7 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     problems = Problems()
     task = import_task(recipe.task)
     with problems.collected():
-        recipe = with_start(recipe)
+        recipe = with_warm_start(recipe)
         task.check_recipe(recipe)
     for check_part in (check_model, check_machine, check_vectors):
         with problems.collected():

@@ -19,7 +19,7 @@ from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.tasks.task import Batch, Scores, Task, merit
 from heedful.train.checkpoint_averaging import (
-    Candidate,
+    AverageCandidate,
     Updates,
     choice_line,
     choose,
@@ -28,15 +28,15 @@ from heedful.train.checkpoint_averaging import (
     updates_to_average,
 )
 from heedful.train.checkpointing import CheckpointSaver
-from heedful.train.logger import Journal, logged_scores, result
-from heedful.train.trainer_state import Progress, Window
-from heedful.train.training_step import Learner, Update
-from heedful.train.warm_start import begin_with
+from heedful.train.logger import RunLogger, logged_scores, result
+from heedful.train.trainer_state import LogWindow, TrainerState
+from heedful.train.training_step import TrainingStep, Update
+from heedful.train.warm_start import copy_start_weights
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient before a run gives up
 
 
-class Run:
+class Trainer:
     """Training in one folder, at its start; `resume` takes it to where a checkpoint was made."""
 
     def __init__(self, task: Task, folder: Path, checkpoints: Checkpoints, console: Console) -> None:
@@ -48,136 +48,136 @@ class Run:
         torch.manual_seed(seed_of(recipe.train.seed))
         self.model = task.build(recipe, task.tokenizers).to(self.device)
         task.initialise(self.model)
-        fresh = begin_with(recipe, self.model, task.tokenizers)
+        fresh = copy_start_weights(recipe, self.model, task.tokenizers)
         if fresh:
             console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
-        self.learner = Learner(self.model, task.loss, recipe)
+        self.training_step = TrainingStep(self.model, task.loss, recipe)
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(checkpoints, recipe.train)
-        self.progress = Progress()
-        self.batches = task.epoch(self.progress.epoch)
+        self.state = TrainerState()
+        self.batches = task.epoch(self.state.epoch)
         self.saved_at = time.monotonic()
 
     def resume(self, saved: Checkpoint) -> None:
         """Go on from a checkpoint of this run."""
         load_weights(self.model, saved.weights)
-        load_optimizer_tensors(self.learner.optimizer, self.model, saved.optimizer)
-        self.progress = Progress.from_json(saved.state["progress"])
-        self.batches = self.task.epoch(self.progress.epoch)
-        if self.validation_is_due() and (logged := logged_scores(self.folder, self.progress.update)):
+        load_optimizer_tensors(self.training_step.optimizer, self.model, saved.optimizer)
+        self.state = TrainerState.from_json(saved.state["progress"])
+        self.batches = self.task.epoch(self.state.epoch)
+        if self.validation_is_due() and (logged := logged_scores(self.folder, self.state.update)):
             self.take_note(logged)
         if self.has_ended():
             self.console.print(ending_line(result(self.folder)), markup=False, highlight=False, soft_wrap=True)
             return
-        self.console.print(f"going on after update {self.progress.update}")
+        self.console.print(f"going on after update {self.state.update}")
         if saved.state["environment"] != environment(self.device):
             self.console.print("the machine or torch differs from the last time: exact to rounding only")
 
-    def begin(self, journal: Journal) -> None:
+    def begin(self, logger: RunLogger) -> None:
         """Say what is to be known of the run, and validate if the last training was ended before it could."""
         for remark in remarks(self.recipe):
-            journal.say(remark)
+            logger.say(remark)
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
-            journal.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
+            logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
         if self.validation_is_due():
-            self.validate(journal)
+            self.validate(logger)
 
     def has_ended(self) -> bool:
         """Whether all is done, the final model included."""
-        written = result(self.folder).get("update") == self.progress.update
+        written = result(self.folder).get("update") == self.state.update
         return self.is_finished() and written and (self.folder / "model" / MANIFEST).is_file()
 
     def is_finished(self) -> bool:
         """Whether the recipe asks for no more updates."""
-        train, progress = self.recipe.train, self.progress
+        train, state = self.recipe.train, self.state
         return (
-            progress.update >= train.max_updates
-            or (train.max_epochs is not None and progress.epoch >= train.max_epochs)
-            or (train.patience is not None and progress.worse >= train.patience)
+            state.update >= train.max_updates
+            or (train.max_epochs is not None and state.epoch >= train.max_epochs)
+            or (train.patience is not None and state.worse >= train.patience)
         )
 
-    def update(self, journal: Journal) -> None:
+    def update(self, logger: RunLogger) -> None:
         """Take one update, and do what is due after it: log, save, validate.
 
         Saving comes first: whatever may happen in a validation, no update is lost.
         """
         batches = self.next_batches()
-        self.count(self.learner.update(batches, self.progress.update + 1), journal)
+        self.count(self.training_step.update(batches, self.state.update + 1), logger)
         validates = self.validation_is_due()
         if validates or self.save_is_due():
             self.try_to_save()
         if validates:
-            self.validate(journal)
+            self.validate(logger)
 
     def validation_is_due(self) -> bool:
         """Whether these weights are to be validated and were not yet."""
-        progress = self.progress
-        return progress.update % self.recipe.train.validate_every == 0 and progress.validated < progress.update
+        state = self.state
+        return state.update % self.recipe.train.validate_every == 0 and state.validated < state.update
 
     def save_is_due(self) -> bool:
         """Whether it is the update, or the time, to save."""
         minutes = (time.monotonic() - self.saved_at) / 60
-        return self.progress.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
+        return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def next_batches(self) -> list[Batch]:
         """The batches of the next update; the last update of an epoch may have fewer."""
-        start = self.progress.batch
+        start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
-        self.progress.batch += len(ids)
-        return [self.task.batch(batch, self.progress.epoch, self.device) for batch in ids]
+        self.state.batch += len(ids)
+        return [self.task.batch(batch, self.state.epoch, self.device) for batch in ids]
 
-    def count(self, update: Update, journal: Journal) -> None:
+    def count(self, update: Update, logger: RunLogger) -> None:
         """Take note of an update, and log if it is time.
 
         Raises:
             RunError: too many updates in a row had no finite gradient.
         """
-        progress, window = self.progress, self.progress.window
-        progress.update += 1
-        progress.tokens += update.tokens
-        if progress.batch == len(self.batches):
-            progress.epoch, progress.batch = progress.epoch + 1, 0
-            self.batches = self.task.epoch(progress.epoch)
-        progress.skipped += not update.finite
-        progress.skipped_in_a_row = 0 if update.finite else progress.skipped_in_a_row + 1
-        if progress.skipped_in_a_row == MOST_SKIPPED:
+        state, window = self.state, self.state.window
+        state.update += 1
+        state.tokens += update.tokens
+        if state.batch == len(self.batches):
+            state.epoch, state.batch = state.epoch + 1, 0
+            self.batches = self.task.epoch(state.epoch)
+        state.skipped += not update.finite
+        state.skipped_in_a_row = 0 if update.finite else state.skipped_in_a_row + 1
+        if state.skipped_in_a_row == MOST_SKIPPED:
             raise RunError(
-                f"no finite gradient in {MOST_SKIPPED} updates up to {progress.update}: the run has diverged; "
+                f"no finite gradient in {MOST_SKIPPED} updates up to {state.update}: the run has diverged; "
                 "begin another with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0"
             )
         if update.finite:
             window.add(update.losses, update.nlls, update.counts)
-        journal.advance(update.tokens)
-        if progress.update % self.recipe.train.log_every == 0:
+        logger.advance(update.tokens)
+        if state.update % self.recipe.train.log_every == 0:
             summary = self.task.summary(window.means()) if window.counts else {}
-            journal.record(progress.update, {**summary, "lr": update.lr, "norm": update.norm})
-            progress.window = Window()
+            logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm})
+            state.window = LogWindow()
 
-    def validate(self, journal: Journal) -> None:
+    def validate(self, logger: RunLogger) -> None:
         """Score the model, and remember whether it is the best."""
         scores = self.scores()
         if scores is not None:
-            journal.record_validation(self.progress.update, scores)
+            logger.record_validation(self.state.update, scores)
         self.take_note(scores)
-        journal.restart_clock()
+        logger.restart_clock()
 
     def take_note(self, scores: Scores | None) -> None:
         """Count a validation; scores that are not a number are never the best."""
-        progress = self.progress
-        progress.validated = progress.update
+        state = self.state
+        state.validated = state.update
         if scores is None:
             return
         value = merit(scores, self.task.best)
-        if value > (-math.inf if progress.best is None else progress.best):
-            progress.best, progress.best_update, progress.worse = value, progress.update, 0
+        if value > (-math.inf if state.best is None else state.best):
+            state.best, state.best_update, state.worse = value, state.update, 0
         else:
-            progress.worse += 1
+            state.worse += 1
         self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
         """The best update so far; None before the first validation."""
-        progress = self.progress
-        return None if progress.best is None else Best(progress.best_update, self.task.best, progress.best)
+        state = self.state
+        return None if state.best is None else Best(state.best_update, self.task.best, state.best)
 
     @torch.no_grad()
     def scores(self) -> Scores | None:
@@ -200,38 +200,38 @@ class Run:
             RunError: one could not be written; the earlier ones are intact.
         """
         self.saved_at = time.monotonic()
-        state = {
-            "progress": self.progress.to_json(),
+        told = {
+            "progress": self.state.to_json(),
             "data": self.task.digest,
             "environment": environment(self.device),
         }
         checkpoint = Checkpoint(
-            step=self.progress.update,
+            step=self.state.update,
             recipe=self.recipe,
             tokenizers=self.task.tokenizers,
             weights=weights(self.model),
-            optimizer=optimizer_tensors(self.learner.optimizer, self.model),
-            state=state,
+            optimizer=optimizer_tensors(self.training_step.optimizer, self.model),
+            state=told,
         )
         self.saver.save(checkpoint, self.best())
 
-    def finish(self, journal: Journal) -> None:
+    def finish(self, logger: RunLogger) -> None:
         """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
 
         Raises:
             RunError: writing failed; or the model is written, but might be another one if no checkpoint were lost.
         """
-        end, best = self.progress.update, self.best()
+        end, best = self.state.update, self.best()
         wanted = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
         lost = self.checkpoints.lost(chain(*wanted))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
-        candidates = [Candidate(updates, self.scores_of(updates)) for updates in sorted(found)]
+        candidates = [AverageCandidate(updates, self.scores_of(updates)) for updates in sorted(found)]
         chosen = choose(candidates, self.task.best)
         write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates))
-        journal.say(choice_line(chosen, candidates, self.task.best))
+        logger.say(choice_line(chosen, candidates, self.task.best))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
-        journal.conclude(end, chosen.scores or {})
+        logger.conclude(end, chosen.scores or {})
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
         """The mean of the weights of saved checkpoints."""

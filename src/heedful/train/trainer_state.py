@@ -9,7 +9,7 @@ N = TypeVar("N", int, float)
 
 
 @dataclass
-class Window:
+class LogWindow:
     """Sums since the last line of the log."""
 
     losses: list[float] = field(default_factory=list)  # of each term of the loss, in nats
@@ -34,7 +34,7 @@ def added(sums: list[N], more: list[N]) -> list[N]:
 
 
 @dataclass
-class Progress:
+class TrainerState:
     """Counters of a run. Updates are counted from the start of the run; a resumed run goes on counting."""
 
     update: int = 0
@@ -47,13 +47,13 @@ class Progress:
     best_update: int = 0
     worse: int = 0  # validations since the best
     validated: int = 0  # the update of the last validation
-    window: Window = field(default_factory=Window)
+    window: LogWindow = field(default_factory=LogWindow)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; floats come back bit for bit."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Progress":
+    def from_json(cls, values: dict[str, Any]) -> "TrainerState":
         """What `to_json` gave; older versions validated before they saved."""
-        return cls(**{"validated": values["update"], **values, "window": Window(**values["window"])})
+        return cls(**{"validated": values["update"], **values, "window": LogWindow(**values["window"])})

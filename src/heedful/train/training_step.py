@@ -32,7 +32,7 @@ class Update:
     finite: bool  # False: the gradient was not, and the weights were left alone
 
 
-class Learner:
+class TrainingStep:
     """A model, what it is to make small, and its optimiser."""
 
     def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe) -> None:

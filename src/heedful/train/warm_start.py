@@ -1,6 +1,6 @@
 """Warm start: a run that begins with the weights of another model.
 
-What both models have goes over; the rest, such as the head of another task, is fresh. The trunk of a masked language
+What both models have goes over; the rest, such as the head of another task, is fresh. The backbone of a masked language
 model can become the encoder of a translator, that of a language model its decoder (Rothe et al. 2020).
 """
 
@@ -38,22 +38,22 @@ HALF = {  # and further ones, where a model becomes half of another
     "decoder": {"family", "tie", "segments", "encoder_layers"},
 }
 ALIKE: Names = {"": ""}
-TRUNK: Names = {"trunk.": "trunk.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
-ENCODER: Names = {"trunk.embedding.": "source_embedding.", "trunk.stack.": "encoder."}
-DECODER: Names = {"trunk.embedding.": "target_embedding.", "trunk.stack.": "decoder.", "output.": "output."}
+BACKBONE: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
+ENCODER: Names = {"backbone.embedding.": "source_embedding.", "backbone.stack.": "encoder."}
+DECODER: Names = {"backbone.embedding.": "target_embedding.", "backbone.stack.": "decoder.", "output.": "output."}
 HALVES = {"encoder": ENCODER, "decoder": DECODER}
-SEGMENTS, POSITIONS = "trunk.segments.table.weight", "trunk.stack.positions.table.weight"
+SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 
 # Weights with a row for each piece of a vocabulary, and which vocabulary that is.
 EMBEDDINGS = {
-    "trunk.embedding.weight": "source",
+    "backbone.embedding.weight": "source",
     "source_embedding.weight": "source",
     "target_embedding.weight": "target",
 }
 PROJECTIONS = {"output.weight": "target", "output.bias": "target"}
 
 
-def with_start(recipe: Recipe) -> Recipe:
+def with_warm_start(recipe: Recipe) -> Recipe:
     """The recipe with the shape and, unless it names another, the tokenizer of the models that it starts from.
 
     Raises:
@@ -221,7 +221,7 @@ def transfers(recipe: Recipe, model: nn.Module) -> list[Transfer]:
     return found
 
 
-def begin_with(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> list[str]:
+def copy_start_weights(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> list[str]:
     """Copy weights from the models that a recipe starts from.
 
     Returns:
@@ -256,7 +256,7 @@ def prefixes(start: LoadedModel, model: nn.Module) -> Names:
     """How names there begin, and the same weights' names here."""
     if type(start.model) is type(model):
         return ALIKE
-    return TRUNK if hasattr(model, "trunk") else HALVES.get(start.recipe.model.family, ALIKE)
+    return BACKBONE if hasattr(model, "backbone") else HALVES.get(start.recipe.model.family, ALIKE)
 
 
 def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:

@@ -32,18 +32,18 @@ def test_the_last_block_says_what_the_model_says(looked):
 @torch.no_grad()
 def test_a_model_cut_off_after_its_first_block_says_what_the_lens_shows(looked):
     model, seen, found = looked
-    stack = model.decoder if hasattr(model, "decoder") else model.trunk.stack
+    stack = model.decoder if hasattr(model, "decoder") else model.backbone.stack
     blocks = stack.blocks
     stack.blocks = blocks[:1]
     tokens = torch.tensor([seen.lines["tgt" if "tgt" in seen.lines else "src"].read.ids])
-    keep = torch.ones_like(tokens).bool()
+    padding_mask = torch.ones_like(tokens).bool()
     if hasattr(model, "decoder"):
         source = torch.tensor([seen.lines["src"].read.ids])
-        logits = model.eval()(source, torch.ones_like(source).bool(), tokens, keep)
+        logits = model.eval()(source, torch.ones_like(source).bool(), tokens, padding_mask)
     elif hasattr(model, "transform"):
-        logits = model.eval()(tokens, keep, torch.zeros_like(tokens))
+        logits = model.eval()(tokens, padding_mask, torch.zeros_like(tokens))
     else:
-        logits = model.eval()(tokens, keep)
+        logits = model.eval()(tokens, padding_mask)
     stack.blocks = blocks
     assert_close(torch.from_numpy(found.log_probs[0]), logits[0].log_softmax(-1).topk(7).values, atol=1e-5, rtol=0)
 

@@ -12,17 +12,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.decode.decoding_state import DecodingState
 from heedful.decode.filler import GAP, Filler
-from heedful.decode.generator import Generation, Generator, Request
+from heedful.decode.generator import Generation, GenerationRequest, Generator
 from heedful.decode.predictor import BasePredictor
-from heedful.decode.state import State
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.pieces import Pieces
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
-from heedful.predict.retriever import Searcher
+from heedful.predict.retriever import Retriever
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
 from heedful.tasks.sequence_to_sequence import collate
@@ -33,7 +33,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 @dataclass(frozen=True)
-class Line:
+class TokenLine:
     """A text that runs through a model.
 
     Attributes:
@@ -51,25 +51,25 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ForwardPass:
     """One forward pass over a text.
 
     Attributes:
         model: in any mode.
         tokenizer: of what the model writes, or of what it reads where it writes nothing.
-        lines: by the names of `heedful.inspector.capture.taps.Side`: "src", "tgt" or both.
+        lines: by the names of `heedful.inspector.capture.taps.TappedStack`: "src", "tgt" or both.
         run: makes the pass; the result is the model's.
         steps: makes the same logits a token at a time, as a search does, where a model writes.
     """
 
     model: nn.Module
     tokenizer: Tokenizer
-    lines: dict[str, Line]
+    lines: dict[str, TokenLine]
     run: Callable[[], Tensor]
     steps: Callable[[], Tensor] | None = None
 
 
-def of_translator(subject: Translator, text: str, target: str | None) -> Reading:
+def of_translator(subject: Translator, text: str, target: str | None) -> ForwardPass:
     """A sentence and its translation."""
     if target is None:
         check_source(subject, text)
@@ -78,7 +78,7 @@ def of_translator(subject: Translator, text: str, target: str | None) -> Reading
     return of_translation(subject, text, subject.tokenizers.target.encode(target))
 
 
-def of_translation(subject: Translator, text: str, written: list[int]) -> Reading:
+def of_translation(subject: Translator, text: str, written: list[int]) -> ForwardPass:
     """A sentence and what was written, each token of which is given those before it (teacher forcing).
 
     Raises:
@@ -89,15 +89,15 @@ def of_translation(subject: Translator, text: str, written: list[int]) -> Readin
     check_target(subject, written, "a translation")
     batch = collate(np.array([[*read, EOS]]), np.array([[*written, EOS]]), subject.device)
     lines = {
-        "src": Line(Pieces.of([*read, EOS], tokenizers.source)),
-        "tgt": Line(Pieces.of([BOS, *written], tokenizers.target), Pieces.of([*written, EOS], tokenizers.target)),
+        "src": TokenLine(Pieces.of([*read, EOS], tokenizers.source)),
+        "tgt": TokenLine(Pieces.of([BOS, *written], tokenizers.target), Pieces.of([*written, EOS], tokenizers.target)),
     }
-    return Reading(
+    return ForwardPass(
         model,
         tokenizers.target,
         lines,
-        run=lambda: model(batch.source, batch.source_keep, batch.target_in, batch.target_keep),
-        steps=lambda: stepwise(model.start(batch.source, batch.source_keep), batch.target_in),
+        run=lambda: model(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask),
+        steps=lambda: stepwise(model.start(batch.source, batch.source_padding_mask), batch.target_in),
     )
 
 
@@ -113,7 +113,7 @@ def check_target(subject: Translator, ids: list[int], what: str) -> None:
     check_length(ids, subject.longest_source + subject.config.max_extra, what)
 
 
-def of_generator(subject: Generator, text: str, target: str | None) -> Reading:
+def of_generator(subject: Generator, text: str, target: str | None) -> ForwardPass:
     """A prompt and what follows it: the likeliest tokens unless it is given."""
     if target is None:
         return of_generation(subject, text, likeliest(subject, text))
@@ -131,10 +131,10 @@ def likeliest(subject: Generator, text: str) -> Generation:
         read = subject.tokenizer.encode(text)
         check_length(read, subject.context + 1)
         config = replace(config, max_tokens=min(config.max_tokens, subject.context + 1 - len(read)))
-    return subject.generate([Request(text, config)])[0]
+    return subject.generate([GenerationRequest(text, config)])[0]
 
 
-def of_generation(subject: Generator, text: str, found: Generation) -> Reading:
+def of_generation(subject: Generator, text: str, found: Generation) -> ForwardPass:
     """A prompt and how the model went on.
 
     Raises:
@@ -143,24 +143,24 @@ def of_generation(subject: Generator, text: str, found: Generation) -> Reading:
     return of_continuation(subject, [*subject.tokenizer.encode(text), *found.tokens, *[EOS] * (found.reason == "eos")])
 
 
-def of_continuation(subject: Generator, tokens: list[int]) -> Reading:
+def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
     """Tokens, each of which but the first is given those before it."""
     if subject.context is not None:
         check_length(tokens, subject.context + 2)
     ids = torch.tensor([tokens[:-1]], device=subject.device)
-    keep = torch.ones_like(ids, dtype=torch.bool)
+    padding_mask = torch.ones_like(ids, dtype=torch.bool)
     tokenizer, model = subject.tokenizer, subject.model
-    line = Line(Pieces.of(tokens[:-1], tokenizer), Pieces.of(tokens[1:], tokenizer))
-    return Reading(
+    line = TokenLine(Pieces.of(tokens[:-1], tokenizer), Pieces.of(tokens[1:], tokenizer))
+    return ForwardPass(
         model,
         tokenizer,
         {"tgt": line},
-        run=lambda: model(ids, keep),
-        steps=lambda: stepwise(model.start(ids[:, :1], keep[:, :1]), ids),
+        run=lambda: model(ids, padding_mask),
+        steps=lambda: stepwise(model.start(ids[:, :1], padding_mask[:, :1]), ids),
     )
 
 
-def of_filler(subject: Filler, text: str, target: str | None) -> Reading:
+def of_filler(subject: Filler, text: str, target: str | None) -> ForwardPass:
     """A text with gaps, or a text or a pair of texts without."""
     tokenizer = subject.tokenizer
     if GAP.search(text) and target is None:
@@ -171,22 +171,24 @@ def of_filler(subject: Filler, text: str, target: str | None) -> Reading:
     return of_row(subject.model, tokenizer, row)
 
 
-def of_predictor(subject: Classifier | Scorer | Tagger | Searcher | Answerer, text: str, target: str | None) -> Reading:
+def of_predictor(
+    subject: Classifier | Scorer | Tagger | Retriever | Answerer, text: str, target: str | None
+) -> ForwardPass:
     """A text or a pair of texts."""
     reader = subject.reader
     return of_row(reader.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
-def of_row(model: nn.Module, tokenizer: Tokenizer, row: list[int]) -> Reading:
-    """The pass of a trunk with a head."""
-    ids, keep = pad([row])
+def of_row(model: nn.Module, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
+    """The pass of a backbone with a head."""
+    ids, padding_mask = pad([row])
     device = next(model.parameters()).device
-    inputs = [torch.from_numpy(x).to(device) for x in (ids, keep, segments(ids))]
-    name = "tgt" if model.get_submodule("trunk").causal else "src"
-    return Reading(model, tokenizer, {name: Line(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
+    inputs = [torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))]
+    name = "tgt" if model.get_submodule("backbone").causal else "src"
+    return ForwardPass(model, tokenizer, {name: TokenLine(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
 
 
-def stepwise(state: State, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+def stepwise(state: DecodingState, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
     """The logits after each token, fed one after another."""
     return torch.stack([state.step(column) for column in ids.unbind(1)], dim=1)
 
@@ -197,11 +199,11 @@ def check_length(ids: list[int], limit: int, what: str = "a text") -> None:
         raise InputError(f"{what} of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
 
 
-READINGS: dict[type, Callable[[Any, str, str | None], Reading]] = {
+READINGS: dict[type, Callable[[Any, str, str | None], ForwardPass]] = {
     Translator: of_translator,
     Generator: of_generator,
     Filler: of_filler,
-    **dict.fromkeys((Classifier, Scorer, Tagger, Searcher, Answerer), of_predictor),
+    **dict.fromkeys((Classifier, Scorer, Tagger, Retriever, Answerer), of_predictor),
 }
 
 
@@ -222,7 +224,7 @@ def tokenizers_of(subject: Any) -> TokenizerPair:
     return user.tokenizers if hasattr(user, "tokenizers") else TokenizerPair(user.tokenizer, user.tokenizer)
 
 
-def reading(subject: Any, text: str, target: str | None = None) -> Reading:
+def reading(subject: Any, text: str, target: str | None = None) -> ForwardPass:
     """The pass over `text`, and over `target` where a model takes two.
 
     A translator and a generator read what they write themselves where there is no `target`. Elsewhere it is the second

@@ -69,7 +69,7 @@ class Tap:
 
 
 @dataclass(frozen=True)
-class Side:
+class TappedStack:
     """A stack and what its tokens are called."""
 
     name: str
@@ -77,11 +77,11 @@ class Side:
     stack: Stack | Decoder
 
 
-def sides(model: nn.Module) -> list[Side]:
+def sides(model: nn.Module) -> list[TappedStack]:
     """The stacks of a model: an encoder that reads a source, a decoder that reads a target, or both."""
-    causal = not isinstance(model, EncoderDecoder) and model.get_submodule("trunk").causal
+    causal = not isinstance(model, EncoderDecoder) and model.get_submodule("backbone").causal
     names = [("dec", "tgt")] if causal else [("enc", "src"), ("dec", "tgt")]
-    return [Side(*name, stack) for name, stack in zip(names, stacks(model), strict=False)]
+    return [TappedStack(*name, stack) for name, stack in zip(names, stacks(model), strict=False)]
 
 
 def taps(model: nn.Module) -> dict[str, Tap]:
@@ -98,7 +98,7 @@ def _axes(names: tuple[str, ...], lines: dict[str, str]) -> tuple[Axis, ...]:
     return tuple(Axis(name, lines.get(name)) for name in names)
 
 
-def _of_stack(side: Side) -> Iterator[tuple[str, Tap]]:
+def _of_stack(side: TappedStack) -> Iterator[tuple[str, Tap]]:
     stack, sequence = side.stack, side.sequence
     own = f"{sequence}.read"
     lines = {

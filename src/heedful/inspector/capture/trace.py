@@ -20,7 +20,7 @@ from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
 from heedful.data.atomic_write import replacing
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import Line, Reading, reading
+from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, reading
 from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
 from heedful.inspector.capture.stored import STORED
@@ -110,7 +110,7 @@ class Trace(Mapping[str, Recorded]):
             that feeds a token at a time ("steps").
     """
 
-    lines: dict[str, Line]
+    lines: dict[str, TokenLine]
     axes: dict[str, tuple[Axis, ...]]
     tensors: dict[str, np.ndarray]
     checks: dict[str, float]
@@ -212,7 +212,7 @@ class Trace(Mapping[str, Recorded]):
             if manifest["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {manifest['schema']}")
             lines = {
-                name: Line(Pieces(**line["read"]), line["written"] and Pieces(**line["written"]))
+                name: TokenLine(Pieces(**line["read"]), line["written"] and Pieces(**line["written"]))
                 for name, line in manifest["lines"].items()
             }
             axes = {name: tuple(Axis(*axis) for axis in found) for name, found in manifest["axes"].items()}
@@ -235,7 +235,7 @@ def trace(
 
 
 @torch.no_grad()
-def traced(found: Reading, keep: Collection[str] = ("*",), edits: Mapping[str, Edit] | None = None) -> Trace:
+def traced(found: ForwardPass, keep: Collection[str] = ("*",), edits: Mapping[str, Edit] | None = None) -> Trace:
     """The trace of a pass.
 
     Raises:

@@ -23,7 +23,7 @@ from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Interval, bootstrap_interval
-from heedful.inspector.capture.forward_inputs import Reading, of_continuation, of_row, of_translation
+from heedful.inspector.capture.forward_inputs import ForwardPass, of_continuation, of_row, of_translation
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.experiments.contrasts import KINDS, Contrast
@@ -142,12 +142,12 @@ def _(subject: Filler, source: str, forms: tuple[str, str]) -> Both:
     return a, b
 
 
-def of_form(subject: Translator, source: str, form: str) -> Reading:
+def of_form(subject: Translator, source: str, form: str) -> ForwardPass:
     """The pass over a sentence with a form as its translation, which <eos> ends."""
     return known(of_translation(subject, source.strip(), subject.tokenizers.target.encode(form.strip())))
 
 
-def known(reading: Reading) -> Reading:
+def known(reading: ForwardPass) -> ForwardPass:
     """The pass itself, if the model knows every word in it.
 
     Raises:
@@ -190,7 +190,7 @@ def attention_to_swap(subject: Any, one: Contrast, head: Head | None) -> Both | 
     return a, b
 
 
-def attention_at(reading: Reading, query: int, keys: slice, head: Head | None) -> float:
+def attention_at(reading: ForwardPass, query: int, keys: slice, head: Head | None) -> float:
     """The weight of one query on some keys, of a head or in the mean over all cross-attention.
 
     Raises:

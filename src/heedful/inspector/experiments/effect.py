@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from heedful.decode.filler import GAP, Filler
-from heedful.inspector.capture.forward_inputs import Reading, model_of
+from heedful.inspector.capture.forward_inputs import ForwardPass, model_of
 from heedful.inspector.capture.head_masks import Head, switched_off
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.look import Look, ask
@@ -87,14 +87,14 @@ def likeliest_choices(whole: dict[str, float], without: dict[str, float]) -> lis
 
 
 @singledispatch
-def probabilities(subject: Any, reading: Reading, text: str, second: str | None) -> Sequence[dict[str, float]]:
+def probabilities(subject: Any, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
     """How probable whatever decides something takes each thing that it may say; nothing where it decides nothing."""
     del subject, reading, text, second
     return []
 
 
 @probabilities.register
-def _(subject: Filler, reading: Reading, text: str, second: str | None) -> Sequence[dict[str, float]]:
+def _(subject: Filler, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
     if second is not None or not GAP.search(text):
         return []
     names = subject.tokenizer.pieces(range(len(subject.tokenizer)))
@@ -102,7 +102,7 @@ def _(subject: Filler, reading: Reading, text: str, second: str | None) -> Seque
 
 
 @probabilities.register
-def _(subject: Classifier, reading: Reading, text: str, second: str | None) -> Sequence[dict[str, float]]:
+def _(subject: Classifier, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
     del reading
     [found] = subject.predict([Text(text, second)])
     return [found.probabilities]

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.errors import InputError
-from heedful.inspector.capture.taps import SUBLAYERS, Side, sides
+from heedful.inspector.capture.taps import SUBLAYERS, TappedStack, sides
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.measures.logit_lens import projection
 from heedful.models import MaskedLanguageModel
@@ -104,7 +104,7 @@ class Walk:
 
     direction: Float[Tensor, " D"]
 
-    def __init__(self, model: Any, side: Side, seen: Trace, place: int) -> None:
+    def __init__(self, model: Any, side: TappedStack, seen: Trace, place: int) -> None:
         self.model, self.side, self.seen, self.place = model, side, seen, place
 
     def parts(self, token: int) -> Iterator[Part]:

@@ -12,9 +12,8 @@ import torch
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam
-from heedful.decode.hypothesis import Hypothesis, hypothesis
-from heedful.decode.penalty import PENALTIES
-from heedful.decode.state import State
+from heedful.decode.decoding_state import DecodingState
+from heedful.decode.hypothesis import PENALTIES, Hypothesis, hypothesis
 from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS
@@ -91,7 +90,7 @@ class BeamLog:
         return min((n.total for n in self.nodes if n.step == step and n.fate in GOING), default=-torch.inf)
 
 
-def logged(state: State, limit: int, config: DecodeConfig, prefix: Sequence[int] = ()) -> BeamLog:
+def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Sequence[int] = ()) -> BeamLog:
     """Search for one sentence, and note every candidate.
 
     Args:
@@ -136,7 +135,7 @@ def logged(state: State, limit: int, config: DecodeConfig, prefix: Sequence[int]
     return log
 
 
-def after_prefix(state: State, prefix: Sequence[int], limit: int, config: DecodeConfig) -> beam.Live:
+def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> beam.Live:
     """What a search for one sentence goes on from when its beginning is given."""
     log_probs = forced(state, prefix)
     nothing = beam.Live.begin(state.begin.cpu(), [limit], config)
@@ -145,7 +144,7 @@ def after_prefix(state: State, prefix: Sequence[int], limit: int, config: Decode
     return replace(nothing, totals=scores.sum(2), scores=scores, tokens=tokens)
 
 
-def forced(state: State, tokens: Sequence[int]) -> list[float]:
+def forced(state: DecodingState, tokens: Sequence[int]) -> list[float]:
     """The log-probability of each token given those before it; all but the last are fed."""
     fed, log_probs = state.begin, []
     for token in tokens:
@@ -185,7 +184,7 @@ class Ghost:
     search_error: bool
 
 
-def ghost(log: BeamLog, state: State, tokens: list[int]) -> Ghost:
+def ghost(log: BeamLog, state: DecodingState, tokens: list[int]) -> Ghost:
     """Follow a reference.
 
     Args:
@@ -236,9 +235,11 @@ def explain_search(
     if len(begun) >= limit:
         raise InputError(f"the beginning has {len(begun)} tokens, and the whole may have {limit}; give fewer words")
     source = torch.tensor([[*ids, EOS]], device=translator.device)
-    keep, model = torch.ones_like(source, dtype=torch.bool), translator.model
+    padding_mask, model = torch.ones_like(source, dtype=torch.bool), translator.model
     with evaluating(model):
-        log = logged(model.start(source, keep), limit, translator.config, begun)
+        log = logged(model.start(source, padding_mask), limit, translator.config, begun)
         if reference is None:
             return log, None
-        return log, ghost(log, model.start(source, keep), [*translator.tokenizers.target.encode(reference), EOS])
+        return log, ghost(
+            log, model.start(source, padding_mask), [*translator.tokenizers.target.encode(reference), EOS]
+        )

@@ -23,7 +23,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Row:
+class EmbeddingRow:
     """What is looked up for a token.
 
     Attributes:
@@ -54,13 +54,13 @@ def embedding(model: nn.Module, line: str) -> Embedding:
         raise InputError(f"the model reads no {line}; it reads {' and '.join(lines)}")
     if isinstance(model, EncoderDecoder):
         return model.source_embedding if line == "src" else model.target_embedding
-    found = model.get_submodule("trunk.embedding")
+    found = model.get_submodule("backbone.embedding")
     assert isinstance(found, Embedding)
     return found
 
 
 @torch.no_grad()
-def row(model: nn.Module, line: str, token: int) -> Row:
+def row(model: nn.Module, line: str, token: int) -> EmbeddingRow:
     """What the table of a line holds for a token.
 
     Raises:
@@ -70,7 +70,7 @@ def row(model: nn.Module, line: str, token: int) -> Row:
     check(table, token)
     values = table.weight.detach()[token].float().cpu()
     segments = any(isinstance(module, Segments) for module in model.modules())
-    return Row(values.tolist(), float(values.norm()), table.scale, segments)
+    return EmbeddingRow(values.tolist(), float(values.norm()), table.scale, segments)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.taps import Side, sides
+from heedful.inspector.capture.taps import TappedStack, sides
 from heedful.inspector.capture.trace import Trace
 from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
 
@@ -69,7 +69,7 @@ def speaks(model: nn.Module) -> bool:
     return isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
 
 
-def projection(model: Any, side: Side) -> Callable[[Tensor], Tensor]:
+def projection(model: Any, side: TappedStack) -> Callable[[Tensor], Tensor]:
     """What makes logits of the stream after the last block.
 
     Raises:

@@ -10,11 +10,11 @@ from torch import Tensor
 from heedful.decode.filler import Filler
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import Reading
+from heedful.inspector.capture.forward_inputs import ForwardPass
 from heedful.text.tokenizer import MASK
 
 
-def log_probs(reading: Reading) -> list[float]:
+def log_probs(reading: ForwardPass) -> list[float]:
     """Log P of what is written after each token of a pass, in nats.
 
     Raises:
@@ -27,7 +27,7 @@ def log_probs(reading: Reading) -> list[float]:
     return output(reading)[0].float().log_softmax(-1).gather(-1, chosen[:, None])[:, 0].tolist()
 
 
-def gap_log_probs(filler: Filler, reading: Reading) -> Float[Tensor, "G V"]:
+def gap_log_probs(filler: Filler, reading: ForwardPass) -> Float[Tensor, "G V"]:
     """Log P of every id for each gap of a text, as `Filler.fill` has it: special tokens fill no gap."""
     gaps = torch.tensor([token == MASK for token in reading.lines["src"].read.ids])
     logits = output(reading)[0].float().cpu()[gaps]
@@ -36,7 +36,7 @@ def gap_log_probs(filler: Filler, reading: Reading) -> Float[Tensor, "G V"]:
 
 
 @torch.no_grad()
-def output(reading: Reading) -> Tensor:
+def output(reading: ForwardPass) -> Tensor:
     """What comes out of a pass."""
     with evaluating(reading.model):
         return reading.run()

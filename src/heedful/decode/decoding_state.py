@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 @runtime_checkable
-class State(Protocol):
+class DecodingState(Protocol):
     """A model in the middle of its output: it remembers what each of R rows was fed so far.
 
     Rows stay together by sentence, and sentences stay in order: a search never asks for a row of a later sentence

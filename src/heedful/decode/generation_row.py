@@ -11,7 +11,7 @@ Reason = Literal["eos", "stop", "length"]
 
 
 @dataclass
-class Row:
+class GenerationRow:
     """One row of a batch; it may move from batch to batch.
 
     Attributes:
