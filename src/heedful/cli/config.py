@@ -90,6 +90,7 @@ def presets() -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from heedful.config.families import FAMILIES
     from heedful.config.presets import TABLE_3
     from heedful.config.presets_bert_gpt import CHILDREN
 
@@ -106,8 +107,8 @@ def presets() -> None:
         table.add_row(f"vaswani-{row.name}", what, printed, f"{row.perplexity:.2f}", f"{row.bleu:.1f}")
     for name, values in CHILDREN.items():
         model = values["model"]
-        layers = model["encoder_layers" if model["family"] == "encoder" else "decoder_layers"]
-        table.add_row(name, f"{values['task']}, {layers} layers, d_model {model['d_model']}")
+        [layers] = FAMILIES[model["family"]].layers
+        table.add_row(name, f"{values['task']}, {model[layers]} layers, d_model {model['d_model']}")
     Console().print(table)
     typer.echo(
         "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."

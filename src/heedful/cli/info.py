@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.config import Overrides, recipe_or_preset
+from heedful.config.families import FAMILIES
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -82,15 +83,13 @@ def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
     """The model's shape in one line."""
     d_k = config.d_k or config.d_model // config.heads
     values = "" if config.d_v in (None, d_k) else f" (values {config.d_v})"
-    layers = {
-        "encoder_decoder": f"{config.encoder_layers}+{config.decoder_layers} layers",
-        "encoder": counted(config.encoder_layers, "layers"),
-        "decoder": counted(config.decoder_layers, "layers"),
-    }
-    apart = config.family == "encoder_decoder" and config.tie != "all"
+    family = FAMILIES[config.family]
+    numbers = [getattr(config, key) for key in family.layers]
+    layers = "+".join(map(str, numbers)) + " layers" if family.pairs else counted(*numbers, "layers")
+    apart = family.pairs and config.tie != "all"
     vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
     return (
-        f"{layers[config.family]}, d_model {config.d_model}, d_ff {config.d_ff}, "
+        f"{layers}, d_model {config.d_model}, d_ff {config.d_ff}, "
         f"{counted(config.heads, 'heads')} of {d_k}{values}, {config.norm}-norm, vocabulary {vocabulary}"
     )
 

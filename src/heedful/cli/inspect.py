@@ -11,6 +11,7 @@ import typer
 
 from heedful.cli.evaluate import recipe_of, recipe_test_set
 from heedful.cli.output import writing
+from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -124,7 +125,7 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
         InputError: there is no such model, or the test set cannot be read in the folder that is named.
     """
     recipe = recipe_of(model)
-    if data is None and recipe.model.family != "encoder_decoder":
+    if data is None and not FAMILIES[recipe.model.family].pairs:
         return [], []
     try:
         test = recipe_test_set(recipe, data)

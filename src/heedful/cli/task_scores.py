@@ -140,13 +140,14 @@ def load(model: str, device: str, beam: int | None) -> "LoadedModel":
         InputError: there is no such model or device, or it searches for nothing.
     """
     from heedful.checkpoint import load_model
+    from heedful.config.families import FAMILIES
     from heedful.machine import choose_device, prepare_process
 
     prepare_process()
     loaded = load_model(model, str(choose_device(device)))
     if beam is None:
         return loaded
-    if loaded.recipe.model.family != "encoder_decoder":
+    if not FAMILIES[loaded.recipe.model.family].pairs:
         raise InputError(f"--beam is the beam size of a search, and {model} searches for nothing; leave it out")
     return replace(loaded, recipe=replace(loaded.recipe, decode=replace(loaded.recipe.decode, beam=beam)))
 

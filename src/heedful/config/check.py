@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
 
 
@@ -28,6 +29,11 @@ class Rule:
     key: str
     broken: Callable[[Recipe], bool]
     text: str
+
+
+def pairs(recipe: Recipe) -> bool:
+    """True if the model of a recipe reads a source and writes a target."""
+    return FAMILIES[recipe.model.family].pairs
 
 
 AT_LEAST = {
@@ -157,7 +163,7 @@ RULES = (
         "model.max_positions",
         lambda r: (
             r.model.positions == "learned"
-            and r.model.family == "encoder_decoder"
+            and pairs(r)
             and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra
         ),
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
@@ -166,17 +172,13 @@ RULES = (
     ),
     Rule(
         "model.max_positions",
-        lambda r: (
-            r.model.positions == "learned"
-            and r.model.family != "encoder_decoder"
-            and r.model.max_positions < r.data.max_length
-        ),
+        lambda r: r.model.positions == "learned" and not pairs(r) and r.model.max_positions < r.data.max_length,
         "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
         "{r.model.max_positions} that are learned; raise model.max_positions, or lower data.max_length",
     ),
     Rule(
         "model.tie",
-        lambda r: r.model.tie == "all" and not r.tokenizer.joint and r.model.family == "encoder_decoder",
+        lambda r: r.model.tie == "all" and not r.tokenizer.joint and pairs(r),
         'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
         'set tokenizer.joint = true, or model.tie = "output"',
     ),
@@ -188,7 +190,7 @@ RULES = (
     ),
     Rule(
         "model.source_vectors",
-        lambda r: bool(r.model.source_vectors or r.model.target_vectors) and r.model.family != "encoder_decoder",
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors) and not pairs(r),
         "word vectors are placed in models of family encoder_decoder only, and model.family is "
         '"{r.model.family}"; leave model.source_vectors and model.target_vectors out',
     ),
@@ -205,7 +207,7 @@ RULES = (
     ),
     Rule(
         "tokenizer.dropout",
-        lambda r: r.tokenizer.dropout > 0 and r.model.family != "encoder_decoder",
+        lambda r: r.tokenizer.dropout > 0 and not pairs(r),
         "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
         "that was encoded once; set tokenizer.dropout = 0.0",
     ),
@@ -239,13 +241,13 @@ RULES = (
     ),
     Rule(
         "train.batch_tokens",
-        lambda r: r.model.family == "encoder_decoder" and r.train.batch_tokens < r.data.filters.max_tokens,
+        lambda r: pairs(r) and r.train.batch_tokens < r.data.filters.max_tokens,
         "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a sentence of data.filters.max_tokens = "
         "{r.data.filters.max_tokens}; raise batch_tokens, or lower max_tokens",
     ),
     Rule(
         "train.batch_tokens",
-        lambda r: r.model.family != "encoder_decoder" and r.train.batch_tokens < r.data.max_length,
+        lambda r: not pairs(r) and r.train.batch_tokens < r.data.max_length,
         "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a text of data.max_length = "
         "{r.data.max_length} tokens; raise batch_tokens, or lower max_length",
     ),
@@ -257,11 +259,7 @@ RULES = (
     ),
     Rule(
         "train.best",
-        lambda r: (
-            r.model.family == "encoder_decoder"
-            and not r.train.validate_decoding
-            and r.train.best not in (None, "loss", "perplexity")
-        ),
+        lambda r: pairs(r) and not r.train.validate_decoding and r.train.best not in (None, "loss", "perplexity"),
         'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
         'out; set train.best = "loss"',
     ),

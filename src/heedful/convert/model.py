@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict
 from heedful.config.presets import merge
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
@@ -183,7 +184,7 @@ def write_hugging_face(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there already: name a folder that is new or empty")
     family, recipe = model.recipe.model.family, model.recipe
-    length = recipe.model.max_positions if family == "encoder_decoder" else recipe.data.max_length
+    length = recipe.model.max_positions if FAMILIES[family].pairs else recipe.data.max_length
     kept = [i for i in range(len(model.tokenizers.source)) if i not in absent]
     special = {"pad_token_id": PAD, "bos_token_id": EOS if BOS in absent else BOS, "eos_token_id": EOS}
     ids = {key: kept.index(i) for key, i in special.items() if i in kept}
@@ -196,7 +197,7 @@ def write_hugging_face(
         settings = {**config, **ids, "vocab_size": len(kept)}
         _write(folder / CONFIG, settings)
         copymode(folder / CONFIG, folder / SINGLE)  # which safetensors lets nobody else read
-        if family != "encoder":
+        if FAMILIES[family].writes:
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
             _write(folder / GENERATION, generation)
         for name, contents in (files or {}).items():

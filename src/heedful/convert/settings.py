@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.tasks import TASKS, find_task
@@ -36,7 +37,6 @@ FREE = (
     "freeze_vectors",
     "pooling",
 )
-LAYERS = {"encoder": "decoder_layers", "decoder": "encoder_layers"}  # those that a family does not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,18 +138,16 @@ class Settings:
             for field, values in fitting.items()
             if own[field] not in values
         ]
-        if recipe.model.family == "encoder_decoder" and not recipe.tokenizer.joint:
+        if FAMILIES[recipe.model.family].pairs and not recipe.tokenizer.joint:
             misfits.append(Misfit(key="tokenizer.joint", value=False, fitting=(True,)))
         if not has_counterpart(tokenizer):
             misfits.append(Misfit(key="tokenizer.byte_fallback", value=True, fitting=(False,)))
         return misfits
 
     def _check_task(self, recipe: Recipe, refused: str) -> None:
-        family = ModelConfig(**self.fixed).family
-        if recipe.model.family != family or not issubclass(find_task(recipe.task), self.tasks):
+        if not issubclass(find_task(recipe.task), self.tasks):
             raise InputError(
-                f'{refused}: it has the family "{recipe.model.family}" and is for the task "{recipe.task}", and such a '
-                f'model has the family "{family}" and is for {names_of(self.tasks)}'
+                f'{refused}: it is for the task "{recipe.task}", and such a model is for {names_of(self.tasks)}'
             )
 
     def _check_type(self, config: Mapping[str, Any], where: str) -> None:
@@ -171,14 +169,14 @@ def names_of(tasks: tuple[type[Task], ...]) -> str:
 def plain(model: ModelConfig) -> ModelConfig:
     """The same model with defaults for all that says no more than they do."""
     d_k = model.d_k or model.d_model // model.heads
-    one_vocabulary = model.family != "encoder_decoder"
-    unused = {LAYERS[model.family]: ModelConfig.encoder_layers} if model.family in LAYERS else {}
+    family = FAMILIES[model.family]
+    unused = {key: getattr(ModelConfig, key) for key in FAMILIES[ModelConfig.family].layers if key not in family.layers}
     return replace(
         model,
         kv_heads=None if model.kv_heads == model.heads else model.kv_heads,
         d_k=None if d_k * model.heads == model.d_model else d_k,
         d_v=None if model.d_v == d_k else model.d_v,
-        tie="all" if one_vocabulary and model.tie == "output" else model.tie,
+        tie="all" if not family.pairs and model.tie == "output" else model.tie,
         **unused,
     )
 

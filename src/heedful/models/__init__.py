@@ -1,6 +1,6 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
-from heedful.models.backbone import FAMILIES, Backbone, DecoderOnly, EncoderOnly
+from heedful.models.backbone import BACKBONES, Backbone, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.task_heads import SentenceEncoder, TextClassifier, TokenClassifier
@@ -8,7 +8,7 @@ from heedful.models.transformer import EncoderDecoder
 from heedful.models.weights import load_weights, weights
 
 __all__ = [
-    "FAMILIES",
+    "BACKBONES",
     "Backbone",
     "DecoderOnly",
     "EncoderDecoder",

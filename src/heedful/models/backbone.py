@@ -78,4 +78,4 @@ class DecoderOnly(Backbone):
         super().__init__(config, vocab, config.decoder_layers)
 
 
-FAMILIES: dict[str, type[EncoderOnly] | type[DecoderOnly]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}
+BACKBONES: dict[str, type[EncoderOnly] | type[DecoderOnly]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.backbone import FAMILIES
+from heedful.models.backbone import BACKBONES
 from heedful.models.initialization import initialise
 from heedful.models.pooling import POOLINGS, Pooler
 from heedful.nn.dropout import Dropout
@@ -19,7 +19,7 @@ class TextClassifier(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.backbone = FAMILIES[config.family](config, vocab)
+        self.backbone = BACKBONES[config.family](config, vocab)
         self.pooler = Pooler(config, config.pooling or self.backbone.pooling)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
@@ -37,7 +37,7 @@ class TokenClassifier(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.backbone = FAMILIES[config.family](config, vocab)
+        self.backbone = BACKBONES[config.family](config, vocab)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
@@ -54,7 +54,7 @@ class SentenceEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
-        self.backbone = FAMILIES[config.family](config, vocab)
+        self.backbone = BACKBONES[config.family](config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
         initialise(self, config)
 

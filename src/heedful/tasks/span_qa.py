@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
 from heedful.data.pair_store import Rows
@@ -19,7 +20,7 @@ from heedful.errors import InputError
 from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss
-from heedful.models import FAMILIES, TokenClassifier
+from heedful.models import TokenClassifier
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.tasks.texts import TextBatch, TextTask

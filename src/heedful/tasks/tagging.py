@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.corpus_stores import at_least_one
 from heedful.data.documents import check_files
@@ -20,7 +21,7 @@ from heedful.evaluate.f1 import F1Counts
 from heedful.evaluate.resampling import Outcomes
 from heedful.evaluate.spans import span_tally
 from heedful.losses import Loss, label_cross_entropy
-from heedful.models import FAMILIES, TokenClassifier
+from heedful.models import TokenClassifier
 from heedful.predict.tagger import Tagger
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask

@@ -10,7 +10,7 @@ from heedful.errors import InputError, RunError
 from heedful.text.pipeline import BOS, EOS, MASK, SPECIALS, UNK, first_space, specials
 from heedful.text.tokenizer import Tokenizer
 
-Family = Literal["encoder_decoder", "encoder", "decoder"]
+FamilyName = Literal["encoder_decoder", "encoder", "decoder"]
 
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 GPT2_END = "<|endoftext|>"
@@ -20,7 +20,7 @@ ROLES = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")
 def to_hugging_face(
     tokenizer: Tokenizer,
     folder: Path,
-    family: Family,
+    family: FamilyName,
     max_length: int | None = None,
     absent: Collection[int] = (),
 ) -> None:
@@ -71,14 +71,14 @@ def has_counterpart(config: TokenizerConfig) -> bool:
 
 
 def _names(
-    definition: Mapping[str, Any], config: TokenizerConfig, family: Family, absent: Collection[int]
+    definition: Mapping[str, Any], config: TokenizerConfig, family: FamilyName, absent: Collection[int]
 ) -> tuple[str, ...]:
     """What the special tokens are called there."""
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
     gpt2 = (*own[:EOS], GPT2_END, *own[EOS + 1 :]) if BOS in absent else own
-    customary = BERT_NAMES[: len(own)] if family == "encoder" else gpt2
+    customary = {"encoder": BERT_NAMES[: len(own)]}.get(family, gpt2)
     return own if pieces & (set(customary) - set(own)) else customary
 
 
@@ -120,23 +120,18 @@ def _relabelled(model: dict[str, Any], names: Mapping[str, str], ids: Mapping[in
     return {**model, "vocab": renumbered, "unk_token": None if unknown is None else names[unknown]}
 
 
-def _settings(roles: Mapping[str, str], family: Family) -> dict[str, Any]:
+def _settings(roles: Mapping[str, str], family: FamilyName) -> dict[str, Any]:
     common = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **roles}
-    if family != "encoder":
-        return common
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    return common | {
-        "cls_token": roles["bos_token"],
-        "sep_token": roles["eos_token"],
-        "model_input_names": inputs,
-    }
+    bert = {"cls_token": roles["bos_token"], "sep_token": roles["eos_token"], "model_input_names": inputs}
+    return common | {"encoder": bert}.get(family, {})
 
 
 def _write(path: Path, contents: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(contents, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _frame(family: Family, names: tuple[str, ...]) -> dict[str, Any] | None:
+def _frame(family: FamilyName, names: tuple[str, ...]) -> dict[str, Any] | None:
     """What is put around a text, and around two."""
     tokens = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (BOS, EOS)}
     begin, end = _token(names[BOS], 0), _token(names[EOS], 0)

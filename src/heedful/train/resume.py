@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from heedful.checkpoint import Checkpoint
+from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.data.digest import data_digest
@@ -61,7 +62,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
 def free_keys(recipe: Recipe) -> set[str]:
     """The keys, or tables of keys, that change nothing of what the rest of a run computes."""
     timed = {"train.max_updates"} if recipe.optimizer.schedule in TIMED else set()
-    decodes = recipe.model.family == "encoder_decoder" and recipe.train.validate_decoding and recipe.data.valid
+    decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
     automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # it takes that of the run
     return FREE - timed | automatic if decodes else FREE - timed | automatic | {"decode"}
 

@@ -1,0 +1,39 @@
+"""The three model families and their facts, which are known before a model is built."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """Facts about a model family.
+
+    Attributes:
+        sides: the vocabularies of its models: of a source and a target, or of one kind of text.
+        layers: the keys of [model] that count the layers of a Transformer of this family.
+        causal: True if a token sees itself and the tokens before it only, as far as there is one kind of text.
+        pooling: the hidden state that stands for a whole text, where the recipe names none.
+    """
+
+    sides: tuple[str, ...]
+    layers: tuple[str, ...]
+    causal: bool
+    pooling: str
+
+    @property
+    def writes(self) -> bool:
+        """True if a model writes text, a token at a time."""
+        return self.pairs or self.causal
+
+    @property
+    def pairs(self) -> bool:
+        """True if a model reads a source and writes a target."""
+        return len(self.sides) > 1
+
+
+FAMILIES = {
+    "encoder_decoder": Family(
+        ("source", "target"), ("encoder_layers", "decoder_layers"), causal=False, pooling="first"
+    ),
+    "encoder": Family(("source",), ("encoder_layers",), causal=False, pooling="first"),
+    "decoder": Family(("source",), ("decoder_layers",), causal=True, pooling="last"),
+}
