@@ -1,5 +1,5 @@
 import torch
-from heedful.nn.alloweds import AttentionMask, BeamLanes
+from heedful.nn.masks import AttentionMask, BeamLanes
 
 from heedful.config.schema import ModelConfig
 from heedful.nn.positions import Positions

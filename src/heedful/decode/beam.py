@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.decoding_state import DecodingState
 from heedful.decode.hypothesis import PENALTIES, Hypothesis, hypothesis
 from heedful.decode.top_k import best_tokens
+from heedful.models.decoding_state import DecodingState
 from heedful.text.tokenizer import EOS
 
 

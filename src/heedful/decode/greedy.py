@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.decoding_state import DecodingState
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.top_k import best_tokens
+from heedful.models.decoding_state import DecodingState
 from heedful.text.tokenizer import EOS
 
 STAYING = 7 / 8  # share of rows still going above which it costs less to compute the others too than to copy these

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam, greedy
-from heedful.decode.decoding_state import DecodingState
 from heedful.decode.hypothesis import Hypothesis
+from heedful.models.decoding_state import DecodingState
 
 
 def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:

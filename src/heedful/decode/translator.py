@@ -18,8 +18,7 @@ from heedful.decode.predictor import BasePredictor, Done, as_text, one_or_all, s
 from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.machine import map_on_cores
-from heedful.models import EncoderDecoder
-from heedful.nn.positions import Learned
+from heedful.models import SourceToTarget
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -58,14 +57,14 @@ class Translation:
         return self.text
 
 
-class Translator(BasePredictor[EncoderDecoder]):
+class Translator(BasePredictor[SourceToTarget]):
     """A model with its tokenizers. What a line becomes never depends on the lines around it.
 
     Raises:
         InputError: the model's learned positions leave no room for a source beside `config.max_extra`.
     """
 
-    def __init__(self, model: EncoderDecoder, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
+    def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
         super().__init__(model)
         self.tokenizers = tokenizers
         self.config = config
@@ -172,20 +171,20 @@ class Translator(BasePredictor[EncoderDecoder]):
         return search(self.model.start(source, padding_mask), limits, self.config)
 
 
-def longest_source(model: EncoderDecoder, config: DecodeConfig) -> int:
+def longest_source(model: SourceToTarget, config: DecodeConfig) -> int:
     """The most tokens, with <eos>, of a source whose translation still has a position for its last token.
 
     Raises:
         InputError: not even one token fits.
     """
-    positions = model.encoder.positions
-    if not isinstance(positions, Learned):
+    limit = model.max_positions()
+    if limit is None:
         return LONGEST_SOURCE
-    room = positions.table.num_embeddings - config.max_extra
+    room = limit - config.max_extra
     if room < 2:
         raise InputError(
             f"decode.max_extra = {config.max_extra} leaves no room for a source sentence in the "
-            f"{positions.table.num_embeddings} positions that the model has learned; lower it"
+            f"{limit} positions that the model has learned; lower it"
         )
     return min(room, LONGEST_SOURCE)
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from heedful.config.schema import Recipe
-from heedful.inspector.capture.taps import sides, taps
+from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import SCHEMA, Trace
 from heedful.inspector.look import WIDEST, Look
 from heedful.inspector.measures.beam_search import BeamLog, Fate
 from heedful.inspector.measures.heads import MEASURES
 from heedful.inspector.measures.logit_lens import Lens
+from heedful.models import Model
 from heedful.nn.residual import PostNorm
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
@@ -25,7 +25,7 @@ from heedful.text.tokenizer import Tokenizer
 Json = dict[str, Any]
 
 
-def facts(name: str, recipe: Recipe, model: nn.Module) -> Json:
+def facts(name: str, recipe: Recipe, model: Model) -> Json:
     """Who a model is."""
     shape = recipe.model
     return {
@@ -34,7 +34,8 @@ def facts(name: str, recipe: Recipe, model: nn.Module) -> Json:
         "command": find_task(recipe.task).command,
         "languages": [recipe.data.source_language, recipe.data.target_language],
         "stacks": [
-            {"name": side.name, "sequence": side.sequence, "layers": len(side.stack.blocks)} for side in sides(model)
+            {"name": side.name, "sequence": side.sequence, "layers": len(side.stack.blocks)}
+            for side in model.named_stacks()
         ],
         "heads": shape.heads,
         "d_model": shape.d_model,
@@ -88,7 +89,7 @@ def measures(trace: Trace) -> Json:
     return found
 
 
-def stream(trace: Trace, model: nn.Module) -> Json:
+def stream(trace: Trace, model: Model) -> Json:
     """How the residual stream grows, for each sublayer and token.
 
     Its length before, what is added, after, and normalised; then mean and standard deviation of what enters the norm.

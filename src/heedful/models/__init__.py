@@ -1,8 +1,9 @@
 """Models: assemblies of the parts in `heedful.nn`."""
 
-from heedful.models.backbone import BACKBONES, Backbone, DecoderOnly, EncoderOnly
+from heedful.models.backbone import BACKBONES, Backbone, BackboneModel, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
+from heedful.models.model import Model, SourceToTarget
 from heedful.models.task_heads import SentenceEncoder, TextClassifier, TokenClassifier
 from heedful.models.transformer import EncoderDecoder
 from heedful.models.weights import load_weights, weights
@@ -10,12 +11,15 @@ from heedful.models.weights import load_weights, weights
 __all__ = [
     "BACKBONES",
     "Backbone",
+    "BackboneModel",
     "DecoderOnly",
     "EncoderDecoder",
     "EncoderOnly",
     "LanguageModel",
     "MaskedLanguageModel",
+    "Model",
     "SentenceEncoder",
+    "SourceToTarget",
     "TextClassifier",
     "TokenClassifier",
     "load_weights",

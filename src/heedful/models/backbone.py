@@ -11,11 +11,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
+from heedful.models.model import OUTPUT_ROWS, Model, Names
 from heedful.nn.embedding import Embedding, segment_embedding
 from heedful.nn.kv_cache import Cache
 from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
-from heedful.nn.stack import Stack
+from heedful.nn.stack import NamedStack, Stack
 
 
 class Backbone(nn.Module, ABC):
@@ -78,4 +79,38 @@ class DecoderOnly(Backbone):
         super().__init__(config, vocab, config.decoder_layers)
 
 
+class BackboneModel(Model):
+    """A backbone and whatever stands on it: BERT, GPT, and models with task heads."""
+
+    backbone: Backbone
+
+    @property
+    def half(self) -> str:
+        """The half of an encoder-decoder that the backbone can become: "decoder" for a GPT, "encoder" for a BERT."""
+        return "decoder" if self.backbone.causal else "encoder"
+
+    @property
+    def line(self) -> str:
+        """The text of the outputs: "tgt" for a GPT, which writes, "src" for a BERT, which reads."""
+        return "tgt" if self.backbone.causal else "src"
+
+    def named_stacks(self) -> list[NamedStack]:
+        """The one stack of the backbone."""
+        return [NamedStack("dec" if self.backbone.causal else "enc", self.line, self.backbone.stack)]
+
+    def embedding_of(self, line: str) -> Embedding:
+        """The embeddings of the one text."""
+        del line
+        return self.backbone.embedding
+
+    def token_rows(self) -> Names:
+        """The embeddings, and the output where it is over the vocabulary."""
+        return {"backbone.embedding.weight": "source"} | (OUTPUT_ROWS if self.predicts_tokens else {})
+
+    def warm_start_names(self, start: Model) -> Names:
+        """The same kind of model as it is; of another one its backbone and, where there is one, its pooler."""
+        return super().warm_start_names(start) or BACKBONE_NAMES
+
+
+BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
 BACKBONES: dict[str, type[EncoderOnly] | type[DecoderOnly]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}

@@ -8,13 +8,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.backbone import DecoderOnly
+from heedful.models.backbone import BackboneModel, DecoderOnly
 from heedful.models.initialization import initialise
 from heedful.nn.kv_cache import KVCache
 from heedful.nn.masks import AttentionMask
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(BackboneModel):
     """A decoder and the projection of its states to the vocabulary."""
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:

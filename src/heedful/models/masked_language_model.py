@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.backbone import EncoderOnly
+from heedful.models.backbone import BackboneModel, EncoderOnly
 from heedful.models.initialization import initialise
 from heedful.models.pooling import Pooler
 from heedful.nn.residual import NORMS
@@ -40,7 +40,7 @@ class NextSentenceHead(nn.Module):
         return self.output(self.pooler(states, padding_mask))
 
 
-class MaskedLanguageModel(nn.Module):
+class MaskedLanguageModel(BackboneModel):
     """An encoder with a head that predicts hidden tokens and, for pairs of passages, one that tells neighbours."""
 
     def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:
@@ -58,3 +58,11 @@ class MaskedLanguageModel(nn.Module):
     ) -> Float[Tensor, "B S V"]:
         """Logits of every token."""
         return self.output(self.transform(self.backbone(tokens, padding_mask, segments)))
+
+    def head(self, states: Tensor) -> Tensor:
+        """Logits of hidden states: the transform, then the projection to the vocabulary."""
+        return self.output(self.transform(states))
+
+    def head_transform(self) -> Transform:
+        """Linear map, GELU and norm before the projection to the vocabulary."""
+        return self.transform

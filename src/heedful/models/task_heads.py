@@ -8,14 +8,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.backbone import BACKBONES
+from heedful.models.backbone import BACKBONES, BackboneModel
 from heedful.models.initialization import initialise
 from heedful.models.pooling import POOLINGS, Pooler
 from heedful.nn.dropout import Dropout
 
 
-class TextClassifier(nn.Module):
+class TextClassifier(BackboneModel):
     """A backbone, one vector for each text, and a linear layer over it (Devlin et al. 2019, section 4.1)."""
+
+    logit_axes = ("class",)
+    predicts_tokens = False
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
@@ -32,8 +35,11 @@ class TextClassifier(nn.Module):
         return self.output(self.dropout(self.pooler(self.backbone(tokens, padding_mask, segments), padding_mask)))
 
 
-class TokenClassifier(nn.Module):
+class TokenClassifier(BackboneModel):
     """A backbone and a linear layer over each state (Devlin et al. 2019, sections 4.2 and 5.3)."""
+
+    logit_axes = ("token", "class")
+    predicts_tokens = False
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
@@ -49,8 +55,10 @@ class TokenClassifier(nn.Module):
         return self.output(self.dropout(self.backbone(tokens, padding_mask, segments)))
 
 
-class SentenceEncoder(nn.Module):
+class SentenceEncoder(BackboneModel):
     """A backbone and one sentence vector of length 1, the mean of its states (Reimers & Gurevych 2019, section 3)."""
+
+    predicts_tokens = False
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()

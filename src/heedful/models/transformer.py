@@ -9,15 +9,23 @@ from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models.initialization import initialise
+from heedful.models.model import OUTPUT_ROWS, Model, Names, SourceToTarget
 from heedful.nn.embedding import Embedding
 from heedful.nn.masks import AttentionMask, BeamLanes
 from heedful.nn.positions import POSITIONS
-from heedful.nn.stack import Decoder, Memory, Stack
+from heedful.nn.stack import Decoder, Memory, NamedStack, Stack
 from heedful.text.tokenizer import BOS, EOS
 
+HALVES: dict[str, Names] = {
+    "encoder": {"backbone.embedding.": "source_embedding.", "backbone.stack.": "encoder."},
+    "decoder": {"backbone.embedding.": "target_embedding.", "backbone.stack.": "decoder.", "output.": "output."},
+}
 
-class EncoderDecoder(nn.Module):
-    """Reads a source, writes a target."""
+
+class EncoderDecoder(SourceToTarget):
+    """The Transformer: an encoder that reads a source and a decoder that writes a target."""
+
+    has_segments = False
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
@@ -34,16 +42,6 @@ class EncoderDecoder(nn.Module):
         if config.tie == "all":
             self.source_embedding = self.target_embedding
 
-    def forward(
-        self,
-        source: Int[Tensor, "B S"],
-        source_padding_mask: Bool[Tensor, "B S"],
-        target: Int[Tensor, "B T"],
-        target_padding_mask: Bool[Tensor, "B T"],
-    ) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each target position."""
-        return self.output(self.hidden(source, source_padding_mask, target, target_padding_mask))
-
     def hidden(
         self,
         source: Int[Tensor, "B S"],
@@ -51,7 +49,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """The decoder's last states, for a loss that fuses the output projection."""
+        """The last hidden states of the decoder, for a loss that fuses the output projection."""
         return self.decoder(
             self.target_embedding(target), target_padding_mask, self.encode(source, source_padding_mask)
         )
@@ -67,6 +65,26 @@ class EncoderDecoder(nn.Module):
     def start(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> "EncoderDecoderState":
         """Begin to decode: one row a source sentence."""
         return EncoderDecoderState(self, self.encode(source, padding_mask))
+
+    def named_stacks(self) -> list[NamedStack]:
+        """The encoder and the decoder."""
+        return [NamedStack("enc", "src", self.encoder), NamedStack("dec", "tgt", self.decoder)]
+
+    def embedding_of(self, line: str) -> Embedding:
+        """The embeddings of the source or of the target."""
+        return {"src": self.source_embedding, "tgt": self.target_embedding}[line]
+
+    def token_rows(self) -> Names:
+        """Embeddings of both vocabularies, and the output."""
+        return {"source_embedding.weight": "source", "target_embedding.weight": "target"} | OUTPUT_ROWS
+
+    def warm_start_names(self, start: Model) -> Names:
+        """Another encoder-decoder as it is; a BERT becomes the encoder, a GPT the decoder (Rothe et al. 2020)."""
+        return HALVES[start.half] if start.half else super().warm_start_names(start)
+
+    def max_positions(self) -> int | None:
+        """The size of the table of learned positions; None for other position schemes."""
+        return self.encoder.positions.limit
 
 
 class EncoderDecoderState:

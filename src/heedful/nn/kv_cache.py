@@ -3,21 +3,11 @@
 B batch, S tokens so far, T new tokens, G key and value heads, K key size, U value size.
 """
 
-from typing import Protocol
-
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
 KeysValues = tuple[Tensor, Tensor]  # (B G S K) and (B G S U)
-
-
-class Cache(Protocol):
-    """What a block asks for all keys and values that its queries may look at."""
-
-    def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
-        """Take the keys and values of new tokens; return those of all tokens."""
-        ...
 
 
 class NoCache:
@@ -64,3 +54,4 @@ class KVCache:
 
 
 NO_CACHE = NoCache()
+Cache = KVCache | NoCache

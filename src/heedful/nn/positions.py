@@ -29,7 +29,12 @@ class Positions(nn.Module):
     Args:
         config: the model.
         causal: whether the stack sees the past only.
+
+    Attributes:
+        limit: how many positions there are; None: any number.
     """
+
+    limit: int | None = None
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__()
@@ -70,6 +75,7 @@ class Learned(Positions):
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
+        self.limit = config.max_positions
         self.table = nn.Embedding(config.max_positions, config.d_model)
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 

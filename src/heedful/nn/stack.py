@@ -4,6 +4,7 @@ B batch, T queries, S keys, W lanes of a search, D model.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -177,6 +178,20 @@ class Decoder(nn.Module):
         for block, memory, own in zip(self.blocks, cache.memory, cache.own, strict=True):
             x = block(x, inputs, memory, cache.memory_bias, own)
         return self.norm(x)
+
+
+class NamedStack(NamedTuple):
+    """A stack under the names by which the inspector calls it.
+
+    Attributes:
+        name: "enc" or "dec".
+        sequence: the text that runs through the stack: "src" or "tgt".
+        stack: the encoder or decoder.
+    """
+
+    name: str
+    sequence: str
+    stack: Stack | Decoder
 
 
 def stacks(model: nn.Module) -> list[Stack | Decoder]:

@@ -29,7 +29,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.decode.translator import Translator
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
-from heedful.models import EncoderDecoder
+from heedful.models import EncoderDecoder, SourceToTarget
 from heedful.models.word_vectors import place_vectors
 from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
@@ -76,7 +76,7 @@ def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> Pai
     )
 
 
-def loss(model: EncoderDecoder, batch: PairBatch, smoothing: float) -> Loss:
+def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
     """The loss of every real target token, <eos> included."""
     hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
     target = batch.target_out[batch.target_padding_mask]
@@ -127,12 +127,12 @@ class SequenceToSequence(Task[PairBatch]):
         """How good outputs are, each beside what it should be."""
 
     @classmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> EncoderDecoder:
-        """An encoder-decoder."""
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
+        """An encoder-decoder of the recipe's architecture."""
         return EncoderDecoder(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @classmethod
-    def use(cls, model: EncoderDecoder, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:
+    def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:
         """What writes a text for each text."""
         return Translator(model, tokenizers, recipe.decode)
 
@@ -142,7 +142,7 @@ class SequenceToSequence(Task[PairBatch]):
         measured = self.scores if self.recipe.train.validate_decoding else WITHOUT_DECODING
         return self.recipe.train.best or measured[0]
 
-    def initialise(self, model: EncoderDecoder) -> None:
+    def initialise(self, model: SourceToTarget) -> None:
         """Put word vectors where the recipe names some."""
         place_vectors(model, self.recipe, self.tokenizers)
 
@@ -159,7 +159,7 @@ class SequenceToSequence(Task[PairBatch]):
             target = respell(target, self.tokenizers.target, rate, rng)
         return collate(source, target, device)
 
-    def loss(self, model: EncoderDecoder, batch: PairBatch) -> tuple[Loss, ...]:
+    def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
         """The loss of the target tokens."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
@@ -167,7 +167,7 @@ class SequenceToSequence(Task[PairBatch]):
         """Loss and perplexity of a target token."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
-    def validate(self, model: EncoderDecoder) -> Scores | None:
+    def validate(self, model: SourceToTarget) -> Scores | None:
         """Loss and perplexity given the right tokens before; and the scores of greedy outputs, if the recipe asks."""
         if self.prepared.valid is None:
             return None
@@ -176,14 +176,14 @@ class SequenceToSequence(Task[PairBatch]):
             return scores
         return scores | self.decoded(model, replace(self.recipe.decode, beam=1, n_best=1))
 
-    def test(self, model: EncoderDecoder) -> Scores | None:
+    def test(self, model: SourceToTarget) -> Scores | None:
         """The same of outputs that are searched for as the recipe says."""
         if self.prepared.valid is None:
             return None
         scores = self.given(model, self.prepared.valid)
         return scores | self.decoded(model, replace(self.recipe.decode, n_best=1))
 
-    def outcomes(self, model: EncoderDecoder) -> Outcomes:
+    def outcomes(self, model: SourceToTarget) -> Outcomes:
         """The scores of each output by itself, as far as the scores of all are means of them.
 
         Raises:
@@ -195,21 +195,21 @@ class SequenceToSequence(Task[PairBatch]):
         found = [self.measure([output], [wanted]) for output, wanted in outputs]
         return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
 
-    def given(self, model: EncoderDecoder, store: PairStore) -> Scores:
+    def given(self, model: SourceToTarget, store: PairStore) -> Scores:
         """Loss and perplexity given the right tokens before."""
         return self.summary(self.mean_losses(model, self.valid_batches(store, model)))
 
-    def valid_batches(self, store: PairStore, model: EncoderDecoder) -> Iterator[PairBatch]:
+    def valid_batches(self, store: PairStore, model: SourceToTarget) -> Iterator[PairBatch]:
         """The validation set."""
         device = next(model.parameters()).device
         plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
         return (collate(*assemble([store], ids), device) for ids in self.progress.part("batches", plan.epoch(0)))
 
-    def decoded(self, model: EncoderDecoder, config: DecodeConfig) -> Scores:
+    def decoded(self, model: SourceToTarget, config: DecodeConfig) -> Scores:
         """How good outputs for the raw validation text are."""
         return self.measure(*zip(*self.outputs(model, config), strict=True))
 
-    def outputs(self, model: EncoderDecoder, config: DecodeConfig) -> list[tuple[str, str]]:
+    def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[tuple[str, str]]:
         """Outputs of a model for the raw validation texts, each with what it should be."""
         sources, references = zip(*self.prepared.valid_text, strict=True)
         translator = Translator(model, self.tokenizers, config)

@@ -9,19 +9,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.checkpoint import LoadedModel, load_model
+from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel, weights
+from heedful.models import Model, weights
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
-
-Names = dict[str, str]  # how the names of weights begin, there and here
 
 OWN = {  # keys of [model] that a recipe decides for itself
     "dropout",
@@ -37,20 +36,7 @@ HALF = {  # and further ones, where a model becomes half of another
     "encoder": {"family", "tie", "segments", "decoder_layers"},
     "decoder": {"family", "tie", "segments", "encoder_layers"},
 }
-ALIKE: Names = {"": ""}
-BACKBONE: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
-ENCODER: Names = {"backbone.embedding.": "source_embedding.", "backbone.stack.": "encoder."}
-DECODER: Names = {"backbone.embedding.": "target_embedding.", "backbone.stack.": "decoder.", "output.": "output."}
-HALVES = {"encoder": ENCODER, "decoder": DECODER}
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
-
-# Weights with a row for each piece of a vocabulary, and which vocabulary that is.
-EMBEDDINGS = {
-    "backbone.embedding.weight": "source",
-    "source_embedding.weight": "source",
-    "target_embedding.weight": "target",
-}
-PROJECTIONS = {"output.weight": "target", "output.bias": "target"}
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
@@ -89,7 +75,7 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
         yield start
     if recipe.train.start_decoder is not None:
         start = load_model(recipe.train.start_decoder)
-        if start.recipe.model.family != "decoder" or "encoder_decoder" not in find_task(recipe.task).families:
+        if not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
             raise InputError(
                 f"train.start_decoder = {start.path}: a language model begins the decoder of an encoder-decoder, and "
                 f'this is a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
@@ -104,12 +90,17 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
         InputError: it is of another family.
     """
     family, families = start.recipe.model.family, find_task(recipe.task).families
-    if family not in families and not (family in HALF and "encoder_decoder" in families):
+    if family not in (*families, *(HALF if takes_pairs(recipe) else ())):
         raise InputError(
             f'train.start = {start.path}: this is a model of family "{family}" for the task "{start.recipe.task}", and '
             f'the task "{recipe.task}" is learned by a model of family {" or ".join(families)}; start from one of '
             "those, or leave train.start out"
         )
+
+
+def takes_pairs(recipe: Recipe) -> bool:
+    """True if the task of a recipe is learned by an encoder-decoder."""
+    return any(FAMILIES[family].pairs for family in find_task(recipe.task).families)
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
@@ -142,7 +133,7 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
         InputError: It has learned fewer positions.
     """
     model, length = recipe.model, recipe.data.max_length
-    if model.family != "encoder_decoder" and model.positions == "learned" and length > model.max_positions:
+    if not FAMILIES[model.family].pairs and model.positions == "learned" and length > model.max_positions:
         raise InputError(
             f"{start.path} has learned {model.max_positions} positions, and the recipe reads texts of data.max_length "
             f"= {length} tokens: set data.max_length = {model.max_positions}, which cuts off the rest of longer texts, "
@@ -152,9 +143,8 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
 
 def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
     """Which vocabularies of the recipe are those of a model."""
-    if recipe.model.family == "encoder_decoder":
-        return {"encoder": ("source",), "decoder": ("target",)}.get(start.recipe.model.family, ("source", "target"))
-    return ("source",)
+    own = FAMILIES[recipe.model.family].sides
+    return {"encoder": own[:1], "decoder": own[-1:]}.get(start.model.half, own)
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
@@ -189,11 +179,11 @@ class Transfer:
     """Weights that go over from a model to another: their names there and here, and their values."""
 
     start: LoadedModel
-    names: Names
+    names: dict[str, str]
     values: dict[str, Tensor]
 
 
-def transfers(recipe: Recipe, model: nn.Module) -> list[Transfer]:
+def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
     """The weights that go over from each model that a recipe starts from.
 
     Args:
@@ -221,7 +211,7 @@ def transfers(recipe: Recipe, model: nn.Module) -> list[Transfer]:
     return found
 
 
-def copy_start_weights(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> list[str]:
+def copy_start_weights(recipe: Recipe, model: Model, tokenizers: TokenizerPair) -> list[str]:
     """Copy weights from the models that a recipe starts from.
 
     Returns:
@@ -234,32 +224,25 @@ def copy_start_weights(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPa
     for transfer in transfers(recipe, model):
         for there, here in transfer.names.items():
             parameter = model.get_parameter(here)
-            side = token_rows(model).get(here)
+            side = model.token_rows().get(here)
             rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side) if side else None
             place(parameter, transfer.values[there], rows)
             copied.add(id(parameter))
     return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
 
 
-def pairs_of_names(start: LoadedModel, model: nn.Module) -> Names:
-    """The weights that go over: their names there and here."""
-    here, names = dict(model.named_parameters(remove_duplicate=False)), {}
+def pairs_of_names(start: LoadedModel, model: Model) -> dict[str, str]:
+    """Names of the weights that go over, there and here: those of one shape, the size of the vocabulary aside."""
+    here, names, rows = dict(model.named_parameters(remove_duplicate=False)), {}, model.token_rows()
     for name, value in weights(start.model).items():
-        for there, prefix in prefixes(start, model).items():
+        for there, prefix in model.warm_start_names(start.model).items():
             own = prefix + name.removeprefix(there)
-            if name.startswith(there) and own in here and fits(value, here[own], of_tokens=own in token_rows(model)):
+            if name.startswith(there) and own in here and fits(value, here[own], of_tokens=own in rows):
                 names[name] = own
     return names
 
 
-def prefixes(start: LoadedModel, model: nn.Module) -> Names:
-    """How names there begin, and the same weights' names here."""
-    if type(start.model) is type(model):
-        return ALIKE
-    return BACKBONE if hasattr(model, "backbone") else HALVES.get(start.recipe.model.family, ALIKE)
-
-
-def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
+def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     """The weights of a model, as another one can use them.
 
     An encoder-decoder has no segments: what all tokens of a first segment have added goes into the positions, which are
@@ -269,7 +252,7 @@ def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
         InputError: there is no table of positions to take it.
     """
     values = weights(start.model)
-    if isinstance(model, EncoderDecoder) and SEGMENTS in values:
+    if SEGMENTS in values and not model.has_segments:
         if start.recipe.model.positions != "learned":
             raise InputError(
                 f"{start.path}: its vectors of segments have no place in a model without segments but in learned "
@@ -277,12 +260,6 @@ def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
             )
         values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
     return values
-
-
-def token_rows(model: nn.Module) -> Names:
-    """The weights of a model that have a row for each piece of a vocabulary, and which vocabulary that is."""
-    predicts_tokens = isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
-    return EMBEDDINGS | PROJECTIONS if predicts_tokens else EMBEDDINGS
 
 
 def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:

@@ -12,13 +12,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.decode.decoding_state import DecodingState
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation, GenerationRequest, Generator
 from heedful.decode.predictor import BasePredictor
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.pieces import Pieces
+from heedful.models import Model
+from heedful.models.decoding_state import DecodingState
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
@@ -179,13 +180,12 @@ def of_predictor(
     return of_row(reader.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
-def of_row(model: nn.Module, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
+def of_row(model: Model, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
     """The pass of a backbone with a head."""
     ids, padding_mask = pad([row])
     device = next(model.parameters()).device
     inputs = [torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))]
-    name = "tgt" if model.get_submodule("backbone").causal else "src"
-    return ForwardPass(model, tokenizer, {name: TokenLine(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
+    return ForwardPass(model, tokenizer, {model.line: TokenLine(Pieces.of(row, tokenizer))}, lambda: model(*inputs))
 
 
 def stepwise(state: DecodingState, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:

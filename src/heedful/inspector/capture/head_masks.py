@@ -9,6 +9,7 @@ from torch import Tensor
 from heedful.errors import InputError
 from heedful.inspector.capture.recorder import Edit
 from heedful.inspector.capture.taps import taps
+from heedful.models import Model
 from heedful.nn.attention import HIDDEN
 
 WILD = set("*?[")  # what makes a pattern of a name
@@ -37,7 +38,7 @@ class Head:
             )
 
 
-def heads(model: torch.nn.Module) -> list[Head]:
+def heads(model: Model) -> list[Head]:
     """Every head of a model, in the order in which they compute."""
     return [
         Head(name.removesuffix(".attn"), number)

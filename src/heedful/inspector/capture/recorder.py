@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.inspector.capture.taps import KERNEL, Tap, taps
+from heedful.models import Model
 from heedful.nn.attention import Attention, mix, scaled_scores, softmax
 from heedful.nn.dropout import dropout
 
@@ -19,7 +20,7 @@ Edit = Callable[[Tensor], Tensor]  # with the dimension of the batch first
 
 @contextmanager
 def recording(
-    model: nn.Module, keep: Collection[str] = (), edits: Mapping[str, Edit] | None = None
+    model: Model, keep: Collection[str] = (), edits: Mapping[str, Edit] | None = None
 ) -> Iterator[dict[str, Tensor]]:
     """Within the block, keep what passes some taps, and put other values in the place of what passes others.
 

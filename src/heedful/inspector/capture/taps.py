@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 from torch import nn
 
-from heedful.models import EncoderDecoder
-from heedful.models.task_heads import TextClassifier, TokenClassifier
+from heedful.models import Model
 from heedful.nn.attention import Attention
-from heedful.nn.stack import Decoder, Stack, stacks
+from heedful.nn.stack import NamedStack
 
 STREAM = ("token", "d_model")
 KERNEL = {
@@ -37,7 +36,6 @@ SUBLAYERS = {
     "cross": ("cross_attention", "cross_residual"),
     "ffn": ("feed_forward", "feed_residual"),
 }
-LOGITS = {TextClassifier: ("class",), TokenClassifier: ("token", "class")}
 
 
 class Axis(NamedTuple):
@@ -68,28 +66,11 @@ class Tap:
     axes: tuple[Axis, ...]
 
 
-@dataclass(frozen=True)
-class TappedStack:
-    """A stack and what its tokens are called."""
-
-    name: str
-    sequence: str
-    stack: Stack | Decoder
-
-
-def sides(model: nn.Module) -> list[TappedStack]:
-    """The stacks of a model: an encoder that reads a source, a decoder that reads a target, or both."""
-    causal = not isinstance(model, EncoderDecoder) and model.get_submodule("backbone").causal
-    names = [("dec", "tgt")] if causal else [("enc", "src"), ("dec", "tgt")]
-    return [TappedStack(*name, stack) for name, stack in zip(names, stacks(model), strict=False)]
-
-
-def taps(model: nn.Module) -> dict[str, Tap]:
+def taps(model: Model) -> dict[str, Tap]:
     """Every tap of a model by its name, in the order in which tensors pass."""
-    found = {name: tap for side in sides(model) for name, tap in _of_stack(side)}
+    found = {name: tap for stack in model.named_stacks() for name, tap in _of_stack(stack)}
     if hasattr(model, "output"):
-        last = {"token": f"{sides(model)[-1].sequence}.read"}
-        axes = _axes(LOGITS.get(type(model), ("token", "vocab")), last)
+        axes = _axes(model.logit_axes, {"token": f"{model.line}.read"})
         found["logits"] = Tap(model.get_submodule("output"), "output", axes)
     return found
 
@@ -98,7 +79,7 @@ def _axes(names: tuple[str, ...], lines: dict[str, str]) -> tuple[Axis, ...]:
     return tuple(Axis(name, lines.get(name)) for name in names)
 
 
-def _of_stack(side: TappedStack) -> Iterator[tuple[str, Tap]]:
+def _of_stack(side: NamedStack) -> Iterator[tuple[str, Tap]]:
     stack, sequence = side.stack, side.sequence
     own = f"{sequence}.read"
     lines = {

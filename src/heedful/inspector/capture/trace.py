@@ -24,7 +24,7 @@ from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, rea
 from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
 from heedful.inspector.capture.stored import STORED
-from heedful.inspector.capture.taps import Axis, sides, taps
+from heedful.inspector.capture.taps import Axis, taps
 
 SCHEMA = "trace/1"
 
@@ -269,7 +269,7 @@ def apart(x: Tensor, y: Tensor) -> float:
 def positions(model: Any, kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What each stack adds to what it embeds, where that is kept: nothing, if it tells positions in another way."""
     found = {}
-    for side in sides(model):
+    for side in model.named_stacks():
         embedded = kept.get(f"{side.sequence}.tok")
         if embedded is not None:
             length = embedded.size(1)

@@ -21,12 +21,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.errors import InputError
-from heedful.inspector.capture.taps import SUBLAYERS, TappedStack, sides
+from heedful.inspector.capture.taps import SUBLAYERS
 from heedful.inspector.capture.trace import Trace
-from heedful.inspector.measures.logit_lens import projection
-from heedful.models import MaskedLanguageModel
+from heedful.inspector.measures.logit_lens import check_speaks
 from heedful.nn.attention import Attention
 from heedful.nn.residual import PostNorm
+from heedful.nn.stack import NamedStack
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def attribute(model: Any, seen: Trace, place: int, token: int) -> Attribution:
     Raises:
         InputError: the model says no tokens, is in integers, or there is no such position or token.
     """
-    side = sides(model)[-1]
-    projection(model, side)
+    check_speaks(model)
+    side = model.named_stacks()[-1]
     if not isinstance(model.output, nn.Linear):
         raise InputError(
             "a model in int8 rounds what it adds, so that its logits have no exact parts; load it in float32"
@@ -104,7 +104,7 @@ class Walk:
 
     direction: Float[Tensor, " D"]
 
-    def __init__(self, model: Any, side: TappedStack, seen: Trace, place: int) -> None:
+    def __init__(self, model: Any, side: NamedStack, seen: Trace, place: int) -> None:
         self.model, self.side, self.seen, self.place = model, side, seen, place
 
     def parts(self, token: int) -> Iterator[Part]:
@@ -113,8 +113,8 @@ class Walk:
         self.direction = exact(output.weight[token])
         if output.bias is not None:
             yield Part("output", "bias", float(output.bias[token]))
-        if isinstance(self.model, MaskedLanguageModel):
-            yield from self._transform(self.model.transform)
+        if transform := self.model.head_transform():
+            yield from self._transform(transform)
         yield from self._norm(name, stack.norm, self._at(f"{name}.{len(stack.blocks) - 1}.ffn.resid"))
         for number in reversed(range(len(stack.blocks))):
             block = dict(stack.blocks[number].named_children())

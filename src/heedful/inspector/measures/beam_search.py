@@ -12,10 +12,10 @@ import torch
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam
-from heedful.decode.decoding_state import DecodingState
 from heedful.decode.hypothesis import PENALTIES, Hypothesis, hypothesis
 from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
+from heedful.models.decoding_state import DecodingState
 from heedful.text.tokenizer import EOS
 
 

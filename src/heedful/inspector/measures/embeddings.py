@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from heedful.errors import InputError
-from heedful.inspector.capture.taps import sides
-from heedful.models import EncoderDecoder
+from heedful.models import Model
 from heedful.nn.embedding import Embedding, Segments
 from heedful.text.tokenizer import Tokenizer
 
@@ -39,7 +37,7 @@ class EmbeddingRow:
     segments: bool
 
 
-def embedding(model: nn.Module, line: str) -> Embedding:
+def embedding(model: Model, line: str) -> Embedding:
     """The table that the tokens of a line are looked up in.
 
     Args:
@@ -49,18 +47,15 @@ def embedding(model: nn.Module, line: str) -> Embedding:
     Raises:
         InputError: the model has no such line.
     """
-    lines = [side.sequence for side in sides(model)]
-    if line not in lines:
-        raise InputError(f"the model reads no {line}; it reads {' and '.join(lines)}")
-    if isinstance(model, EncoderDecoder):
-        return model.source_embedding if line == "src" else model.target_embedding
-    found = model.get_submodule("backbone.embedding")
-    assert isinstance(found, Embedding)
-    return found
+    lines = [stack.sequence for stack in model.named_stacks()]
+    table = model.embedding_of(line) if line in lines else None
+    if not isinstance(table, Embedding):
+        raise InputError(f"the model reads no {line}; it reads {' and '.join(lines) or 'what only it knows'}")
+    return table
 
 
 @torch.no_grad()
-def row(model: nn.Module, line: str, token: int) -> EmbeddingRow:
+def row(model: Model, line: str, token: int) -> EmbeddingRow:
     """What the table of a line holds for a token.
 
     Raises:
@@ -74,7 +69,7 @@ def row(model: nn.Module, line: str, token: int) -> EmbeddingRow:
 
 
 @torch.no_grad()
-def neighbours(model: nn.Module, tokenizer: Tokenizer, line: str, token: int, count: int = 10) -> list[Neighbour]:
+def neighbours(model: Model, tokenizer: Tokenizer, line: str, token: int, count: int = 10) -> list[Neighbour]:
     """The tokens whose rows point in the direction most like that of a token, most alike first, without itself.
 
     Args:

@@ -3,20 +3,16 @@
 L blocks, T tokens, K best tokens, D model, V vocabulary.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
 
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.taps import TappedStack, sides
 from heedful.inspector.capture.trace import Trace
-from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
+from heedful.models import Model
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Lens:
 
 
 @torch.no_grad()
-def lens(model: nn.Module, seen: Trace, count: int = 10) -> Lens:
+def lens(model: Model, seen: Trace, count: int = 10) -> Lens:
     """Look through the lens at a trace.
 
     Args:
@@ -50,12 +46,14 @@ def lens(model: nn.Module, seen: Trace, count: int = 10) -> Lens:
     Raises:
         InputError: the model says no tokens.
     """
-    side = sides(model)[-1]
-    project = projection(model, side)
+    check_speaks(model)
+    side = model.named_stacks()[-1]
     device = next(model.parameters()).device
-    streams = [seen[f"{side.name}.{layer}.ffn.resid"].values for layer in range(len(side.stack.blocks))]
+    streams = [
+        torch.from_numpy(seen[f"{side.name}.{layer}.ffn.resid"].values) for layer in range(len(side.stack.blocks))
+    ]
     with evaluating(model):
-        log_probs = torch.stack([project(torch.from_numpy(x).to(device)).log_softmax(-1) for x in streams])
+        log_probs = torch.stack([model.head(side.stack.norm(x.to(device))).log_softmax(-1) for x in streams])
     best, tokens = log_probs.topk(count)
     last = tokens[-1, :, 0].expand(len(streams), -1)[..., None]
     last_log_probs = log_probs.gather(-1, last)
@@ -64,18 +62,16 @@ def lens(model: nn.Module, seen: Trace, count: int = 10) -> Lens:
     return Lens(*(x.cpu().numpy() for x in (tokens, best, entropy, rank, last_log_probs[..., 0])))
 
 
-def speaks(model: nn.Module) -> bool:
-    """Whether a model says tokens."""
-    return isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
+def speaks(model: Model) -> bool:
+    """True if the lens can look through a model: it predicts tokens, and from a stack of blocks."""
+    return model.predicts_tokens and bool(model.named_stacks())
 
 
-def projection(model: Any, side: TappedStack) -> Callable[[Tensor], Tensor]:
-    """What makes logits of the stream after the last block.
+def check_speaks(model: Model) -> None:
+    """Refuse a model that the lens cannot look through.
 
     Raises:
-        InputError: the model says no tokens.
+        InputError: the model predicts no tokens, or is no Transformer.
     """
     if not speaks(model):
-        raise InputError(f"a {type(model).__name__} says no tokens, so that there is nothing to see through a lens")
-    transform = model.transform if isinstance(model, MaskedLanguageModel) else nn.Identity()
-    return lambda stream: model.output(transform(side.stack.norm(stream)))
+        raise InputError(f"a {type(model).__name__} says no tokens from a stack of blocks: there is nothing to look at")
