@@ -1,4 +1,4 @@
-"""The logit lens (nostalgebraist 2020): what a model would say if it stopped after each of its blocks.
+"""Logit lens (nostalgebraist 2020): token predictions from the residual stream after each block of a model.
 
 L blocks, T tokens, K best tokens, D model, V vocabulary.
 """
@@ -21,14 +21,14 @@ from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
 
 @dataclass(frozen=True)
 class Lens:
-    """What would be said after each block; the last row is what the model says.
+    """Logit lens: token predictions after each block and at each position; the last block gives the model's own.
 
     Attributes:
-        tokens: the likeliest ones, best first.
-        log_probs: of these.
-        entropy: of the whole distribution, in nats.
-        rank: the place of the token that the last block takes to be likeliest, from 0.
-        last_log_probs: of that token.
+        tokens: ids of the likeliest tokens, best first.
+        log_probs: log-probabilities of `tokens`.
+        entropy: entropy of the distribution over the whole vocabulary, in nats.
+        rank: rank, from 0, of the token that is likeliest after the last block.
+        last_log_probs: log-probability of the token that is likeliest after the last block.
     """
 
     tokens: Int[np.ndarray, "L T K"]
@@ -40,15 +40,15 @@ class Lens:
 
 @torch.no_grad()
 def lens(model: nn.Module, seen: Trace, count: int = 10) -> Lens:
-    """Look through the lens at a trace.
+    """Compute the logit lens from a trace: token predictions from the residual stream after each block.
 
     Args:
-        model: that of the trace.
-        seen: a trace that holds the stream after each block, "*.ffn.resid".
-        count: how many tokens of each distribution.
+        model: the model of the trace.
+        seen: a trace that holds the residual stream after each block, "*.ffn.resid".
+        count: number of likeliest tokens to keep for each block and position.
 
     Raises:
-        InputError: the model says no tokens.
+        InputError: the model predicts no tokens.
     """
     side = sides(model)[-1]
     project = projection(model, side)
@@ -65,15 +65,15 @@ def lens(model: nn.Module, seen: Trace, count: int = 10) -> Lens:
 
 
 def speaks(model: nn.Module) -> bool:
-    """Whether a model says tokens."""
+    """True if a model predicts tokens: an encoder-decoder, a language model or a masked language model."""
     return isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
 
 
 def projection(model: Any, side: TappedStack) -> Callable[[Tensor], Tensor]:
-    """What makes logits of the stream after the last block.
+    """Return the function that maps the residual stream to logits: final norm, head transform and output layer.
 
     Raises:
-        InputError: the model says no tokens.
+        InputError: the model predicts no tokens.
     """
     if not speaks(model):
         raise InputError(f"a {type(model).__name__} says no tokens, so that there is nothing to see through a lens")
