@@ -49,7 +49,7 @@ class ModelReader(Protocol):
 
 
 def read_only(_model: Model, folder: Path) -> int:
-    """Raise an InputError: the writer of model formats that heedful can only read.
+    """Stand-in writer for model formats that heedful can only read; always raises an InputError.
 
     Raises:
         InputError: Always.

@@ -55,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Measures of all attention heads at one checkpoint, with "alignment" error if there is a gold alignment."""
+    """Measures of all attention heads at one checkpoint, with their alignment error if a gold alignment is known."""
 
     step: int
     heads: Measured
@@ -78,7 +78,7 @@ def read_run(folder: Path) -> Run:
 
 
 def curves(log: Path) -> Curves:
-    """Read the curves of all finite numbers in a training log, by name; an unfinished last line is skipped.
+    """Read the training curves from a log: every finite number by name, with its update; skip an unfinished line.
 
     Raises:
         InputError: a line is not a record of a training run.

@@ -33,7 +33,7 @@ from heedful.inspector.measures.answers import Answer, answers, continued, found
 from heedful.inspector.measures.beam_search import BeamLog, Ghost, explain_search
 from heedful.inspector.measures.logit_lens import Lens, lens, speaks
 
-WIDEST = 20  # beam size of a logged search: the candidates of a step grow with its square
+WIDEST = 20  # largest beam size of a logged search: the candidates of a step grow with its square
 
 
 @dataclass(frozen=True, kw_only=True)

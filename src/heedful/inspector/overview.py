@@ -147,7 +147,7 @@ def search(log: BeamLog, tokenizer: Tokenizer) -> Json:
 
 
 def numbers(x: np.ndarray) -> list[Any]:
-    """Convert a float32 array to nested lists for JSON, rounded to nine significant digits, which are exact."""
+    """Convert a float32 array to nested lists for JSON, with the nine digits that identify a float32."""
     return np.vectorize(lambda value: float(f"{value:.9g}"), otypes=[float])(x).tolist() if x.size else x.tolist()
 
 

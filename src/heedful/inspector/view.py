@@ -27,8 +27,8 @@ class View:
         model: the model or predictor, with its recipe.
         seen: result of the look.
         page: HTML page that shows the look.
-        head: attention head that the page shows in full detail: name of the sublayer, and number from 0; None: the
-            first head of the last attention sublayer.
+        head: attention head whose computation the page shows step by step: name of the sublayer, and number from 0;
+            None: the first head of the last attention sublayer.
     """
 
     name: str

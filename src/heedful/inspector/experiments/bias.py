@@ -112,7 +112,7 @@ def summary(found: Sequence[Shift]) -> Summary:
 
 @singledispatch
 def forced(subject: Any, source: str, forms: tuple[str, str]) -> Both:
-    """Compute log P of two forms given a source text, each the sum over the tokens of the form."""
+    """Log-probabilities of both forms of a minimal pair given a source text, each summed over the form's tokens."""
     del source, forms
     raise InputError(
         f"minimal pairs are for models that write or fill gaps, and a {type(subject).__name__} does neither; "
@@ -145,7 +145,7 @@ def _(subject: Filler, source: str, forms: tuple[str, str]) -> Both:
 
 
 def of_form(subject: Translator, source: str, form: str) -> ForwardPass:
-    """Forward pass of a translator over a source sentence, with a form and <eos> as its translation."""
+    """Forward pass of a translator over a source, with a form of a minimal pair and <eos> as its translation."""
     return known(of_translation(subject, source.strip(), subject.tokenizers.target.encode(form.strip())))
 
 
@@ -163,7 +163,7 @@ def known(reading: ForwardPass) -> ForwardPass:
 
 
 def token_in_gap(subject: Filler, source: str, form: str) -> int:
-    """Token id of a form in the gap of a masked text.
+    """Token id of a form of a minimal pair in the gap of a masked text.
 
     Raises:
         InputError: the form is not exactly one token of the vocabulary.

@@ -29,7 +29,7 @@ class Fate(StrEnum):
     BEATEN = "beaten"  # ended, but n finished hypotheses have higher scores
     OUTRANKED = "outranked"  # ended, but its rank in this step is beyond the beam size
     STOPPED = "stopped"  # in the beam when the search stopped
-    FORBIDDEN = "forbidden"  # has probability 0, such as <pad>
+    FORBIDDEN = "forbidden"  # has probability 0
 
 
 GOING = (Fate.FORCED, Fate.KEPT, Fate.STOPPED)
@@ -137,7 +137,7 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
 
 
 def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> beam.Live:
-    """Start state of a beam search for one sentence after a given prefix, which is fed to the decoder."""
+    """Start state of a beam search after a given prefix, of which the decoder has read all but the last token."""
     log_probs = forced(state, prefix)
     nothing = beam.Live.begin(state.begin.cpu(), [limit], config)
     scores = torch.tensor([[log_probs]], dtype=torch.float64)
@@ -174,8 +174,8 @@ class Ghost:
         hypothesis: the reference, scored like an output of the search.
         lost: first step, from 1, without the reference in the beam; None: the search kept the reference to its end.
         search_error: True if the search lost the reference although the model scores it higher than all hypotheses
-            found, so that a larger beam could have found the reference. False: the model itself prefers another output
-            (Stahlberg & Byrne 2019), or the reference does not begin with the given prefix.
+            found, so that a larger beam could have found the reference. False: the search found the reference, the
+            model itself prefers another output (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
     """
 
     tokens: list[int]

@@ -19,7 +19,7 @@ class Fonts:
 
 
 def fonts_for(text: str) -> Fonts:
-    """Choose installed fonts that together have all characters of a text, as few as possible."""
+    """Choose a few installed fonts that together cover the characters of a text, and list the missing characters."""
     families, missing = [FONT], set(text) - _glyphs(findfont(FONT))
     candidates = sorted({(font.name, font.fname) for font in fontManager.ttflist if _plain(font)})
     while missing:
