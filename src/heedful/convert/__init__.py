@@ -1,4 +1,4 @@
-"""Models of other toolkits: their files read, their weights brought into ours, and ours into theirs."""
+"""Conversion of models between heedful and the formats of Hugging Face (BERT, GPT-2, Marian) and CTranslate2."""
 
 from heedful.convert import bert, gpt2, marian, opennmt
 from heedful.convert.model import Format, Model

@@ -1,4 +1,4 @@
-"""BERT in the format of Hugging Face: `BertModel`, `BertForMaskedLM` and `BertForPreTraining`."""
+"""Read and write BERT in the format of Hugging Face: `BertModel`, `BertForMaskedLM` and `BertForPreTraining`."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ from heedful.text.hugging_face import from_hugging_face
 from heedful.text.tokenizer_pair import TokenizerPair
 
 MASKED_LM = "masked_lm"
-RANKING = "ranking"  # what a model without heads is for: the mean of its states is the vector of a text
+RANKING = "ranking"  # the task of a model without heads: the mean of its hidden states is the vector of a text
 
 NAMES = Names(
     {
@@ -51,7 +51,7 @@ COPIES = {
 }
 SEGMENTS = "backbone.segments.table.weight"
 COMPUTED = r"bert\.embeddings\.position_ids"
-HEADS = r"(?:classifier|qa_outputs)\..*"  # for classes, tags and answers
+HEADS = r"(?:classifier|qa_outputs)\..*"  # of classifiers, taggers and extractive question answering
 POOLER, PRETRAINING = r"bert\.pooler\..*", r"(?:cls|bert\.pooler)\..*"
 
 SETTINGS = Settings(
@@ -81,19 +81,20 @@ SETTINGS = Settings(
     },
     needed={"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True},
 )
-PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  # heedful's head for tokens has no other
+PREDICTING = replace(SETTINGS, fixed={**SETTINGS.fixed, "activation": "gelu"})  # the only one of heedful's MLM head
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """A model of Hugging Face as one of heedful.
+    """Read a BERT model folder of Hugging Face and convert the model to heedful.
 
     Args:
-        folder: Where it is.
-        task: What for: "masked_lm", which needs the head that predicts tokens, or "ranking", which needs the backbone
-            alone, and how Sentence Transformers pools its states if that is said. None: the first if the head is there.
+        folder: The model folder, with config.json, safetensors weights and tokenizer files.
+        task: Task of the converted model: "masked_lm", which needs the masked language modelling head, or "ranking",
+            which needs only the backbone, and takes the pooling from the files of Sentence Transformers if there are
+            any. None: "masked_lm" if the weights include the head, otherwise "ranking".
 
     Raises:
-        InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
+        InputError: The folder cannot be read, or the model does not fit heedful's BERT; all differences are listed.
     """
     config, where = read_config(folder), str(folder)
     fields = SETTINGS.fields(config, str(folder / CONFIG))
@@ -122,13 +123,14 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """A model of heedful as `BertForPreTraining`, as `BertForMaskedLM`, or a backbone alone as `BertModel`.
+    """Write a heedful model as a Hugging Face folder: `BertForPreTraining`, `BertForMaskedLM` or `BertModel`.
 
-    Biases that the model does without become zeros. A BERT has vectors of two segments: of one segment it gets the
-    same vector twice, of none zeros. A sentence encoder gets the files of Sentence Transformers.
+    Biases that the model lacks become zeros. BERT has embeddings of two segments: a model with one segment gets its
+    embedding twice, a model without segments gets zeros. A sentence encoder also gets the files of Sentence
+    Transformers. Returns the number of values in the weights.
 
     Raises:
-        InputError: It is no BERT, or the folder is not free.
+        InputError: The model does not fit BERT, or the folder is not empty.
         RunError: The folder cannot be written.
     """
     recipe, rows = model.recipe, len(model.tokenizers.source)
@@ -144,15 +146,15 @@ def write(model: Model, folder: Path) -> int:
 
 
 def _segments(table: Tensor) -> Tensor:
-    """Vectors of at least two segments: heedful takes a segment beyond the last for the last."""
+    """Segment embeddings with at least two rows: the last row is repeated, as heedful does for unknown segments."""
     return torch.cat([table, table[-1:].expand(max(0, LEAST_SEGMENTS - len(table)), -1)])
 
 
 def check_activation(name: str, where: str) -> None:
-    """Whether the head that predicts tokens is one of heedful's, which has GELU.
+    """Raise an InputError unless the activation of a masked language modelling head is "gelu", as in heedful.
 
     Raises:
-        InputError: It is not.
+        InputError: The activation is another one.
     """
     if name != "gelu":
         raise InputError(
@@ -161,7 +163,7 @@ def check_activation(name: str, where: str) -> None:
 
 
 def _full_names(weights: Weights) -> Weights:
-    """Names as in a model with heads and of today: gamma and beta are from before 2019."""
+    """Add the prefix "bert." of models with heads, and rename gamma and beta of files from before 2019."""
     known = re.compile(rf"(?:bert|cls)\..*|{HEADS}")
     full = {name if known.fullmatch(name) else f"bert.{name}": value for name, value in weights.items()}
     return {name.replace("Norm.gamma", "Norm.weight").replace("Norm.beta", "Norm.bias"): full[name] for name in full}
@@ -173,7 +175,7 @@ def _expected(recipe: Recipe, rows: int) -> Weights:
     return expected(lambda: SentenceEncoder(recipe.model, rows))
 
 
-LEAST_SEGMENTS = 2  # as many as a tokenizer of BERT numbers
+LEAST_SEGMENTS = 2  # a tokenizer of BERT gives the segment ids 0 and 1
 ARCHITECTURES = {
     "next_sentence.output.weight": "BertForPreTraining",
     "transform.dense.weight": "BertForMaskedLM",

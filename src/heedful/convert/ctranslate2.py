@@ -1,9 +1,9 @@
-"""Models in CTranslate2's format: a folder with model.bin and the vocabularies.
+"""Read model folders in CTranslate2's format: model.bin, config.json and the vocabulary files.
 
-model.bin, little-endian: the version of the format, the name and revision of the model's specification, the variables,
-and from version 3 on the aliases, which are second names. A variable is a name, a shape, a type, a size and its bytes.
-Versions 2 and 3 tell the type by the bytes an element has, later ones by a number. A string is its length, with the
-closing zero, and its bytes.
+model.bin is little-endian: the version of the format, the name and revision of the model's specification, the
+variables, and from version 3 on the aliases, which are second names. A variable is a name, a shape, a type, a size and
+its bytes. Versions 2 and 3 give the type as bytes per element, later versions as a type number. A string is its
+length, which counts the closing zero byte, and its bytes.
 """
 
 import json
@@ -23,9 +23,9 @@ OLDEST, NEWEST = 2, 6
 WITH_ALIASES, WITH_TYPES = 3, 4
 TYPE_BY_WIDTH = {4: "float32", 2: "int16", 1: "int8"}
 TYPES = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
-STORED = {"bfloat16": "uint16"}  # how numpy can read what it has no type for
-INT16_SCALE = np.float32(1000.0)  # of all int16 variables without a scale of their own
-LEAST_SCALE = 1e-30  # far below what a weight can have, and far above what makes an infinite one
+STORED = {"bfloat16": "uint16"}  # numpy has no bfloat16: its bits are read as integers
+INT16_SCALE = np.float32(1000.0)  # the scale of int16 variables that have no variable NAME_scale
+LEAST_SCALE = 1e-30  # far below any real scale, and large enough that dividing by it stays finite
 MOST_AXES = 8
 REMEDY = "damaged, or no model of CTranslate2; convert or download it again"
 
@@ -34,30 +34,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelBin:
-    """The contents of model.bin."""
+    """The contents of CTranslate2's model.bin: format version, specification, variables and aliases."""
 
     version: int  # of the format
     spec: str  # such as "TransformerSpec"
     revision: int
-    variables: dict[str, np.ndarray]  # weights as float32, settings as they are; aliases share the array they name
-    aliases: dict[str, str]  # second name -> name
+    variables: dict[str, np.ndarray]  # weights as float32, settings as stored; an alias shares its variable's array
+    aliases: dict[str, str]  # second name -> name of the variable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ctranslate2Model:
-    """What a folder holds."""
+    """A model folder in CTranslate2's format: model.bin, config.json and both vocabularies."""
 
     binary: ModelBin
-    config: dict[str, Any]  # config.json; empty where there is none
+    config: dict[str, Any]  # config.json; empty if the folder has no config.json
     source_vocabulary: list[str]
     target_vocabulary: list[str]
 
 
 def read_ctranslate2(folder: Path) -> Ctranslate2Model:
-    """Read a model with its vocabularies and its config.json, if it has one.
+    """Read a model folder in CTranslate2's format: weights, vocabularies, and config.json if there is one.
 
     Raises:
-        InputError: A file is missing or damaged, or of a version that heedful does not read.
+        InputError: A file is missing or damaged, or model.bin has a version that heedful does not read.
     """
     config = _json(folder / "config.json") if (folder / "config.json").exists() else {}
     if not isinstance(config, dict):
@@ -68,12 +68,12 @@ def read_ctranslate2(folder: Path) -> Ctranslate2Model:
 
 
 def read_model_bin(path: Path) -> ModelBin:
-    """Read the binary file, a variable at a time.
+    """Read the variables of a CTranslate2 model from its model.bin.
 
-    Quantized weights become float32: int8 and int16 values are divided by their scales, of one row or of all.
+    Quantized weights become float32: int8 and int16 values are divided by their scales, one per row or one per matrix.
 
     Raises:
-        InputError: It cannot be read, is damaged, or has a version that heedful does not read.
+        InputError: The file cannot be read, is damaged, or has a version that heedful does not read.
     """
     try:
         with path.open("rb") as file:
@@ -83,10 +83,12 @@ def read_model_bin(path: Path) -> ModelBin:
 
 
 def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
-    """The tokens of source and target in the order of their ids: one list twice where they share it.
+    """Read the source and the target vocabulary of a CTranslate2 folder, tokens in the order of their ids.
+
+    Source and target get the same tokens if the folder has a shared vocabulary.
 
     Raises:
-        InputError: A file is missing or damaged.
+        InputError: A vocabulary file is missing or damaged.
     """
     for sides in (("source", "target"), ("shared", "shared"), ("vocabulary", "vocabulary")):
         files = [_vocabulary_file(folder, side) for side in sides]
@@ -100,7 +102,7 @@ def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
 
 
 class _Reader:
-    """A file that is never read beyond its end, so that a damaged size cannot ask for memory."""
+    """Reads values from a binary file and never beyond its end, so that a damaged size cannot ask for memory."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self.path = path
@@ -109,7 +111,7 @@ class _Reader:
         file.seek(0)
 
     def take(self, count: int) -> bytes:
-        """The next bytes."""
+        """Read the next `count` bytes of a model.bin file; raise an InputError if fewer are left."""
         if count > self._left:
             raise self.error(f"{counted(count, 'bytes')} announced, and {self._left:,} left")
         data = self._file.read(count)
@@ -119,11 +121,11 @@ class _Reader:
         return data
 
     def number(self, form: str) -> int:
-        """The next number, in a form of `struct`."""
+        """Read the next number of a model.bin file, in a format of `struct`."""
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def string(self) -> str:
-        """The next string."""
+        """Read the next string of a model.bin file: its length, its UTF-8 bytes and a zero byte."""
         text = self.take(self.number("<H"))
         if not text.endswith(b"\0"):
             raise self.error("a name has no end")
@@ -133,12 +135,12 @@ class _Reader:
             raise self.error("a name is not UTF-8") from error
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Raise an InputError if bytes are left in the model.bin file."""
         if self._left:
             raise self.error(f"{counted(self._left, 'bytes')} after the end")
 
     def error(self, what: str) -> InputError:
-        """What to raise about this place."""
+        """Build the InputError that reports a problem at the current byte of the model.bin file."""
         return InputError(f"{self.path}, byte {self._file.tell()}: {what}: {REMEDY}")
 
 
@@ -162,7 +164,7 @@ def _model_bin(reader: _Reader) -> ModelBin:
 
 
 def _named(reader: _Reader, read: Callable[[], tuple[str, T]]) -> dict[str, T]:
-    """As many entries as a number before them tells, each with a name of its own."""
+    """Read a count and then as many named entries; raise an InputError if two entries have the same name."""
     entries: dict[str, T] = {}
     for _ in range(reader.number("<I")):
         name, value = read()
@@ -180,7 +182,7 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
     if kind not in kinds:
         raise reader.error(f"the variable {name!r} has the unknown type {kind}")
     dtype = np.dtype(STORED.get(kinds[kind], kinds[kind])).newbyteorder("<")
-    size = reader.number("<I") * (kind if version < WITH_TYPES else 1)  # elements before, bytes later
+    size = reader.number("<I") * (kind if version < WITH_TYPES else 1)  # elements in versions 2 and 3, bytes later
     if size != math.prod(shape) * dtype.itemsize or size == 0 or len(shape) > MOST_AXES:
         held = counted(size, "bytes")
         raise reader.error(f"the variable {name!r} of shape {shape} and type {kinds[kind]} has {held}")
@@ -189,7 +191,7 @@ def _variable(reader: _Reader, version: int) -> tuple[str, np.ndarray]:
 
 
 def _from_bfloat16(bits: np.ndarray) -> np.ndarray:
-    """The upper half of a float32."""
+    """Convert bfloat16 bits, the upper half of a float32, to float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -205,7 +207,7 @@ def _is_scale(name: str, stored: Mapping[str, np.ndarray]) -> bool:
 
 
 def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -> np.ndarray:
-    """Weights are value / scale; a number in int8 without a scale is a setting, such as the number of heads."""
+    """Dequantize a variable as value / scale; int8 without a scale is a setting, such as the number of heads."""
     value = stored[name]
     default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
     scale = stored.get(f"{name}_scale", default)

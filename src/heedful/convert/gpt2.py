@@ -1,4 +1,4 @@
-"""GPT-2 in the format of Hugging Face: `GPT2LMHeadModel`, and `GPT2Model`, whose embeddings are its output too.
+"""Read and write GPT-2 in the format of Hugging Face: `GPT2LMHeadModel`, and read `GPT2Model`.
 
 V tokens, D model.
 """
@@ -38,7 +38,7 @@ NAMES = Names(
     transposed=r"\.c_\w+\.weight$",
 )
 EMBEDDING, OUTPUT, BIAS = "backbone.embedding.weight", "output.weight", "output.bias"
-SCALE, SHIFT = "backbone.stack.norm.weight", "backbone.stack.norm.bias"  # of the last norm
+SCALE, SHIFT = "backbone.stack.norm.weight", "backbone.stack.norm.bias"  # of the final layer norm
 COPIES = {"lm_head.weight": "transformer.wte.weight"}
 MASKS = r"transformer\.h\.\d+\.attn\.(?:masked_)?bias"
 HEADS = r"(?:score|classifier|multiple_choice_head)\..*"
@@ -74,17 +74,17 @@ SETTINGS = Settings(
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """A model of Hugging Face as one of heedful.
+    """Read a GPT-2 model folder of Hugging Face and convert the model to heedful.
 
-    GPT-2 has no <pad>, no <unk>, and one token for both ends of a text. What is lacking gets zeros for its embedding,
-    and an output bias makes sure that it is never said, so that all else has the probability that it had.
+    GPT-2 has no <pad>, no <unk>, and one token for both ends of a text. A token that GPT-2 lacks gets an embedding of
+    zeros and an output bias that gives it probability 0, so that all other tokens keep their probabilities.
 
     Args:
-        folder: Where it is.
-        task: What for; None: "language_model".
+        folder: The model folder, with config.json, safetensors weights and tokenizer files.
+        task: Task of the converted model; None: "language_model".
 
     Raises:
-        InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
+        InputError: The folder cannot be read, or the model does not fit heedful's GPT; all differences are listed.
     """
     config, where = read_config(folder), str(folder)
     if config.get("n_inner") is None:
@@ -109,13 +109,13 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """A language model of heedful as `GPT2LMHeadModel`.
+    """Write a language model of heedful as a Hugging Face folder with a `GPT2LMHeadModel`.
 
-    Biases that the model does without become zeros. Tokens that a GPT-2 lacked when it was read are left out again;
-    any other output bias goes into an output matrix of its own.
+    Biases that the model lacks become zeros. Special tokens that `read` added to a GPT-2 are left out again; any other
+    output bias is folded into a separate output matrix. Returns the number of values in the weights.
 
     Raises:
-        InputError: It is no GPT-2, or the folder is not free.
+        InputError: The model does not fit GPT-2, or the folder is not empty.
         RunError: The folder cannot be written.
     """
     own, rows = model.recipe.model, len(model.tokenizers.source)
@@ -134,11 +134,11 @@ def write(model: Model, folder: Path) -> int:
 
 
 def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
-    """The last norm and the output of a model with an output bias, as they are in one that has none.
+    """Fold an output bias into the output matrix and final layer norm of a GPT-2, whose output layer has no bias.
 
-    A norm takes the mean off, so that the last dimension is minus the sum of the others and its column of the output
-    can be taken off theirs. The norm's scale and shift go into the matrix too. Then the last dimension is free: it is
-    always 1, and its column is the bias.
+    Layer norm subtracts the mean, so the last dimension is minus the sum of the other dimensions, and its column of
+    the output matrix can be subtracted from the other columns. Scale and shift of the norm go into the matrix too. The
+    last dimension is then free: the norm sets it to 1, and its column holds the bias.
     """
     scale, shift, output = (ours[name].double() for name in (SCALE, SHIFT, OUTPUT if OUTPUT in ours else EMBEDDING))
     columns = output * scale
@@ -149,6 +149,6 @@ def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:
 
 
 def _full_names(weights: Weights) -> Weights:
-    """Names as in a model with its output; the first models were saved without."""
+    """Add the prefix "transformer." to parameter names of models that were saved without the output layer."""
     full = re.compile(rf"transformer\..*|lm_head\..*|{HEADS}")
     return {name if full.fullmatch(name) else f"transformer.{name}": value for name, value in weights.items()}

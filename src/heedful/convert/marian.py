@@ -1,4 +1,4 @@
-"""Marian's translation models in the format of Hugging Face: `MarianMTModel`."""
+"""Read and write Marian's translation models in the format of Hugging Face: `MarianMTModel`."""
 
 import re
 from dataclasses import replace
@@ -48,7 +48,7 @@ COPIES = {
     "model.decoder.embed_tokens.weight": "model.shared.weight",
 }
 POSITIONS = r"model\.(?:en|de)coder\.embed_positions\.weight"
-HALF_PRECISION = 1e-3  # the error of a sine that was stored in 16 bits, and a little more
+HALF_PRECISION = 1e-3  # tolerance for sines that were stored in 16 bits
 
 SETTINGS = Settings(
     model_type="marian",
@@ -79,7 +79,7 @@ SETTINGS = Settings(
         "tie_word_embeddings": True,
     },
 )
-# The axis along which a parameter has the dimensions of the states that blocks hand on.
+# The axis of a parameter that has the d_model dimensions of the hidden states.
 AXES = {
     r".*embedding\.weight|.*\.(?:q|k|v|up)\.weight": 1,
     r".*\.(?:out|down)\.(?:weight|bias)|.*norm\.(?:weight|bias)": 0,
@@ -87,17 +87,19 @@ AXES = {
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """A model of Hugging Face as one of heedful.
+    """Read a Marian model folder of Hugging Face and convert the model to heedful.
 
-    Its decoder begins with <pad> or another piece, whose embedding is heedful's <bos> too. In its positions the sines
-    stand before the cosines; heedful has them in turn, so the dimensions of the states are reordered.
+    Marian's decoder starts with <pad> or another piece, whose embedding heedful's <bos> gets too. Marian's sinusoidal
+    positions have all sines before all cosines; heedful interleaves sines and cosines, so the d_model dimensions of
+    all weights are reordered.
 
     Args:
-        folder: Where it is.
-        task: What for; None: "translation".
+        folder: The model folder, with config.json, safetensors weights and tokenizer files.
+        task: Task of the converted model; None: "translation".
 
     Raises:
-        InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
+        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
+            listed.
     """
     config, where = read_config(folder), str(folder)
     fields, vocab = SETTINGS.fields(config, str(folder / CONFIG)), config["vocab_size"]
@@ -116,10 +118,12 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def write(model: Model, folder: Path) -> int:
-    """An encoder-decoder of heedful as `MarianMTModel`; biases that it does without become zeros.
+    """Write an encoder-decoder of heedful as a Hugging Face folder with a `MarianMTModel`.
+
+    Biases that the model lacks become zeros. Returns the number of values in the weights.
 
     Raises:
-        InputError: It is no Marian, its languages have two vocabularies, or the folder is not free.
+        InputError: The model does not fit Marian, source and target have two vocabularies, or the folder is not empty.
         RunError: The folder cannot be written.
     """
     rows = len(model.tokenizers.target)
@@ -131,10 +135,10 @@ def write(model: Model, folder: Path) -> int:
 
 
 def check_positions(tables: Weights, where: str) -> None:
-    """Whether the positions that a file may hold are the sinusoids that heedful computes.
+    """Raise an InputError unless a Marian model's tables of positions are the sinusoids that heedful computes.
 
     Raises:
-        InputError: They are not.
+        InputError: A table holds other values.
     """
     for name, table in tables.items():
         wanted = sinusoids(*table.shape)[:, in_turn(table.size(1)).argsort()]
@@ -143,7 +147,7 @@ def check_positions(tables: Weights, where: str) -> None:
 
 
 def in_turn(d_model: int) -> Int[Tensor, " D"]:
-    """Where each dimension was when sines stood before cosines: the first sine, its cosine, the next sine."""
+    """Permutation of dimensions that interleaves sines and cosines, given all sines before all cosines."""
     return torch.arange(d_model).view(2, -1).T.flatten()
 
 
@@ -153,6 +157,6 @@ def _theirs(ours: Weights) -> Weights:
 
 
 def _arranged(weights: Weights, order: Int[Tensor, " D"]) -> Weights:
-    """The same model with the dimensions of its states in another order."""
+    """Reorder the d_model dimensions in all weights of a model; the model computes what it did before."""
     axes = {name: axis for name in weights for pattern, axis in AXES.items() if re.fullmatch(pattern, name)}
     return weights | {name: weights[name].index_select(axis, order) for name, axis in axes.items()}

@@ -1,4 +1,4 @@
-"""A model on its way from one format to another, and the folders of Hugging Face."""
+"""Converted models: model formats, recipes of converted models, and model folders in the Hugging Face layout."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -31,26 +31,26 @@ GENERATION = "generation_config.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """What a model folder of heedful holds."""
+    """A model in heedful's format during conversion: recipe, tokenizers and weights."""
 
     recipe: Recipe
     tokenizers: TokenizerPair
     weights: Weights  # by heedful's names
-    left_out: Weights = field(default_factory=dict)  # by the names of the format: what heedful has no use for
-    notes: tuple[str, ...] = ()  # sentences about what its user has to know
+    left_out: Weights = field(default_factory=dict)  # weights without a use in heedful, by the other format's names
+    notes: tuple[str, ...] = ()  # sentences for the user about limits of the conversion
 
 
 @runtime_checkable
 class ModelReader(Protocol):
-    """Reads a model from a folder, for a task or for the one that it was made for."""
+    """Function that reads a model folder of another toolkit and converts the model to heedful."""
 
     def __call__(self, folder: Path, task: str | None = None) -> Model:
-        """The model as one of heedful."""
+        """Read the model in `folder`, converted to heedful for `task`, or by default for the task it was made for."""
         ...
 
 
 def read_only(_model: Model, folder: Path) -> int:
-    """What writes a format that heedful can only read.
+    """Stand-in writer for model formats that heedful can only read; always raises an InputError.
 
     Raises:
         InputError: Always.
@@ -60,12 +60,12 @@ def read_only(_model: Model, folder: Path) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """A format of models: reads its models into heedful and writes them.
+    """Model format of another toolkit: reads its models into heedful, and writes heedful's models in the format.
 
     Attributes:
-        reader: Reads one.
-        tasks: What those that are read can be for.
-        write: Writes one, and returns how many numbers its weights are.
+        reader: Reads a model folder in the format.
+        tasks: Tasks that a converted model can have.
+        write: Writes a model to a folder in the format, and returns the number of values in the weights.
     """
 
     reader: ModelReader
@@ -73,15 +73,15 @@ class Format:
     write: Callable[[Model, Path], int] = read_only
 
     def read(self, folder: Path, task: str | None = None) -> Model:
-        """A model as one of heedful, complete for its task.
+        """Read a model folder in another toolkit's format, convert the model to heedful, and check its weights.
 
         Args:
-            folder: Where it is.
-            task: What for; None: what it was made for.
+            folder: The model folder.
+            task: Task of the converted model; None: the task that the model was made for.
 
         Raises:
-            InputError: The folder is missing or cannot be read, its model is none of heedful's, or it lacks what the
-                task needs.
+            InputError: The folder is missing or cannot be read, the model does not fit heedful's, or it lacks weights
+                that the task needs.
         """
         if not folder.is_dir():
             raise InputError(f"there is no folder {folder}; name the one that holds the files of a model")
@@ -101,17 +101,17 @@ class Format:
 def recipe_of(
     task: str, fields: Mapping[str, Any], tokenizers: TokenizerPair, folder: Path, **tables: Mapping[str, Any]
 ) -> Recipe:
-    """The recipe of a converted model.
+    """Build the recipe of a converted model.
 
     Args:
-        task: What it is for.
-        fields: Those of `ModelConfig` that are not the default.
-        tokenizers: Its own.
-        folder: Where the model lies, which gives the recipe its name.
-        tables: Other tables of the recipe.
+        task: Task of the model.
+        fields: Fields of `ModelConfig` that differ from their defaults.
+        tokenizers: The model's tokenizers.
+        folder: The model folder, whose name becomes the name of the recipe.
+        tables: Other tables of the recipe, such as `decode`.
 
     Raises:
-        InputError: There can be no such model.
+        InputError: The values do not form a valid recipe.
     """
     length = fields.get("max_positions", ModelConfig.max_positions)
     joint = tokenizers.joint or fields.get("tie", "all") == "all"
@@ -127,16 +127,16 @@ def recipe_of(
 
 
 def read_weights(folder: Path) -> Weights:
-    """The weights of a model folder as float32, by name.
+    """Read the safetensors weights of a model folder as float32 tensors by name.
 
     Raises:
-        InputError: As `read_safetensors`.
+        InputError: A weights file is missing or damaged, as in `read_safetensors`.
     """
     return {name: value.float() for name, value in read_safetensors(folder).items()}
 
 
 def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:
-    """What to say where weights are left out that belong to a head, by a pattern of names."""
+    """Note for the user if weights left out of a conversion belong to a task head (names matching `heads`)."""
     if not without(left_out, heads)[1]:
         return ()
     return (
@@ -146,7 +146,7 @@ def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:
 
 
 def expected(build: Callable[[], nn.Module]) -> Weights:
-    """The weights of a model by name: shapes without values, which take no memory."""
+    """Build a model on the meta device and return its weights by name: shapes only, without memory for values."""
     with torch.device("meta"):
         return weights(build())
 
@@ -159,27 +159,27 @@ def write_hugging_face(
     absent: Collection[int] = (),
     files: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write a folder that `transformers` loads: weights, settings and tokenizer.
+    """Write a model folder that Hugging Face `transformers` loads: weights, config.json and tokenizer.
 
-    What heedful never says, <pad> and <bos>, is forbidden to `generate` there too.
+    heedful never generates <pad> and <bos>; bad_words_ids forbids both in `generate` of transformers too.
 
-    Source and target are cut into pieces of one vocabulary. Where they are cut in two ways, the tokenizer beside the
-    weights is the source's, which reads any output of the model too, and the target's stands in a folder in it.
+    Source and target share one vocabulary. If their tokenizers cut text in two ways, the source tokenizer is written
+    beside the weights, and decodes any output of the model too; the target tokenizer goes into the subfolder "target".
 
     Args:
         model: A model of heedful.
-        tensors: Its weights by the names of the format.
-        config: The settings of the format.
-        folder: Where to write.
+        tensors: Weights of the model, by the names of the other format.
+        config: Contents of config.json, without vocabulary size and ids of special tokens.
+        folder: The folder to write, new or empty.
         absent: Special tokens that have no row in `tensors`, as in `to_hugging_face`.
         files: Further JSON files: their names and contents.
 
     Returns:
-        How many numbers the weights are.
+        The number of values in the weights.
 
     Raises:
-        InputError: The folder is not empty, or the tokenizer has no counterpart there.
-        RunError: It cannot be written.
+        InputError: The folder is not empty, or the tokenizer has no counterpart in transformers.
+        RunError: The folder cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is there already: name a folder that is new or empty")
@@ -196,7 +196,7 @@ def write_hugging_face(
         save_file(dict(tensors), folder / SINGLE, metadata={"format": "pt"})
         settings = {**config, **ids, "vocab_size": len(kept)}
         _write(folder / CONFIG, settings)
-        copymode(folder / CONFIG, folder / SINGLE)  # which safetensors lets nobody else read
+        copymode(folder / CONFIG, folder / SINGLE)  # safetensors writes files that only their owner can read
         if FAMILIES[family].writes:
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
             _write(folder / GENERATION, generation)
@@ -208,7 +208,7 @@ def write_hugging_face(
 
 
 def count(tensors: Mapping[str, Tensor]) -> int:
-    """How many numbers weights are."""
+    """Number of values in all weight tensors together."""
     return sum(value.numel() for value in tensors.values())
 
 

@@ -1,4 +1,4 @@
-"""Weights under other names: one table a format, read in both directions."""
+"""Rename weights between heedful and other formats with one table per format, and compare names and shapes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ NOTHING = r"(?!)"
 
 
 class Names:
-    """What heedful's parameters are called elsewhere, and how they lie there.
+    """Table of parameter names in heedful and in another format; converts weights in both directions.
 
     Args:
-        table: From a parameter or module of heedful to one of theirs. `#` stands for the number of a layer, the same in
-            both; `{q,k,v}` for several of heedful's that are one there, stacked along the first axis of a matrix in
-            heedful's layout.
-        transposed: A pattern of their matrices that map a row vector, (in, out) instead of (out, in).
+        table: From a parameter or module of heedful to its name in the other format. `#` stands for the number of a
+            layer, equal in both; `{q,k,v}` for several modules of heedful that are one module in the other format,
+            stacked along the first axis of a matrix in heedful's layout.
+        transposed: A pattern of names in the other format whose matrices are (in, out) instead of (out, in).
     """
 
     def __init__(self, table: Mapping[str, str], transposed: str = NOTHING) -> None:
@@ -27,7 +27,7 @@ class Names:
         self._transposed = re.compile(transposed)
 
     def ours(self, theirs: Mapping[str, Tensor]) -> Weights:
-        """Weights under heedful's names; each of `theirs` has to be in the table."""
+        """Rename weights of another format to heedful's names, split and transposed; KeyError for an unknown name."""
         found: Weights = {}
         for name, value in theirs.items():
             members, tail = self._find_theirs(name)
@@ -36,10 +36,10 @@ class Names:
         return found
 
     def theirs(self, ours: Mapping[str, Tensor]) -> Weights:
-        """Weights under their names.
+        """Rename heedful's weights to the names of the other format, stacked and transposed as the format has them.
 
         Raises:
-            InputError: Some have none; all of these are listed.
+            InputError: Weights have no name in the other format; all such weights are listed.
         """
         places = {name: place for name in ours if (place := self._find_ours(name))}
         if unnamed := sorted(ours.keys() - places.keys()):
@@ -55,14 +55,14 @@ class Names:
         return value.T if self._transposed.search(name) else value
 
     def _find_theirs(self, name: str) -> tuple[list[str], str]:
-        """Heedful's modules behind one of their names, and the rest of the name."""
+        """Heedful's modules for a parameter name of the other format, and the rest of the name after the module."""
         for members, theirs in self._rows:
             if found := _match(theirs, name):
                 return [_numbered(member, found) for member in members], found["tail"]
         raise KeyError(name)
 
     def _find_ours(self, name: str) -> tuple[str, int] | None:
-        """Their name for one of heedful's, and which part of it that is."""
+        """Name in the other format for a parameter of heedful, and the parameter's index in a stacked matrix."""
         for members, theirs in self._rows:
             for place, member in enumerate(members):
                 if found := _match(member, name):
@@ -71,10 +71,10 @@ class Names:
 
 
 def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: str) -> None:
-    """Whether a model has the weights that it should have, by name and shape.
+    """Raise an InputError unless `found` has the same weights as `wanted`, by name and shape.
 
     Raises:
-        InputError: It has not; the message lists every difference.
+        InputError: Names or shapes differ; the message lists every difference.
     """
     problems = [f"missing: {name} {tuple(wanted[name].shape)}" for name in sorted(wanted.keys() - found.keys())]
     problems += [f"no place for: {name} {tuple(found[name].shape)}" for name in sorted(found.keys() - wanted.keys())]
@@ -88,12 +88,12 @@ def compare(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], where: st
 
 
 def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], where: str) -> Weights:
-    """Weights whose second names are gone.
+    """Remove the second copies of tied weights, which a file stores under two names.
 
     Args:
-        weights: By name.
-        copies: Second name -> name.
-        where: What to name in errors.
+        weights: Weights by name.
+        copies: Second name -> name that is kept.
+        where: Folder or file to name in errors.
 
     Raises:
         InputError: A weight has another value under its second name.
@@ -107,13 +107,13 @@ def without_copies(weights: Mapping[str, Tensor], copies: Mapping[str, str], whe
 
 
 def with_zero_biases(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Weights:
-    """Weights with a bias of zeros wherever a model with `wanted` weights has one and this model has none."""
+    """Add a bias of zeros to `weights` for every bias in `wanted` that `weights` lacks."""
     zeros = {name: torch.zeros(value.shape) for name, value in wanted.items() if name.endswith("bias")}
     return {**zeros, **weights}
 
 
 def without(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights, Weights]:
-    """The weights whose names do not match as a whole, and those that do."""
+    """Split weights by name: the weights whose names do not match `pattern` in full, and the weights that do."""
     rest, matching = {}, {}
     for name, value in weights.items():
         (matching if re.fullmatch(pattern, name) else rest)[name] = value
@@ -121,14 +121,14 @@ def without(weights: Mapping[str, Tensor], pattern: str) -> tuple[Weights, Weigh
 
 
 def _members(names: str) -> Iterator[str]:
-    """`a.{b,c}` as `a.b` and `a.c`."""
+    """Expand braces in a template of names: `a.{b,c}` becomes `a.b` and `a.c`."""
     head, _, braced = names.partition("{")
     inside, _, tail = braced.partition("}")
     return (head + member + tail for member in inside.split(","))
 
 
 def _match(template: str, name: str) -> re.Match[str] | None:
-    """A name that is the template's or lies within it."""
+    """Match a parameter name against a template of a module or parameter; `#` matches the number of a layer."""
     pattern = re.escape(template).replace(r"\#", r"(?P<number>\d+)")
     return re.fullmatch(rf"{pattern}(?P<tail>(?:\..+)?)", name)
 

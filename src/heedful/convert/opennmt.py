@@ -1,4 +1,4 @@
-"""OpenNMT's Transformers in the format of CTranslate2, read only."""
+"""Read OpenNMT's Transformer translation models in the format of CTranslate2; writing is not supported."""
 
 import json
 import math
@@ -25,7 +25,7 @@ from heedful.text.tokenizer import BOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "translation", (SequenceToSequence,)
-HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # of the specifications that do not say it themselves
+HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # attention heads: model.bin of these specifications lacks them
 
 FEED_FORWARD = {
     "feed_residual.norm": "ffn.layer_norm",
@@ -59,16 +59,18 @@ SOURCE, TARGET = ("source_embedding.weight",), ("target_embedding.weight", "outp
 
 
 def read(folder: Path, task: str | None = None) -> Model:
-    """A model of CTranslate2 as one of heedful.
+    """Read an OpenNMT model folder in CTranslate2's format and convert the model to heedful.
 
-    Its positions are not those of the paper, so that they become a table, which may go on to learn.
+    OpenNMT's sinusoidal positions differ from the paper's, so they become a table of learned positions, which further
+    training can change.
 
     Args:
-        folder: Where it is.
-        task: What for; None: "translation".
+        folder: The model folder, with model.bin and the vocabularies.
+        task: Task of the converted model; None: "translation".
 
     Raises:
-        InputError: The folder cannot be read, or its model is none of heedful's; differences are listed.
+        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
+            listed.
     """
     found, where = read_ctranslate2(folder), str(folder / "model.bin")
     if found.binary.spec not in HEADS:
@@ -92,10 +94,12 @@ def read(folder: Path, task: str | None = None) -> Model:
 
 
 def check_frame(found: Ctranslate2Model, target_id_of: NDArray[np.int64], path: Path) -> bool:
-    """Whether the source ends in </s>; nothing is put before it, and the target begins with the token that is <bos>.
+    """True if config.json of a CTranslate2 model appends </s> to source sentences; also checks the start tokens.
+
+    heedful puts nothing before the source, and begins the target with <bos>.
 
     Raises:
-        InputError: The settings say otherwise of the beginnings.
+        InputError: The settings have another beginning of source or target.
     """
     config, first = found.config, target_id_of[BOS]
     begin = found.target_vocabulary[first] if first != ABSENT else None
@@ -107,7 +111,7 @@ def check_frame(found: Ctranslate2Model, target_id_of: NDArray[np.int64], path: 
 
 
 def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
-    """What the shapes say about the model."""
+    """Fields of `ModelConfig` for an OpenNMT model, from the names and shapes of its weights."""
     up, embedding = "encoder.layer_0.ffn.linear_0.weight", "encoder.embeddings.weight"
     if missing := [name for name in (up, embedding, "decoder.embeddings.weight") if name not in theirs]:
         raise InputError(f"{where}: has no {' and no '.join(missing)}; is it an encoder-decoder?")
@@ -127,7 +131,10 @@ def _fields(theirs: Weights, heads: int, where: str) -> dict[str, Any]:
 
 
 def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
-    """sin(p r_i) for all i < D/2, then cos(p r_i), where p counts from 1 and r_i = 10000^(-i / (D/2 - 1))."""
+    """Sinusoidal position table of OpenNMT.
+
+    Row p, counted from 1, is sin(p r_i) for all i < D/2, then cos(p r_i), with r_i = 10000^(-i / (D/2 - 1)).
+    """
     half = d_model // 2
     rate = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000.0) / (half - 1)))
     angle = torch.arange(1, length + 1, dtype=torch.float64)[:, None] * rate
@@ -135,5 +142,5 @@ def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
 
 
 def _dotted(name: str) -> str:
-    """A name in the style of torch."""
+    """Convert a parameter name of CTranslate2 to the style of PyTorch: dots, and weight and bias of norms."""
     return name.replace("/", ".").replace("_norm.gamma", "_norm.weight").replace("_norm.beta", "_norm.bias")

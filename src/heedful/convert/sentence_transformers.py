@@ -1,4 +1,4 @@
-"""Files of Sentence Transformers beside a BERT: how its states become the vector of a text."""
+"""Read and write the files of Sentence Transformers: pooling of hidden states, longest text and prompts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from heedful.errors import InputError
 MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
 LENGTHS = {"sentence_bert_config.json": "max_seq_length", "tokenizer_config.json": "model_max_length"}
 SETTINGS = "sentence_bert_config.json"
-NO_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": ""}  # what heedful's sentence encoders are
+NO_MODULES = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": ""}  # modules of heedful's sentence encoders
 WITHOUT_EFFECT = {"Dropout"}
-POOLINGS = {  # in files of today, and in those from before 2026
+POOLINGS = {  # "pooling_mode_..." is the spelling of files from before 2026
     "cls": "first",
     "mean": "mean",
     "lasttoken": "last",
@@ -26,12 +26,12 @@ POOLINGS = {  # in files of today, and in those from before 2026
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceSettings:
-    """What the files say.
+    """Settings of a sentence encoder, as read from the files of Sentence Transformers.
 
     Attributes:
-        pooling: As `model.pooling`.
-        max_length: Tokens of a text that are read, special tokens included; None where no file says it.
-        notes: What is done there and not here, as sentences.
+        pooling: Pooling of the hidden states, a value of `model.pooling`.
+        max_length: Most tokens of a text, special tokens included; None if no file gives a number.
+        notes: Sentences for the user about what Sentence Transformers does and heedful does not.
     """
 
     pooling: str
@@ -40,10 +40,12 @@ class SentenceSettings:
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings:
-    """The settings of a sentence encoder, whose folder may hold none of the files.
+    """Read the settings of a sentence encoder from the files of Sentence Transformers in a model folder.
+
+    A folder without these files gets mean pooling.
 
     Raises:
-        InputError: A file is damaged, or asks for what heedful's sentence encoders do not do.
+        InputError: A file is damaged, or has settings that heedful's sentence encoders do not support.
     """
     modules = _modules(folder)
     pooling = folder / modules["Pooling"] / "config.json"
@@ -63,7 +65,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
 
 
 def sentence_files(recipe: Recipe) -> dict[str, Any]:
-    """The files of a sentence encoder of heedful: their names and contents."""
+    """Files of Sentence Transformers for a sentence encoder of heedful: file names and JSON contents."""
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
     modules = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
@@ -80,7 +82,7 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
 
 
 def _modules(folder: Path) -> Mapping[str, str]:
-    """The kinds of the modules in their order, and where their files are."""
+    """Kinds of the modules in modules.json of Sentence Transformers, in their order, each with its folder."""
     if not (folder / MODULES).is_file():
         return NO_MODULES
     try:
@@ -115,7 +117,7 @@ def _max_length(folder: Path) -> int | None:
 
 
 def _prompt_note(folder: Path) -> str | None:
-    """What to write before texts, where the model was trained so."""
+    """Note for the user about the prompts that a sentence encoder expects before texts; None without prompts."""
     settings = read_config(folder, PROMPTS) if (folder / PROMPTS).is_file() else {}
     prompts = {name: prompt for name, prompt in (settings.get("prompts") or {}).items() if prompt}
     if not prompts:

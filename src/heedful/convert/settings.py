@@ -1,4 +1,4 @@
-"""What a config.json of Hugging Face says about a model, in terms of `ModelConfig`, and the other way round."""
+"""Convert between config.json of Hugging Face and `ModelConfig`, for each type of model."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from heedful.text.export import has_counterpart
 
 CONFIG = "config.json"
 
-# Their functions, those by which they are written first; "gelu_new" and "gelu_pytorch_tanh" are the approximation.
+# Hugging Face's name -> heedful's. Of two names for one function, the first is written to config.json.
 ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
@@ -41,12 +41,12 @@ FREE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """A key of a recipe with a value that another format does not have.
+    """A key of a recipe whose value another model format does not support.
 
     Attributes:
-        key: With its table, such as "model.norm".
-        value: In the recipe.
-        fitting: The values that the format has; None stands for a key that is left out.
+        key: The key with its table, such as "model.norm".
+        value: The value in the recipe.
+        fitting: The values that the format supports; None stands for a key that is left out.
     """
 
     key: str
@@ -60,16 +60,16 @@ class Misfit:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How the models of one type are described.
+    """Rules to convert the config.json of one type of Hugging Face models to `ModelConfig` and back.
 
     Attributes:
-        model_type: What config.json calls the type.
-        classes: How the names of its classes begin.
-        tasks: What heedful's models of the type are for.
-        keys: Their key -> the field of `ModelConfig`; several keys may be one field.
-        activation: Their key of the activation.
-        fixed: Fields that all models of the type have alike, where they are not the default.
-        needed: Their keys that must have this value, or be absent, for the model to be one of heedful's.
+        model_type: The value of model_type in config.json, such as "bert".
+        classes: Prefix of the class names in transformers, such as "Bert".
+        tasks: Tasks that heedful's models of the type can have.
+        keys: Key in config.json -> field of `ModelConfig`; several keys may map to one field.
+        activation: Key of the activation in config.json.
+        fixed: Fields of `ModelConfig` that have the same value in all models of the type, if not the default.
+        needed: Keys in config.json that must have this value, or be absent, for heedful to read the model.
     """
 
     model_type: str
@@ -81,11 +81,11 @@ class Settings:
     needed: Mapping[str, Any]
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Fields of `ModelConfig`.
+        """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`.
 
         Raises:
-            InputError: The model is of another type, or a setting is missing or asks for what heedful's models do not
-                do; all are listed.
+            InputError: The model is of another type, or settings are missing or not supported by heedful; all such
+                settings are listed.
         """
         self._check_type(config, where)
         problems = [f"has no {key}" for key in (*self.keys, self.activation, "vocab_size") if key not in config]
@@ -106,14 +106,14 @@ class Settings:
         return {**self.fixed, **fields, "activation": ACTIVATIONS[config[self.activation]]}
 
     def config(self, recipe: Recipe, tokenizer: TokenizerConfig) -> dict[str, Any]:
-        """The settings of a model.
+        """Convert a recipe of heedful to the contents of a Hugging Face config.json.
 
         Args:
-            recipe: What the model was trained with.
-            tokenizer: What its tokenizers were trained with.
+            recipe: The recipe that the model was trained with.
+            tokenizer: The settings that the model's tokenizers were trained with.
 
         Raises:
-            InputError: The model is none of this type; every key that keeps it from being one is listed.
+            InputError: The model does not fit the type; every key of the recipe that does not fit is listed.
         """
         refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
         self._check_task(recipe, refused)
@@ -162,12 +162,12 @@ class Settings:
 
 
 def names_of(tasks: tuple[type[Task], ...]) -> str:
-    """The tasks that are these or of their kind, for a sentence."""
+    """Names of all tasks that are subclasses of `tasks`, quoted and joined with "or" for an error message."""
     return " or ".join(f'"{name}"' for name, task in TASKS.items() if issubclass(task, tasks))
 
 
 def plain(model: ModelConfig) -> ModelConfig:
-    """The same model with defaults for all that says no more than they do."""
+    """Replace redundant values of a `ModelConfig` with the defaults that mean the same, to compare configs."""
     d_k = model.d_k or model.d_model // model.heads
     family = FAMILIES[model.family]
     unused = {key: getattr(ModelConfig, key) for key in FAMILIES[ModelConfig.family].layers if key not in family.layers}
@@ -182,10 +182,10 @@ def plain(model: ModelConfig) -> ModelConfig:
 
 
 def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
-    """The contents of a folder's config.json, or of another file.
+    """Read config.json in a model folder, or another JSON file with keys.
 
     Raises:
-        InputError: It is missing or damaged.
+        InputError: The file is missing or damaged, or holds no keys.
     """
     config = read_json(folder / name)
     if not isinstance(config, dict):
@@ -194,10 +194,10 @@ def read_config(folder: Path, name: str = CONFIG) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """The contents of a file.
+    """Read a JSON file.
 
     Raises:
-        InputError: It is missing or damaged.
+        InputError: The file is missing, or is not JSON.
     """
     try:
         return json.loads(path.read_bytes())

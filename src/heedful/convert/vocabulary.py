@@ -1,6 +1,6 @@
-"""The rows of a model's embeddings in the order of another vocabulary.
+"""Reorder rows of embeddings and output bias when a vocabulary gets heedful's special tokens and ids.
 
-V tokens of heedful's vocabulary, W of theirs.
+V tokens of heedful's vocabulary, W of the original vocabulary.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from heedful.errors import InputError
 from heedful.text.special_tokens import ABSENT
 from heedful.text.tokenizer import BOS, EOS, PAD, UNK
 
-# The logit of what is never an output: its probability is exactly 0 in float32, and unlike minus infinity it leaves a
-# loss with label smoothing finite.
+# The bias of tokens that are never generated: their probability is exactly 0 in float32, and unlike minus infinity it
+# leaves a loss with label smoothing finite.
 NEVER = -1e4
 
 
 def reorder(weights: Mapping[str, Tensor], old_id_of: NDArray[np.int64], tables: tuple[str, ...]) -> dict[str, Tensor]:
-    """Weights whose tables have a row for each of heedful's ids; a token that had none gets zeros.
+    """Reorder the rows of embeddings and output weights to heedful's token ids; a token without a row gets zeros.
 
     Args:
-        weights: By heedful's names.
-        old_id_of: (V,), the row that each id had, or -1.
-        tables: The names of those with a row a token, (W, D) or (W,).
+        weights: Weights by heedful's names.
+        old_id_of: (V,), the row that each of heedful's ids had in the original vocabulary, or -1.
+        tables: Names of the weights with one row per token, (W, D) or (W,).
     """
     rows = torch.from_numpy(old_id_of)
     absent = rows == ABSENT
@@ -36,14 +36,20 @@ def reorder(weights: Mapping[str, Tensor], old_id_of: NDArray[np.int64], tables:
 
 
 def never_said(old_id_of: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Ids without a probability of their own, (V,): what was lacking, and <bos> where another token stands for it."""
+    """Boolean mask (V,), True for token ids that the converted model must never generate.
+
+    These are the tokens that the original vocabulary lacked, and <bos> if it shares its old id with another token.
+    """
     never = old_id_of == ABSENT
     never[BOS] |= bool((old_id_of == old_id_of[BOS]).sum() > 1)
     return never
 
 
 def silence(bias: Tensor | None, old_id_of: NDArray[np.int64]) -> dict[str, Tensor]:
-    """The output bias with which the other tokens have their old probabilities; none where none is needed."""
+    """Output bias that gives the tokens of `never_said` probability 0, as a dictionary with the parameter's name.
+
+    All other tokens keep their probabilities. The dictionary is empty if `bias` is None and there are no such tokens.
+    """
     never = torch.from_numpy(never_said(old_id_of))
     if bias is None and not never.any():
         return {}
@@ -52,14 +58,15 @@ def silence(bias: Tensor | None, old_id_of: NDArray[np.int64]) -> dict[str, Tens
 
 
 def lacking(table: Tensor, bias: Tensor) -> tuple[int, ...]:
-    """Special tokens that a model lacked and got from `reorder` and `silence`, if its bias says nothing else.
+    """Ids of the special tokens that conversion added to a model, as `reorder` and `silence` add them.
 
     Args:
-        table: The embeddings, (V, D), which are the output matrix too.
+        table: The embeddings, (V, D), tied to the output matrix.
         bias: The output bias, (V,).
 
     Returns:
-        Ids without which the model gives every other token the same probability; none where the bias was trained.
+        Ids that can be left out without a change to the probabilities of all other tokens; empty if the bias was
+        trained.
     """
     never = bias == NEVER
     ids = never.nonzero().flatten().tolist()
@@ -69,10 +76,10 @@ def lacking(table: Tensor, bias: Tensor) -> tuple[int, ...]:
 
 
 def check_rows(old_id_of: NDArray[np.int64], rows: int, where: str) -> None:
-    """Whether each of a model's rows belongs to a token, and each token has a row.
+    """Raise an InputError unless tokenizer and embeddings agree: one row per token, and one token per row.
 
     Raises:
-        InputError: Not so.
+        InputError: A token has no row, or a row no token.
     """
     known = np.unique(old_id_of[old_id_of != ABSENT])
     last = known.max(initial=-1)

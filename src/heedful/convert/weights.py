@@ -1,4 +1,4 @@
-"""The weights of a model folder in Hugging Face's layout: one safetensors file, or several with an index."""
+"""Read the weights of a model folder in Hugging Face's layout: one safetensors file, or several with an index."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,10 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 def read_safetensors(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a model, by name, on the CPU.
+    """Read all tensors of a model folder from its safetensors files, by name, on the CPU.
 
     Raises:
-        InputError: There is no safetensors file, one is missing or damaged, or does not hold what the index says.
+        InputError: There is no safetensors file, or a file is missing, damaged or different from what the index says.
     """
     if (folder / SINGLE).is_file():
         return _tensors(folder / SINGLE)
@@ -34,7 +34,7 @@ def read_safetensors(folder: Path) -> dict[str, Tensor]:
 
 
 def _index(path: Path) -> dict[str, set[str]]:
-    """The tensors that each file holds."""
+    """Read model.safetensors.index.json: the names of the tensors in each safetensors file."""
     try:
         places = json.loads(path.read_bytes())["weight_map"]
         files: dict[str, set[str]] = {}
@@ -59,7 +59,7 @@ def _nothing(folder: Path) -> InputError:
     pickled = next((name for name in PICKLED if (folder / name).exists()), None)
     if pickled is None:
         return InputError(f"{folder}: holds neither {SINGLE} nor {INDEX}; is it the folder of a model?")
-    # Reading it in a process of its own, for whoever asks for that in so many words, belongs here.
+    # Code that reads pickled weights in a separate process, if the user explicitly asks for it, belongs here.
     return InputError(
         f"{folder / pickled}: is pickled, and to read it is to run a program of whoever made it; look for {SINGLE} "
         "where it comes from, or if you trust it convert it in a place of its own: `AutoModel.from_pretrained(FOLDER)."

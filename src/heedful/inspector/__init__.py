@@ -1,5 +1,6 @@
-"""Looking inside: everything that a model computes for a text, and the page that shows it.
+"""Inspector: records the tensors of a model's forward pass over a text, analyses them and shows them on a page.
 
-`capture` keeps the tensors of a pass, `measures` says what is in them, `look` puts both together with what the model
-says, `experiments` changes something and looks again, `overview` and `page` show it, and `pictures` draws.
+`capture` records the tensors of a forward pass, `measures` analyses tensors and beam searches, `look` combines both
+with the model's outputs, `experiments` holds ablations and minimal pairs, `overview` and `page` build the HTML page,
+and `pictures` draws with matplotlib.
 """

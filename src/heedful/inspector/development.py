@@ -1,4 +1,4 @@
-"""How a model became what it is: the curves of its run, and what its heads did at each checkpoint that was kept."""
+"""Development of a model during training: logged curves, and measures of attention heads at each checkpoint."""
 
 import json
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ from heedful.inspector.measures.attention import AlignedAttention, alignment_err
 from heedful.inspector.overview import measures, numbers
 from heedful.train.logger import LOG
 
-SENTENCES = 20  # whose gold alignment heads are compared with
+SENTENCES = 20  # with gold alignment, for the alignment error of heads
 Curves = dict[str, list[tuple[int, float]]]
-Measured = dict[str, dict[str, list[float]]]  # by block and measure, a number a head
+Measured = dict[str, dict[str, list[float]]]  # by block and measure, one number per head
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """A sentence, its translation, and which words correspond, as (source word, target word) from 0."""
+    """Sentence pair with its gold word alignment: links (source word, target word), counted from 0."""
 
     source: str
     target: str
@@ -38,13 +38,13 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Run:
-    """What training has left behind.
+    """Log and checkpoints of a training run.
 
     Attributes:
-        folder: of the run.
-        steps: the checkpoints that are kept.
-        best: the one that validation found best.
-        curves: by what was logged, such as "loss" and "valid_bleu": updates and values.
+        folder: the folder of the run.
+        steps: updates of the checkpoints that are kept.
+        best: update of the checkpoint with the best validation score; None without one.
+        curves: by name of the logged value, such as "loss" and "valid_bleu": pairs of update and value.
     """
 
     folder: Path
@@ -55,22 +55,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the heads did at a checkpoint: `measures.heads.MEASURES`, and "alignment" where there is gold."""
+    """Measures of all attention heads at one checkpoint, with their alignment error if a gold alignment is known."""
 
     step: int
     heads: Measured
 
 
 def run_of(model: Path) -> Path | None:
-    """The run that a model folder or a checkpoint lies in; None for a model that came without one."""
+    """Find the training run folder that contains a model folder or checkpoint; None if there is no log of a run."""
     return next((folder for folder in (model.parent, model.parent.parent) if (folder / LOG).is_file()), None)
 
 
 def read_run(folder: Path) -> Run:
-    """What a run has logged and kept, so far.
+    """Read the log and the list of checkpoints of a training run, which may still be training.
 
     Raises:
-        InputError: its log is damaged.
+        InputError: the log is damaged.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     best = checkpoints.best
@@ -78,10 +78,10 @@ def read_run(folder: Path) -> Run:
 
 
 def curves(log: Path) -> Curves:
-    """Every finite number of a log against the update where it was written; a last line that is still written waits.
+    """Read the training curves from a log: every finite number by name, with its update; skip an unfinished line.
 
     Raises:
-        InputError: a line is not what a run writes.
+        InputError: a line is not a record of a training run.
     """
     found: Curves = {}
     *whole, _ = log.read_text(encoding="utf-8").split("\n")
@@ -98,15 +98,17 @@ def curves(log: Path) -> Curves:
 
 
 def snapshots(folder: Path, text: str, target: str | None) -> Iterator[Snapshot]:
-    """What the heads do at each kept checkpoint, from the first; one that is gone or damaged meanwhile is left out.
+    """Measure the attention heads of every checkpoint of a run on one text, from the first checkpoint on.
+
+    A checkpoint that is deleted meanwhile or damaged is left out.
 
     Args:
-        folder: of the run.
-        text: what is read.
-        target: what is to have been written; None: each checkpoint writes its own, which may be all kinds of things.
+        folder: the folder of the run.
+        text: the input text.
+        target: the target text that every checkpoint is given; None: each checkpoint generates its own.
 
     Raises:
-        InputError: the text is empty, or one of the two too long.
+        InputError: the text is empty, or text or target is too long.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
@@ -115,7 +117,7 @@ def snapshots(folder: Path, text: str, target: str | None) -> Iterator[Snapshot]
 
 
 def loaded_if_there(path: Path) -> LoadedModel | None:
-    """The checkpoint; None if it is gone or damaged."""
+    """Load the model of a checkpoint; None if the checkpoint is deleted or damaged."""
     try:
         return load_model(path)
     except (DamagedError, OSError):
@@ -127,7 +129,7 @@ def loaded_if_there(path: Path) -> LoadedModel | None:
 
 
 def measured(loaded: LoadedModel, text: str, target: str | None) -> Measured:
-    """What the heads of one model do."""
+    """Compute the measures of all attention heads of one model on a text, by block and measure."""
     subject = loaded.use()
     once = replace(reading(subject, text, target), steps=None)
     found = measures(traced(once, ["*.attn"]))
@@ -138,7 +140,7 @@ def measured(loaded: LoadedModel, text: str, target: str | None) -> Measured:
 
 
 def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
-    """Validation pairs whose word alignment is known, as in the corpora of `heedful scenes`; none elsewhere.
+    """Read validation pairs with gold word alignment, as in the corpora of `heedful scenes`; none without the files.
 
     Line i of `valid.align`, `valid.words.en` and `valid.words.de` is about line i of `valid.en` and `valid.de`.
     """
@@ -157,15 +159,16 @@ def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
 
 
 def link_of(text: str) -> tuple[int, int]:
-    """Two numbers from "2-3"."""
+    """Parse a link of a word alignment, such as "2-3", to (source word, target word)."""
     source, target = text.split("-")
     return int(source), int(target)
 
 
 def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]]:
-    """The alignment error of each head that looks at the source, by block: the mean over all sentences.
+    """Alignment error rate of each cross-attention head, by block: the mean over all sentences.
 
-    A sentence that the tokenizer cuts into other words than gold does is left out; without any, so is the measure.
+    A sentence whose words in the tokenizer differ from the words of the gold alignment is left out. The result is empty
+    if no sentence is left.
     """
     seen = [(cross_attention(subject, one.source, one.target), one) for one in gold]
     errors = [error_of(found, one) for found, one in seen if cut_alike(found, one)]
@@ -178,10 +181,10 @@ def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]
 
 
 def cut_alike(seen: AlignedAttention, gold: Aligned) -> bool:
-    """Whether the words are those of the gold alignment; <eos> is none."""
+    """True if recorded attention and gold alignment have the same words; <eos> does not count."""
     return seen.source.words[:-1] == gold.source_words and seen.target.words[:-1] == gold.target_words
 
 
 def error_of(seen: AlignedAttention, gold: Aligned) -> list[list[float]]:
-    """The alignment error by layer and head."""
+    """Alignment error rate of one sentence pair, by decoder layer and head."""
     return numbers(alignment_error(seen.by_word()[..., :-1, :-1], gold.links).numpy())

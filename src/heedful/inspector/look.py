@@ -1,6 +1,6 @@
-"""One look into a model: what it says about a text, why its search found that, and every number of the pass.
+"""Look into a model with one text: answers, log of the beam search, logit lens and trace of the forward pass.
 
-Server, exported page and notebook all show a `Look`.
+The server, exported pages and notebooks all show a `Look`.
 """
 
 from collections.abc import Collection
@@ -33,22 +33,22 @@ from heedful.inspector.measures.answers import Answer, answers, continued, found
 from heedful.inspector.measures.beam_search import BeamLog, Ghost, explain_search
 from heedful.inspector.measures.logit_lens import Lens, lens, speaks
 
-WIDEST = 20  # beam whose every candidate is noted: those of a step are as many as its square
+WIDEST = 20  # largest beam size of a logged search: the candidates of a step grow with its square
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is looked at.
+    """Input of a look into a model: the text, and settings of search and ablation.
 
     Attributes:
-        text: what is read.
-        target: what is to have been written, or the second text of a pair; None: what the model says.
-        reference: what a translation should have been.
-        prefix: how a translation has to begin.
-        beam: candidates abreast; None: as many as the model's settings say.
-        alpha: exponent of the length penalty; None: as they say.
-        off: heads that are switched off meanwhile.
-        way: in which, one of `heedful.inspector.capture.head_masks.WAYS`.
+        text: the input text.
+        target: the output that the model is given, or the second text of a pair; None: the model's own output.
+        reference: reference translation, followed through the beam search.
+        prefix: text that the translation has to begin with.
+        beam: beam size; None: as in the model's settings.
+        alpha: exponent of the length penalty; None: as in the model's settings.
+        off: attention heads that are switched off.
+        way: how heads are switched off, one of `heedful.inspector.capture.head_masks.WAYS`.
     """
 
     text: str
@@ -63,14 +63,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen.
+    """Result of a look into a model: answers, trace of the forward pass, logit lens and log of the beam search.
 
     Attributes:
-        answers: what the model says, or what it was given to write.
-        log: of a translator's search; None elsewhere, and where the target was given.
-        ghost: the reference in that search.
-        lens: None where a model says no tokens.
-        unknown: the words of the question that the vocabulary lacks: the model sees <unk> in their place.
+        question: the input.
+        reading: the forward pass that was recorded.
+        trace: the recorded tensors.
+        answers: the model's outputs, or the target that the model was given.
+        lens: logit lens; None if the model predicts no tokens.
+        log: log of a translator's beam search; None for other models and for a given target.
+        ghost: the reference, followed through the beam search.
+        unknown: words of the question that the vocabulary lacks, so that the model reads <unk>.
     """
 
     question: Question
@@ -84,16 +87,16 @@ class Look:
 
 
 def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Look:
-    """Ask a model and watch it.
+    """Run a predictor on a question, and record its answers, trace, logit lens and beam search.
 
     Args:
-        subject: what `heedful.load` gives.
-        question: what is asked.
-        keep: names of taps, or patterns; the lens needs "*.ffn.resid".
+        subject: a predictor, as `heedful.load` returns.
+        question: the text and the settings.
+        keep: names of taps to record, or patterns; the logit lens needs "*.ffn.resid".
 
     Raises:
-        InputError: the text is empty or too long, or what is asked does not fit the model.
-        RunError: the model computes what are no numbers.
+        InputError: the text is empty or too long, or the question does not fit the model.
+        RunError: the model computes NaN.
     """
     if not question.text.strip():
         raise InputError("there is no text; give one sentence")
@@ -110,7 +113,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
 
 
 def as_given(question: Question, seen: Trace) -> list[Answer]:
-    """What was given to a model to write, as if it had said it; nothing where nothing was."""
+    """Given target of a question as an answer with the model's log-probabilities; empty without a given target."""
     line = next((line.written for line in seen.lines.values() if line.written), None)
     if question.target is None or line is None or "logits" not in seen:
         return []
@@ -118,7 +121,7 @@ def as_given(question: Question, seen: Trace) -> list[Answer]:
 
 
 def unknown(subject: Any, question: Question) -> list[str]:
-    """The words of a question that the model's vocabulary lacks, each once."""
+    """List the words of a question that the model's vocabulary lacks (<unk>), each word once."""
     pair = tokenizers_of(subject)
     written = [text for text in (question.target, question.reference, question.prefix) if text]
     read = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
@@ -127,7 +130,7 @@ def unknown(subject: Any, question: Question) -> list[str]:
 
 
 class Asked(NamedTuple):
-    """What a model says, and the pass that shows how."""
+    """Answers of a predictor with the forward pass to record, and the log of the beam search if there was one."""
 
     reading: ForwardPass
     answers: list[Answer]
@@ -137,7 +140,7 @@ class Asked(NamedTuple):
 
 @singledispatch
 def ask(subject: Any, question: Question) -> Asked:
-    """Let whatever uses a model answer."""
+    """Run a predictor on a question: return its answers and the forward pass to record."""
     return Asked(reading(subject, question.text, question.target), answers(subject, question.text, question.target))
 
 
@@ -164,10 +167,10 @@ def _(subject: Generator, question: Question) -> Asked:
 
 
 def searching(translator: Translator, question: Question) -> Translator:
-    """The translator as the question wants it, showing all that its beam holds.
+    """Copy of a translator with the question's beam size and length penalty, which returns all hypotheses of the beam.
 
     Raises:
-        InputError: a beam or an alpha that cannot be.
+        InputError: beam size or alpha is out of range.
     """
     beam = translator.config.beam if question.beam is None else question.beam
     alpha = translator.config.alpha if question.alpha is None else question.alpha

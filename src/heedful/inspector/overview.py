@@ -1,4 +1,4 @@
-"""What a page shows of a look before it asks for any tensor, in numbers that JSON holds.
+"""Overview of a look as JSON for the inspector page: all data that the page shows before it loads tensors.
 
 T tokens, L blocks, K likeliest tokens.
 """
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 
 def facts(name: str, recipe: Recipe, model: Model) -> Json:
-    """Who a model is."""
+    """Facts about a model for the inspector page, as JSON: name, task, dimensions and search settings."""
     shape = recipe.model
     return {
         "name": name,
@@ -50,7 +50,7 @@ def facts(name: str, recipe: Recipe, model: Model) -> Json:
 
 
 def overview(seen: Look) -> Json:
-    """Everything but the tensors themselves."""
+    """Overview of a look as JSON for the inspector page: all of the look except the values of the tensors."""
     trace = seen.trace
     return {
         "schema": SCHEMA,
@@ -70,7 +70,7 @@ def overview(seen: Look) -> Json:
 
 
 def blocks(trace: Trace) -> Iterator[Json]:
-    """Where attention is paid, and by which tokens to which."""
+    """List the attention sublayers of a trace as JSON: name, number of heads, query tokens and key tokens."""
     for name in trace:
         if name.endswith(".attn"):
             _, queries, keys = trace.axes[name]
@@ -79,7 +79,7 @@ def blocks(trace: Trace) -> Iterator[Json]:
 
 
 def measures(trace: Trace) -> Json:
-    """What each head does, by block and measure."""
+    """Compute the measures of all attention heads in a trace as JSON, by attention sublayer and measure."""
     found = {}
     for name, values in trace.tensors.items():
         if name.endswith(".attn"):
@@ -90,9 +90,10 @@ def measures(trace: Trace) -> Json:
 
 
 def stream(trace: Trace, model: Model) -> Json:
-    """How the residual stream grows, for each sublayer and token.
+    """Statistics of the residual stream as JSON, for each sublayer and token.
 
-    Its length before, what is added, after, and normalised; then mean and standard deviation of what enters the norm.
+    Euclidean norms of the stream before the sublayer, of the sublayer output, of the stream after, and of the
+    normalised stream; then mean and standard deviation of the input to the norm.
     """
     found = {}
     parts = {"before": "in", "added": "out", "after": "resid", "normalised": "norm"}
@@ -110,7 +111,7 @@ def stream(trace: Trace, model: Model) -> Json:
 
 
 def through(seen: Lens, tokenizer: Tokenizer) -> Json:
-    """The lens, with what its tokens are called."""
+    """Convert a logit lens to JSON, with the pieces of all its tokens."""
     ids = sorted({int(token) for token in seen.tokens.flatten()})
     return {
         "tokens": seen.tokens.tolist(),
@@ -123,7 +124,7 @@ def through(seen: Lens, tokenizer: Tokenizer) -> Json:
 
 
 def search(log: BeamLog, tokenizer: Tokenizer) -> Json:
-    """A search, a column for each thing that is known of its candidates."""
+    """Convert the log of a beam search to JSON: settings, and one list per attribute of the candidates."""
     nodes = log.nodes
     last = max((node.step for node in nodes), default=0)
     return {
@@ -147,10 +148,10 @@ def search(log: BeamLog, tokenizer: Tokenizer) -> Json:
 
 
 def numbers(x: np.ndarray) -> list[Any]:
-    """Float32 as JSON, in the nine digits that tell it from every other."""
+    """Convert a float32 array to nested lists for JSON, with the nine digits that identify a float32."""
     return np.vectorize(lambda value: float(f"{value:.9g}"), otypes=[float])(x).tolist() if x.size else x.tolist()
 
 
 def finite(x: list[float]) -> list[float | None]:
-    """JSON has no infinity."""
+    """Replace infinite values and NaN with None, since JSON has neither."""
     return [value if np.isfinite(value) else None for value in x]

@@ -1,6 +1,6 @@
-"""The page that shows a look: one file, for the server and for export alike.
+"""HTML page of the inspector: one file, for the server and for export as a standalone file.
 
-It is built from `web/` (`make page`), and wheels bring it along.
+The page is built from `web/` with `make page`, and is included in wheels.
 """
 
 import base64
@@ -20,23 +20,23 @@ from heedful.inspector.overview import Json
 BUILT = Path(str(files("heedful"))) / "inspector" / "page" / "index.html"
 INLINE = re.compile(r"<(script|style)\b[^>]*>(.*?)</\1>", re.DOTALL)
 NONE = "'none'"
-CONNECT = "connect-src 'self'"  # a file has no server to ask
+CONNECT = "connect-src 'self'"  # left out of an exported file, which has no server
 CLOSED = (f"base-uri {NONE}", f"form-action {NONE}")
 EXACT = ("q", "k", "v", "score", "bias", "attn", "z")
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a browser opens."""
+    """HTML page of the inspector, with its Content-Security-Policy and export to a standalone file."""
 
     html: str
 
     @classmethod
     def built(cls, path: Path = BUILT) -> "Page":
-        """The page as it was built.
+        """Read the inspector page that `make page` built.
 
         Raises:
-            InputError: it was not.
+            InputError: the page was not built.
         """
         try:
             return cls(path.read_text(encoding="utf-8"))
@@ -48,7 +48,7 @@ class Page:
 
     @property
     def policy(self) -> str:
-        """The Content-Security-Policy that lets the page do what it does, and nothing else."""
+        """Content-Security-Policy that allows only the page's own scripts, styles, data images and server."""
         hashes: dict[str, list[str]] = {"script": [], "style": []}
         for kind, text in INLINE.findall(self.html):
             digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -57,15 +57,17 @@ class Page:
         return "; ".join([f"default-src {NONE}", *allowed, CONNECT, "img-src data:", *CLOSED])
 
     def holding(self, shown: Json, trace: Trace, head: tuple[str, int]) -> str:
-        """One file that shows a look without a server: all attention weights in a byte each, one head exactly.
+        """Build a standalone HTML page with the data of a look, which needs no server.
+
+        All attention weights are stored in one byte each; one head has all its tensors in float32.
 
         Args:
-            shown: what the page shows first, see `heedful.inspector.overview`, with the facts of the model as "model".
-            trace: whose tensors are shown.
-            head: a block such as "dec.1.cross" and the number of one of its heads.
+            shown: overview of the look, see `heedful.inspector.overview`, with the facts of the model as "model".
+            trace: trace of the look.
+            head: attention sublayer such as "dec.1.cross", and number of a head in the sublayer.
 
         Raises:
-            InputError: there is no such head.
+            InputError: there is no such attention sublayer or head.
         """
         block, number = head
         attention = trace.only(["*.attn"])
@@ -86,5 +88,5 @@ class Page:
 
 
 def packed(parts: Iterable[bytes | memoryview]) -> str:
-    """Bytes as text that a page can hold."""
+    """Compress bytes with gzip and encode them as base64 text, to embed in an HTML page."""
     return base64.b64encode(gzip.compress(b"".join(parts), mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""A look that can be opened: in a notebook, or as a file. See `heedful.look`."""
+"""View of a look into a model: displayed in a notebook, or saved as a standalone HTML page; see `heedful.look`."""
 
 import html
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ HEIGHT = 900  # pixels in a notebook
 
 @dataclass(frozen=True)
 class View:
-    """A look with what shows it.
+    """View of a look into a model, which a notebook displays and `save` writes as an HTML page.
 
     Attributes:
-        name: what the model is called.
-        model: that was asked, with its recipe.
-        seen: what was seen.
-        page: in which it is shown.
-        head: whose formula can be followed: its block, and its number from 0; None: the first of the last block.
+        name: name of the model.
+        model: the model or predictor, with its recipe.
+        seen: result of the look.
+        page: HTML page that shows the look.
+        head: attention head whose computation the page shows step by step: name of the sublayer, and number from 0;
+            None: the first head of the last attention sublayer.
     """
 
     name: str
@@ -41,39 +42,39 @@ class View:
 
     @property
     def trace(self) -> Trace:
-        """Every number of the pass."""
+        """Trace of the forward pass: all recorded tensors of the look."""
         return self.seen.trace
 
     @property
     def html(self) -> str:
-        """One page that needs no server.
+        """Standalone HTML page that shows the look without a server.
 
         Raises:
-            InputError: there is no such head.
+            InputError: the model has no head `head`.
         """
         shown = {"model": facts(self.name, recipe_of(self.model), self.model.model), **overview(self.seen)}
         head = self.head or (shown["blocks"][-1]["name"], 0)
         return self.page.holding(shown, self.seen.trace, head)
 
     def save(self, path: str | Path) -> None:
-        """Write the page.
+        """Write the look as a standalone HTML page to a file.
 
         Raises:
-            InputError: there is no such head.
-            OSError: it cannot be written.
+            InputError: the model has no head `head`.
+            OSError: the file cannot be written.
         """
         content = self.html.encode()
         with replacing(Path(path)) as file:
             file.write(content)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML element (iframe) with the inspector page that a notebook displays."""
         style = f"width: 100%; height: {HEIGHT}px; border: 0"
         return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
 
 
 def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "cpu") -> View:
-    """Look into a model. See `heedful.look`.
+    """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
 
     Raises:
         InputError: there is no such model, the text is empty or too long, or the page was not built.
@@ -86,10 +87,10 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
 
 
 def recipe_of(model: Any) -> Recipe:
-    """What a model was trained with, which the page shows.
+    """Return the training recipe of a model or predictor.
 
     Raises:
-        InputError: it is no model, or one that does not know.
+        InputError: `model` is not a model, or has no recipe because it was not loaded from a model folder.
     """
     if isinstance(model, LoadedModel | BasePredictor) and model.recipe is not None:
         return model.recipe

@@ -1,1 +1,1 @@
-"""What a model computes for one text, by name: watched, replaced on its way, kept and stored."""
+"""Record, edit, name and store the tensors that a model computes in a forward pass over one text."""

@@ -1,4 +1,4 @@
-"""How whatever uses a model comes to one forward pass over a text: what is read, what is written, and the pass itself.
+"""Forward passes to record: inputs, target tokens and the call of the model, for every predictor and text.
 
 B = 1 batch, T target tokens, V vocabulary.
 """
@@ -35,11 +35,12 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 @dataclass(frozen=True)
 class TokenLine:
-    """A text that runs through a model.
+    """Input tokens of one stack in a forward pass, with the target token at each position.
 
     Attributes:
-        read: the tokens that go in.
-        written: what each of them has to be followed by, where the model writes; of a prompt its own tokens.
+        read: the input tokens.
+        written: the target token at each position, that is the next token, prompts included; None for a model that
+            generates nothing.
     """
 
     read: Pieces
@@ -47,20 +48,21 @@ class TokenLine:
 
     @property
     def said(self) -> Pieces:
-        """What the states of the tokens stand for: what is written from them, or else the tokens themselves."""
+        """Tokens that label the positions of hidden states: the target tokens, or the input tokens without targets."""
         return self.written or self.read
 
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """One forward pass over a text.
+    """One forward pass of a model over a text, ready to run and to record.
 
     Attributes:
-        model: in any mode.
-        tokenizer: of what the model writes, or of what it reads where it writes nothing.
-        lines: by the names of `heedful.inspector.capture.taps.TappedStack`: "src", "tgt" or both.
-        run: makes the pass; the result is the model's.
-        steps: makes the same logits a token at a time, as a search does, where a model writes.
+        model: the model, in training or evaluation mode.
+        tokenizer: tokenizer of the target text, or of the input for a model that generates nothing.
+        lines: input and target tokens by `heedful.inspector.capture.taps.TappedStack.sequence`: "src", "tgt" or both.
+        run: runs the forward pass and returns the model's output.
+        steps: computes the same logits one token at a time, as beam search does; None for a model that generates
+            nothing.
     """
 
     model: nn.Module
@@ -71,7 +73,7 @@ class ForwardPass:
 
 
 def of_translator(subject: Translator, text: str, target: str | None) -> ForwardPass:
-    """A sentence and its translation."""
+    """Forward pass of a translator over a sentence and `target`, or its own best translation if `target` is None."""
     if target is None:
         check_source(subject, text)
         [translation] = subject.translate_lines([text])
@@ -80,10 +82,10 @@ def of_translator(subject: Translator, text: str, target: str | None) -> Forward
 
 
 def of_translation(subject: Translator, text: str, written: list[int]) -> ForwardPass:
-    """A sentence and what was written, each token of which is given those before it (teacher forcing).
+    """Forward pass of a translator over a sentence and the token ids of a translation (teacher forcing).
 
     Raises:
-        InputError: one of them is too long.
+        InputError: the sentence or the translation is too long.
     """
     tokenizers, model = subject.tokenizers, subject.model
     read = check_source(subject, text)
@@ -103,29 +105,29 @@ def of_translation(subject: Translator, text: str, written: list[int]) -> Forwar
 
 
 def check_source(subject: Translator, text: str) -> list[int]:
-    """The ids of a sentence; an InputError if it is longer than the translator reads."""
+    """Encode a source sentence to token ids; raise an InputError if it is too long for the translator."""
     ids = subject.tokenizers.source.encode(text)
     check_length(ids, subject.longest_source)
     return ids
 
 
 def check_target(subject: Translator, ids: list[int], what: str) -> None:
-    """Raise an InputError if there are more ids than the translator writes."""
+    """Raise an InputError if there are more token ids than a translation can have; `what` names the text."""
     check_length(ids, subject.longest_source + subject.config.max_extra, what)
 
 
 def of_generator(subject: Generator, text: str, target: str | None) -> ForwardPass:
-    """A prompt and what follows it: the likeliest tokens unless it is given."""
+    """Forward pass of a text generator over a prompt and `target`, or a greedy continuation if `target` is None."""
     if target is None:
         return of_generation(subject, text, likeliest(subject, text))
     return of_continuation(subject, subject.tokenizer.encode(text) + subject.tokenizer.encode_continuation(target))
 
 
 def likeliest(subject: Generator, text: str) -> Generation:
-    """How a language model goes on with the likeliest token each time, as far as its context reaches.
+    """Continue a prompt with a language model by greedy decoding, at most to the end of the model's context.
 
     Raises:
-        InputError: the text is longer than the context.
+        InputError: the prompt is longer than the context.
     """
     config = replace(subject.config, temperature=0.0)
     if subject.context is not None:
@@ -136,16 +138,16 @@ def likeliest(subject: Generator, text: str) -> Generation:
 
 
 def of_generation(subject: Generator, text: str, found: Generation) -> ForwardPass:
-    """A prompt and how the model went on.
+    """Forward pass of a language model over a prompt and the continuation that the model generated.
 
     Raises:
-        InputError: that is too long.
+        InputError: prompt and continuation are too long for the model's context.
     """
     return of_continuation(subject, [*subject.tokenizer.encode(text), *found.tokens, *[EOS] * (found.reason == "eos")])
 
 
 def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
-    """Tokens, each of which but the first is given those before it."""
+    """Forward pass of a language model that predicts each token but the first from the tokens before it."""
     if subject.context is not None:
         check_length(tokens, subject.context + 2)
     ids = torch.tensor([tokens[:-1]], device=subject.device)
@@ -162,7 +164,7 @@ def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
 
 
 def of_filler(subject: Filler, text: str, target: str | None) -> ForwardPass:
-    """A text with gaps, or a text or a pair of texts without."""
+    """Forward pass of a masked language model over a text with gaps, a plain text, or a pair of texts."""
     tokenizer = subject.tokenizer
     if GAP.search(text) and target is None:
         row = subject.encode(text)
@@ -175,13 +177,13 @@ def of_filler(subject: Filler, text: str, target: str | None) -> ForwardPass:
 def of_predictor(
     subject: Classifier | Scorer | Tagger | Retriever | Answerer, text: str, target: str | None
 ) -> ForwardPass:
-    """A text or a pair of texts."""
+    """Forward pass of a classifier, scorer, tagger, retriever or answerer over a text or a pair of texts."""
     reader = subject.reader
     return of_row(reader.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
 def of_row(model: Model, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
-    """The pass of a backbone with a head."""
+    """Forward pass of a model with a backbone, such as BERT with a task head, over one row of token ids."""
     ids, padding_mask = pad([row])
     device = next(model.parameters()).device
     inputs = [torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids))]
@@ -189,12 +191,12 @@ def of_row(model: Model, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
 
 
 def stepwise(state: DecodingState, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-    """The logits after each token, fed one after another."""
+    """Logits of a decoder after each token, computed one token at a time with the KV cache."""
     return torch.stack([state.step(column) for column in ids.unbind(1)], dim=1)
 
 
 def check_length(ids: list[int], limit: int, what: str = "a text") -> None:
-    """Raise an InputError if with <eos> there are more than `limit` ids."""
+    """Raise an InputError if the token ids and <eos> together exceed `limit`; `what` names the text in the message."""
     if len(ids) >= limit:
         raise InputError(f"{what} of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
 
@@ -208,10 +210,10 @@ READINGS: dict[type, Callable[[Any, str, str | None], ForwardPass]] = {
 
 
 def model_of(subject: Any) -> nn.Module:
-    """The model that a predictor uses.
+    """Return the model of a predictor.
 
     Raises:
-        InputError: it is no predictor.
+        InputError: `subject` is not a predictor.
     """
     if not isinstance(subject, BasePredictor):
         raise InputError(f"a {type(subject).__name__} cannot be looked into; load a model with heedful.load")
@@ -219,19 +221,19 @@ def model_of(subject: Any) -> nn.Module:
 
 
 def tokenizers_of(subject: Any) -> TokenizerPair:
-    """The tokenizers of what `subject` reads and of what it writes; often they are one."""
+    """Source and target tokenizer of a predictor; the same tokenizer twice if the predictor has only one."""
     user = getattr(subject, "reader", subject)
     return user.tokenizers if hasattr(user, "tokenizers") else TokenizerPair(user.tokenizer, user.tokenizer)
 
 
 def reading(subject: Any, text: str, target: str | None = None) -> ForwardPass:
-    """The pass over `text`, and over `target` where a model takes two.
+    """Prepare one forward pass of any predictor over `text` and `target`.
 
-    A translator and a generator read what they write themselves where there is no `target`. Elsewhere it is the second
-    text of a pair.
+    For a translator and a text generator `target` is the output; None: the model generates an output first. For other
+    predictors `target` is the second text of a pair.
 
     Raises:
-        InputError: the text is empty or too long, or `subject` holds no model that can be looked into.
+        InputError: the text is empty or too long, or `subject` is a predictor that the inspector does not support.
     """
     if not text.strip():
         raise InputError("there is no text; give one sentence")

@@ -1,4 +1,4 @@
-"""Heads switched off, each in one of two ways: what a recorder takes as edits."""
+"""Attention heads switched off (masked), silent or with uniform attention, as edits for a recorder."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from heedful.inspector.capture.taps import taps
 from heedful.models import Model
 from heedful.nn.attention import HIDDEN
 
-WILD = set("*?[")  # what makes a pattern of a name
+WILD = set("*?[")  # characters that turn the name of a tap into a pattern
 
 
 @dataclass(frozen=True, order=True)
 class Head:
-    """One head.
+    """One attention head of a model.
 
     Attributes:
-        block: as in the names of taps, such as "dec.1.cross".
-        number: from 0.
+        block: name of the attention sublayer, as in the names of taps, such as "dec.1.cross".
+        number: index of the head in the sublayer, from 0.
 
     Raises:
-        InputError: the block is a pattern, which elsewhere chooses several tensors.
+        InputError: the block is a pattern such as "dec.*.cross", which names several sublayers.
     """
 
     block: str
@@ -39,7 +39,7 @@ class Head:
 
 
 def heads(model: Model) -> list[Head]:
-    """Every head of a model, in the order in which they compute."""
+    """List all attention heads of a model, in the order in which the model computes their attention."""
     return [
         Head(name.removesuffix(".attn"), number)
         for name, tap in taps(model).items()
@@ -49,12 +49,12 @@ def heads(model: Model) -> list[Head]:
 
 
 def silent(head: Head) -> dict[str, Edit]:
-    """The head adds nothing."""
+    """Edits that switch off an attention head: its output becomes zero."""
     return {f"{head.block}.z": zeroed(head.number)}
 
 
 def even(head: Head) -> dict[str, Edit]:
-    """The head looks at everything that it may see alike, whatever that is and wherever it stands."""
+    """Edits that give an attention head uniform attention: equal weights on all keys that the mask leaves visible."""
     return {f"{head.block}.score": zeroed(head.number), f"{head.block}.bias": mask_alone(head.number)}
 
 
@@ -62,10 +62,10 @@ WAYS = {"silent": silent, "even": even}
 
 
 def zeroed(number: int) -> Edit:
-    """Zeros for one head of (B H ...).
+    """Edit that sets the values of one attention head to zero in a tensor (B, H, ...).
 
     Raises:
-        InputError: when it is met by a block with fewer heads.
+        InputError: the edited tensor has fewer heads.
     """
 
     def edit(x: Tensor) -> Tensor:
@@ -79,9 +79,9 @@ def zeroed(number: int) -> Edit:
 
 
 def mask_alone(number: int) -> Edit:
-    """The attention mask without what the positions add to it, for one head of a bias (B H T S).
+    """Edit that keeps only the attention mask in one head of an attention bias (B H T S), without position biases.
 
-    Where heads share one bias, (B 1 T S), the positions add nothing.
+    A bias (B 1 T S), which all heads share, holds no position biases.
     """
 
     def edit(bias: Tensor) -> Tensor:
@@ -93,14 +93,14 @@ def mask_alone(number: int) -> Edit:
 
 
 def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
-    """The edits that switch heads off.
+    """Edits that switch off attention heads while a model is recorded.
 
     Args:
-        off: the heads.
-        way: one of `WAYS`.
+        off: the attention heads.
+        way: one of `WAYS`: "silent" for no output, "even" for uniform attention.
 
     Raises:
-        InputError: there is no such way.
+        InputError: `way` is not in `WAYS`.
     """
     if way not in WAYS:
         raise InputError(f"heads are switched off in one of these ways: {', '.join(WAYS)}; not {way}")
@@ -112,5 +112,5 @@ def switched_off(off: Iterable[Head], way: str = "silent") -> dict[str, Edit]:
 
 
 def after(first: Edit, second: Edit) -> Edit:
-    """One edit, then another."""
+    """Compose two edits of a tensor: `first`, then `second`."""
     return lambda x: second(first(x))

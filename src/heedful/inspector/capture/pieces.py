@@ -1,26 +1,26 @@
-"""A sentence cut into pieces, and the words that the pieces spell: the labels of whatever is looked at."""
+"""Subword pieces of a text and the words that the pieces form: labels for the tokens in a trace."""
 
 import unicodedata
 from dataclasses import dataclass
 
 from heedful.text.tokenizer import Tokenizer
 
-# How the Unicode names of letters begin whose scripts have no spaces between words.
+# Prefixes of the Unicode names of letters in scripts without spaces between words.
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text as a model sees it; where a script has no spaces, each piece counts as a word."""
+    """Token ids of a text with labels for pieces and words; in scripts without spaces each piece is a word."""
 
     ids: list[int]
-    labels: list[str]  # of each piece
+    labels: list[str]  # one for each piece
     words: list[str]
-    word_of_piece: list[int]
+    word_of_piece: list[int]  # index into words
 
     @classmethod
     def of(cls, ids: list[int], tokenizer: Tokenizer) -> "Pieces":
-        """Name what ids stand for."""
+        """Label token ids with their pieces and words."""
         spelled = words_of(ids, tokenizer)
         return cls(
             ids=ids,
@@ -31,7 +31,7 @@ class Pieces:
 
 
 def words_of(ids: list[int], tokenizer: Tokenizer) -> list[list[int]]:
-    """Cut ids into words."""
+    """Group token ids into words: a list of ids for each word."""
     words: list[list[int]] = []
     numbers = tokenizer.word_of_piece(ids)
     for i, number, before in zip(ids, numbers, [None, *numbers], strict=False):
@@ -42,10 +42,10 @@ def words_of(ids: list[int], tokenizer: Tokenizer) -> list[list[int]]:
 
 
 def stands_alone(piece: str) -> bool:
-    """Whether a piece begins with a letter of a script without spaces."""
+    """True if a piece begins with a letter of a script without spaces, such as Chinese or Thai."""
     return unicodedata.name(piece[:1] or " ", "").startswith(UNSPACED)
 
 
 def label(word: list[int], tokenizer: Tokenizer) -> str:
-    """What a word spells; the names of its pieces where that cannot be seen."""
+    """Text of a word given by its token ids; the names of the pieces if the decoded text is blank."""
     return tokenizer.decode(word).strip() or "".join(tokenizer.pieces(word))

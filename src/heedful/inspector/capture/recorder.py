@@ -1,6 +1,6 @@
-"""What passes the taps of a model: kept, or replaced on its way.
+"""Record or edit the tensors of a model's forward pass with PyTorch hooks at named taps.
 
-While nobody records, the model has no trace of this: a tap is a hook that is put on and taken off again.
+The hooks exist only inside `recording`; outside of it the model runs unchanged.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,25 +15,25 @@ from heedful.models import Model
 from heedful.nn.attention import Attention, mix, scaled_scores, softmax
 from heedful.nn.dropout import dropout
 
-Edit = Callable[[Tensor], Tensor]  # with the dimension of the batch first
+Edit = Callable[[Tensor], Tensor]  # of a tensor with the batch dimension first
 
 
 @contextmanager
 def recording(
     model: Model, keep: Collection[str] = (), edits: Mapping[str, Edit] | None = None
 ) -> Iterator[dict[str, Tensor]]:
-    """Within the block, keep what passes some taps, and put other values in the place of what passes others.
+    """Context manager that records and edits tensors of a model's forward passes at named taps.
 
-    Attention whose inside is asked for computes the plain formula meanwhile; everything else runs as ever. Afterwards
-    the model is what it was, whatever happened.
+    Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel. The
+    model is restored at the end, also after an exception.
 
     Args:
-        model: any of heedful's models, not in training.
-        keep: names of taps, or patterns such as "dec.*.cross.attn".
-        edits: by such names, what becomes of the tensor there.
+        model: any of heedful's models, in evaluation mode.
+        keep: names of taps to record, or patterns such as "dec.*.cross.attn".
+        edits: name or pattern of taps -> function that replaces the tensor.
 
     Yields:
-        The tensors by name, (B ...), as they passed last.
+        The recorded tensors by name, (B, ...), from the last forward pass.
 
     Raises:
         InputError: the model has no such tap.
@@ -64,15 +64,15 @@ def recording(
 
 
 def patterns(names: str | Collection[str]) -> Collection[str]:
-    """Names of taps or patterns of them; one alone may come without a list."""
+    """Normalise an argument of tap names or patterns: a single string becomes a list."""
     return [names] if isinstance(names, str) else names
 
 
 def matching(pattern: str, there: Iterable[str]) -> list[str]:
-    """The names that match a pattern.
+    """Names of taps or tensors that match a pattern such as "dec.*.cross.attn".
 
     Raises:
-        InputError: there are none.
+        InputError: no name matches.
     """
     found = [name for name in there if fnmatchcase(name, pattern)]
     if not found:
@@ -81,14 +81,14 @@ def matching(pattern: str, there: Iterable[str]) -> list[str]:
 
 
 def hook(tap: Tap, name: str, passing: Callable[[str, Tensor], Tensor]) -> Callable[[], None]:
-    """Let what goes into a module or comes out of it pass; return what ends that."""
+    """Register a hook that sends a module's input or output through `passing`; return the function to remove it."""
     if tap.place == "input":
         return tap.module.register_forward_pre_hook(lambda _, args: (passing(name, args[0]), *args[1:])).remove
     return tap.module.register_forward_hook(lambda *passed: passing(name, passed[-1])).remove
 
 
 def watched(names: Mapping[str, str], passing: Callable[[str, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Scaled dot-product attention (formula 1) that lets some of its steps, by place, pass under a name."""
+    """Attention kernel (formula 1 of Vaswani et al. 2017) that sends its inner tensors through `passing` by name."""
 
     def at(place: str, x: Tensor) -> Tensor:
         return passing(names[place], x) if place in names else x

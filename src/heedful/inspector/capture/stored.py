@@ -1,4 +1,4 @@
-"""How the numbers of a trace are stored: exactly, or in fewer bits where they are looked at and not computed with."""
+"""Encodings of a trace's tensors for storage: exact float32, float16, or one byte for attention weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Stored:
-    """One way to store numbers.
+    """Encoding that stores a float32 array, perhaps in fewer bits.
 
     Attributes:
-        encode: float32 to what is stored.
-        decode: and back.
+        encode: converts float32 values to the stored array.
+        decode: converts the stored array back to float32.
     """
 
     encode: Callable[[np.ndarray], np.ndarray]
@@ -20,23 +20,26 @@ class Stored:
 
 
 def to_sqrt_u8(p: np.ndarray) -> np.ndarray:
-    """The square roots of numbers from 0 to 1 in 255 steps: small weights stay apart, and none is off by 0.004."""
+    """Encode values from 0 to 1 as bytes: square roots in 255 steps.
+
+    Small values stay distinct, and no error reaches 0.004.
+    """
     return np.rint(np.sqrt(p.clip(0, 1)) * 255).astype(np.uint8)
 
 
 def from_sqrt_u8(b: np.ndarray) -> np.ndarray:
-    """Back to numbers from 0 to 1."""
+    """Decode bytes that hold square roots in 255 steps to float32 values from 0 to 1."""
     return np.square(b.astype(np.float32) / 255)
 
 
 def to_f16(x: np.ndarray) -> np.ndarray:
-    """Half precision; what is too large for it, such as a mask, becomes the largest number there is."""
+    """Convert to float16; larger values, such as those of a mask, become the largest finite float16."""
     largest = np.finfo(np.float16).max
     return x.clip(-largest, largest).astype(np.float16)
 
 
 def to_f32(x: np.ndarray) -> np.ndarray:
-    """Single precision."""
+    """Convert to float32."""
     return x.astype(np.float32)
 
 

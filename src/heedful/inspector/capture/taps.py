@@ -1,14 +1,15 @@
-"""A name for every tensor of a forward pass, and where in the model it passes by.
+"""Names of all tensors in a model's forward pass (taps), and the module and place where each can be recorded.
 
-    src.tok src.sum src.in                   what is embedded; with its position; normalised, as it enters the stack
-    enc.0.self.q .k .v                       queries, keys and values of each head, rotated where positions rotate
-    enc.0.self.score .bias .attn .z          q k^T / sqrt(K); what is added; softmax of both; what each head has read
-    enc.0.self.in .norm .out .resid          the stream before; normalised; what the sublayer adds; the stream after
-    enc.0.ffn.in .norm .h .out .resid        the same, and the hidden layer after its activation
-    enc.norm logits                          after the last block; before the softmax over the vocabulary
+    src.tok src.sum src.in                   embeddings; with positions; normalised, the input of the first block
+    enc.0.self.q .k .v                       queries, keys and values of each head, with rotary positions applied
+    enc.0.self.score .bias .attn .z          q k^T / sqrt(K); attention bias; attention weights; output of each head
+    enc.0.self.in .norm .out .resid          residual stream before; normalised; sublayer output; stream after
+    enc.0.ffn.in .norm .h .out .resid        likewise for the feed-forward network; .h is after the activation
+    enc.norm logits                          after the final norm; before the softmax over the vocabulary
 
-Decoders are `dec`, read `tgt`, and look at `src` in `dec.0.cross`. Layers count from 0, as in the model's own list.
-What segments add is in `src.tok`; a search, which feeds a token at a time, does not pass `tgt.tok`.
+A decoder is `dec`, its input `tgt`, and its cross-attention to `src` is `dec.0.cross`. Layers count from 0, as in the
+model's module list. `src.tok` includes segment embeddings. Beam search, which feeds one token at a time, does not pass
+`tgt.tok`.
 """
 
 from collections.abc import Iterator
@@ -39,12 +40,12 @@ SUBLAYERS = {
 
 
 class Axis(NamedTuple):
-    """A dimension of a tensor.
+    """Named dimension of a recorded tensor.
 
     Attributes:
         name: such as "head" or "key".
-        line: whose tokens its places are, such as "src.read" or "tgt.said" (see `reading.Line`); None:
-            they have numbers only.
+        line: tokens that label the positions, such as "src.read" or "tgt.said" (attributes of `TokenLine`); None: the
+            positions have only numbers.
     """
 
     name: str
@@ -53,12 +54,12 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True)
 class Tap:
-    """Where a tensor passes by.
+    """Place in a model where a tensor of the forward pass can be recorded or edited.
 
     Attributes:
-        module: whose input or output it is, or the attention whose kernel makes it.
+        module: the module whose input or output the tensor is, or the attention whose kernel computes the tensor.
         place: "input", "output" or a name in `KERNEL`.
-        axes: what its dimensions are, without that of the batch.
+        axes: dimensions of the tensor, without the batch dimension.
     """
 
     module: nn.Module
@@ -67,7 +68,7 @@ class Tap:
 
 
 def taps(model: Model) -> dict[str, Tap]:
-    """Every tap of a model by its name, in the order in which tensors pass."""
+    """All taps of a model by name, in the order in which the forward pass computes the tensors."""
     found = {name: tap for stack in model.named_stacks() for name, tap in _of_stack(stack)}
     if hasattr(model, "output"):
         axes = _axes(model.logit_axes, {"token": f"{model.line}.read"})

@@ -1,7 +1,7 @@
-"""Everything that a model computes for one text, by name: `heedful.trace("en-de", "Two dogs are running.")`.
+"""Traces: all tensors of a model's forward pass over one text, by name, and their safetensors file.
 
-On disk and on the wire a trace is a safetensors file whose metadata hold a manifest in JSON (`SCHEMA`), so that any
-reader of that format gets at every number.
+`heedful.trace("en-de", "Two dogs are running.")` makes a trace. In a file and over HTTP a trace is in the safetensors
+format with a manifest in JSON (`SCHEMA`) as metadata, so that any safetensors reader can open it.
 """
 
 import json
@@ -31,16 +31,16 @@ SCHEMA = "trace/1"
 
 @dataclass(frozen=True, eq=False)
 class Recorded(NDArrayOperatorsMixin):
-    """One tensor of a trace: an array with names for its axes and for the places on them.
+    """One tensor of a trace: an array with names for its axes and labels for the positions along each axis.
 
-    It computes, compares and is indexed as an array of NumPy, and functions of NumPy take it; the result is a plain
-    array. Whatever else an array has, such as `mean` or `tolist`, it has as well.
+    Arithmetic, comparison, indexing and NumPy functions work as on a NumPy array and return plain arrays. Methods of
+    arrays, such as `mean` or `tolist`, are available too.
 
     Attributes:
-        name: that of its tap.
-        axes: what its dimensions are.
+        name: name of the tap, such as "dec.0.cross.attn".
+        axes: names of the dimensions, such as "head", "query" and "key".
         values: float32.
-        labels: for each dimension what its places are called; numbers from 0 where they have no names.
+        labels: labels of the positions for each dimension: tokens, or numbers from 0.
     """
 
     name: str
@@ -50,23 +50,23 @@ class Recorded(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The size of each axis."""
+        """Size of each axis of the recorded tensor."""
         return self.values.shape
 
     def numpy(self) -> np.ndarray:
-        """The values as an array, which is not copied."""
+        """Values of the recorded tensor as a NumPy array, not copied."""
         return self.values
 
     def tensor(self) -> Tensor:
-        """The values as a tensor of torch, which shares their memory."""
+        """Values of the recorded tensor as a PyTorch tensor that shares memory with the array."""
         return torch.from_numpy(self.values)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """The values, for numpy."""
+        """Convert the recorded tensor to a NumPy array."""
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Compute with the values."""
+        """Apply a NumPy function to the values of recorded tensors."""
         plain = [x.values if isinstance(x, Recorded) else x for x in inputs]
         return getattr(ufunc, method)(*plain, **keywords)
 
@@ -82,13 +82,13 @@ class Recorded(NDArrayOperatorsMixin):
         return getattr(self.values, name)
 
     def plot(self, head: int | None = None) -> Any:
-        """A matplotlib figure: a panel for each head, or for one of them. Needs the extra `plot`."""
+        """Draw the tensor as a matplotlib figure, a panel for each head or for one head. Needs the extra `plot`."""
         from heedful.inspector.pictures.plots import plot
 
         return plot(self, head)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """SVG plot of the tensor that a notebook shows."""
         from heedful.inspector.pictures.plots import svg
 
         return svg(self.plot())
@@ -100,14 +100,14 @@ class Recorded(NDArrayOperatorsMixin):
 
 @dataclass(frozen=True)
 class Trace(Mapping[str, Recorded]):
-    """What a model computed for one text; a mapping from the names of taps.
+    """Recorded tensors of a model's forward pass over one text: a mapping from tap names to tensors.
 
     Attributes:
-        lines: the tokens that went in and, where the model writes, what follows them: "src", "tgt" or both.
-        axes: of each tensor.
-        tensors: float32, without the dimension of the batch.
-        checks: by how much logits differ at most from those without a recorder ("fused"), and from those of a search
-            that feeds a token at a time ("steps").
+        lines: input tokens and target tokens of each stack: "src", "tgt" or both.
+        axes: dimensions of each tensor.
+        tensors: float32, without the batch dimension.
+        checks: largest difference between the recorded logits and the logits of an unrecorded pass ("fused"), and of
+            decoding one token at a time ("steps").
     """
 
     lines: dict[str, TokenLine]
@@ -135,16 +135,16 @@ class Trace(Mapping[str, Recorded]):
         return len(self.tensors)
 
     def _labels(self, axis: Axis, size: int) -> list[str]:
-        """What the places of an axis are called."""
+        """Labels of the positions along an axis: tokens, or numbers from 0."""
         if axis.line is None:
             return [str(number) for number in range(size)]
         line, part = axis.line.split(".")
         return getattr(self.lines[line], part).labels
 
     def only(self, names: Collection[str], head: int | None = None) -> "Trace":
-        """Some of its tensors, by name or by patterns such as "dec.*.cross.attn"; of those with heads one head.
+        """Select tensors of the trace by names or patterns such as "dec.*.cross.attn", and one attention head.
 
-        Queries that share keys and values find those of their group.
+        Tensors without heads stay whole. With grouped-query attention, keys and values are those of the head's group.
 
         Raises:
             InputError: there is no such tensor, or no such head.
@@ -165,24 +165,23 @@ class Trace(Mapping[str, Recorded]):
         return values[place : place + 1]
 
     def save(self, path: str | Path, stored: Mapping[str, str] | None = None) -> None:
-        """Write a safetensors file.
+        """Write the trace to a safetensors file.
 
         Args:
             path: the file.
-            stored: how tensors are stored, by name, one of `stored.STORED`; exactly where it does not
-                say.
+            stored: encoding of tensors by name, each a key of `stored.STORED`; other tensors are stored as float32.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         with replacing(Path(path)) as file:
             file.writelines(self.encoded(stored))
 
     def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
-        """The same as bytes.
+        """Encode the trace as the bytes of a safetensors file, in chunks; `stored` as in `save`.
 
         Raises:
-            InputError: there is no such tensor, or no such way to store it.
+            InputError: the trace has no such tensor, or there is no such encoding.
         """
         stored = stored or {}
         if strange := [f"{name} = {way}" for name, way in stored.items() if name not in self or way not in STORED]:
@@ -200,10 +199,10 @@ class Trace(Mapping[str, Recorded]):
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
-        """Read what `save` wrote.
+        """Read a trace from a safetensors file that `Trace.save` wrote.
 
         Raises:
-            InputError: it is no trace, or a damaged one.
+            InputError: the file is not a trace, or is damaged.
         """
         path = Path(path)
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(path).items()}
@@ -230,13 +229,13 @@ def trace(
     keep: Collection[str] = ("*",),
     edits: Mapping[str, Edit] | None = None,
 ) -> Trace:
-    """Run a model over a text and keep what it computes. See `heedful.trace`."""
+    """Run a predictor's model over a text and record its tensors in a trace, as in `heedful.trace`."""
     return traced(reading(subject, text, target), keep, edits)
 
 
 @torch.no_grad()
 def traced(found: ForwardPass, keep: Collection[str] = ("*",), edits: Mapping[str, Edit] | None = None) -> Trace:
-    """The trace of a pass.
+    """Run a prepared forward pass and record its tensors in a trace.
 
     Raises:
         InputError: the model has no such tap.
@@ -262,12 +261,15 @@ def traced(found: ForwardPass, keep: Collection[str] = ("*",), edits: Mapping[st
 
 
 def apart(x: Tensor, y: Tensor) -> float:
-    """The largest difference."""
+    """Largest absolute difference between two tensors."""
     return float((x - y).abs().max())
 
 
 def positions(model: Any, kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What each stack adds to what it embeds, where that is kept: nothing, if it tells positions in another way."""
+    """Position embeddings that each stack adds to its token embeddings, as "src.pos" and "tgt.pos".
+
+    Only for stacks whose embeddings are in `kept`; zeros if the stack encodes positions in another way.
+    """
     found = {}
     for side in model.named_stacks():
         embedded = kept.get(f"{side.sequence}.tok")

@@ -1,1 +1,1 @@
-"""What happens when something is changed: heads switched off, a word replaced."""
+"""Experiments on a trained model: ablation of attention heads, and minimal pairs that measure bias."""

@@ -1,6 +1,6 @@
-"""Heads switched off: what a translator says without them, and what that costs (Michel et al. 2019).
+"""Ablation of attention heads: a translator's output and its BLEU without some heads (Michel et al. 2019).
 
-Attention shows where a model looks; only this shows what it needs.
+Attention weights show which tokens a model attends to; only ablation shows which heads it needs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from heedful.inspector.capture.recorder import recording
 def translations_without(
     translator: Translator, off: Iterable[Head], sources: Sequence[str], way: str = "silent"
 ) -> list[str]:
-    """What becomes of sentences while some heads are switched off."""
+    """Translate sentences with some attention heads switched off."""
     with recording(translator.model, edits=switched_off(off, way)):
         return translator.translate(sources)
 
@@ -29,19 +29,19 @@ def cost(
     whole: Sequence[str] | None = None,
     language: str = "",
 ) -> Comparison:
-    """How much worse BLEU becomes without some heads, with the interval of a paired bootstrap.
+    """Compare BLEU with all attention heads and without some, with the interval of a paired bootstrap.
 
     Args:
-        translator: the model, its tokenizers, and how it searches.
-        off: the heads.
-        sources: N sentences.
-        references: their translations.
-        way: one of `WAYS`.
-        whole: what the model makes of the sources with all heads, if that is known already.
-        language: of the references, such as "zh"; decides how BLEU cuts them into words.
+        translator: the translator, with model, tokenizers and search settings.
+        off: the attention heads to switch off.
+        sources: source sentences.
+        references: reference translations of the sources.
+        way: how heads are switched off, one of `WAYS` in `heedful.inspector.capture.head_masks`.
+        whole: the model's translations of the sources with all heads, if known already.
+        language: language of the references, such as "zh"; selects BLEU's word tokenizer.
 
     Raises:
-        InputError: there are no sentences, or not as many references.
+        InputError: there are no sentences, or not as many references as sentences.
     """
     if whole is None:
         whole = translator.translate(sources)
@@ -58,7 +58,7 @@ def sweep(
     whole: Sequence[str] | None = None,
     language: str = "",
 ) -> Iterator[tuple[Head, Comparison]]:
-    """What each head of the model is worth, one after another. See `cost`."""
+    """Ablate each attention head of a translator alone and yield its effect on BLEU; arguments as in `cost`."""
     if whole is None:
         whole = translator.translate(sources)
     for head in heads(translator.model):

@@ -1,13 +1,13 @@
-"""Minimal pairs: two texts that differ in one word, two ways to go on from them, and which way each text prefers.
+"""Minimal pairs to measure bias: two source texts that differ in one word, two forms, and the model's preference.
 
-With log P(form | source), the sum over the tokens of a form that is forced on the model,
+log P(form | source) is the sum over the tokens of a form that the model is given (teacher forcing).
 
     preference(source) = log P(form A | source) - log P(form B | source)
     shift = preference(source A) - preference(source B)
 
-Whatever makes one form likelier than the other in general cancels in the shift: it is what the changed word does. A
-pair changes a word that should decide between the forms, or of which one asks whether it does; a control changes one
-that should not, and says by how much the preference moves anyway.
+What makes one form likelier than the other in general cancels in the shift, which is the effect of the changed word. A
+pair changes a word that should decide between the forms, or that is suspected to decide. A control changes a word that
+should not, and shows how far the preference moves anyway.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,14 +35,15 @@ Both = tuple[float, float]
 
 @dataclass(frozen=True)
 class Shift:
-    """What a model makes of a contrast.
+    """Result of a minimal pair: a model's log-probabilities of both forms, its preferences, and their shift.
 
     Attributes:
+        contrast: the minimal pair.
         scores: log P of form A and of form B, given source A; and given source B.
         preferences: log P(form A) - log P(form B), given source A and given source B.
-        shift: by how much the first preference is the larger one.
-        attention: of the position where the forms part, to the part of each source that the other does not have; None
-            where no translator is asked or the sources are the same.
+        shift: preference given source A minus preference given source B.
+        attention: attention weight from the first target position where the forms differ to the tokens of each source
+            that the other source lacks; None if the model is no translator or the sources are equal.
     """
 
     contrast: Contrast
@@ -54,13 +55,13 @@ class Shift:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the lines of one kind have in common.
+    """Statistics of the shifts of minimal pairs of one kind.
 
     Attributes:
-        count: lines.
-        shift: the mean, with its bootstrap interval.
-        size: the mean of |shift|, likewise.
-        sided: lines where source A prefers form A and source B prefers form B.
+        count: number of minimal pairs.
+        shift: mean shift, with its bootstrap interval.
+        size: mean of |shift|, with its bootstrap interval.
+        sided: number of minimal pairs where source A prefers form A and source B prefers form B.
     """
 
     count: int
@@ -70,16 +71,17 @@ class Summary:
 
 
 def shifts(subject: Any, found: Iterable[Contrast], head: Head | None = None) -> Iterator[Shift]:
-    """Put contrasts to a model, one after another.
+    """Score minimal pairs with a model, one after another.
 
     Args:
-        subject: a translator; a generator, whose forms go on from their sources letter by letter, so that a form begins
-            with a space where a new word does; or a filler, whose sources have one gap for forms of one token.
-        found: the contrasts.
-        head: the cross-attention that is measured; None: the mean over all heads of all layers.
+        subject: a translator; a generator, whose forms are appended directly to the source, so that a form which
+            begins a new word begins with a space; or a filler, whose sources have one gap for forms of one token.
+        found: the minimal pairs.
+        head: the cross-attention head to measure; None: the mean over all heads of all layers.
 
     Raises:
-        InputError: `subject` is none of these, has no such head, or a text does not fit; the message has its line.
+        InputError: `subject` is another predictor, has no such head, or a text does not fit; the message names the line
+            of the minimal pair.
     """
     for one in found:
         try:
@@ -92,13 +94,13 @@ def shifts(subject: Any, found: Iterable[Contrast], head: Head | None = None) ->
 
 
 def summaries(found: Sequence[Shift]) -> Mapping[str, Summary]:
-    """What the shifts of each kind have in common; kinds without lines are left out."""
+    """Summarise the shifts of minimal pairs by kind, "pair" and "control"; a kind without lines is left out."""
     groups = {kind: [one for one in found if one.contrast.kind == kind] for kind in KINDS}
     return {kind: summary(group) for kind, group in groups.items() if group}
 
 
 def summary(found: Sequence[Shift]) -> Summary:
-    """What some shifts have in common."""
+    """Compute the statistics of the shifts of some minimal pairs."""
     values = np.array([one.shift for one in found])
     return Summary(
         len(found),
@@ -110,7 +112,7 @@ def summary(found: Sequence[Shift]) -> Summary:
 
 @singledispatch
 def forced(subject: Any, source: str, forms: tuple[str, str]) -> Both:
-    """Log P of two forms given a source, each the sum over its tokens."""
+    """Log-probabilities of both forms of a minimal pair given a source text, each summed over the form's tokens."""
     del source, forms
     raise InputError(
         f"minimal pairs are for models that write or fill gaps, and a {type(subject).__name__} does neither; "
@@ -143,15 +145,15 @@ def _(subject: Filler, source: str, forms: tuple[str, str]) -> Both:
 
 
 def of_form(subject: Translator, source: str, form: str) -> ForwardPass:
-    """The pass over a sentence with a form as its translation, which <eos> ends."""
+    """Forward pass of a translator over a source, with a form of a minimal pair and <eos> as its translation."""
     return known(of_translation(subject, source.strip(), subject.tokenizers.target.encode(form.strip())))
 
 
 def known(reading: ForwardPass) -> ForwardPass:
-    """The pass itself, if the model knows every word in it.
+    """Check that a forward pass contains no <unk>, and return the pass.
 
     Raises:
-        InputError: it reads or writes <unk>, whose probability says nothing about the word.
+        InputError: there is an <unk> among the tokens, whose probability says nothing about the word.
     """
     for line in reading.lines.values():
         for pieces in (line.read, line.written or line.read):
@@ -161,10 +163,10 @@ def known(reading: ForwardPass) -> ForwardPass:
 
 
 def token_in_gap(subject: Filler, source: str, form: str) -> int:
-    """The id of a form where the gap is.
+    """Token id of a form of a minimal pair in the gap of a masked text.
 
     Raises:
-        InputError: it is not one token.
+        InputError: the form is not exactly one token of the vocabulary.
     """
     before = GAP.split(source)[0]
     space = " " * GAP.findall(source)[0].startswith(" ")
@@ -176,7 +178,10 @@ def token_in_gap(subject: Filler, source: str, form: str) -> int:
 
 
 def attention_to_swap(subject: Any, one: Contrast, head: Head | None) -> Both | None:
-    """See `Shift.attention`: up to where the forms part, the pass is the same for both."""
+    """Attention weight on the changed source tokens for a minimal pair, as in `Shift.attention`.
+
+    The forward pass uses form A: up to the position where the forms differ, both forms give the same pass.
+    """
     if not isinstance(subject, Translator) or one.sources[0].strip() == one.sources[1].strip():
         return None
     encode = subject.tokenizers.target.encode
@@ -191,10 +196,10 @@ def attention_to_swap(subject: Any, one: Contrast, head: Head | None) -> Both | 
 
 
 def attention_at(reading: ForwardPass, query: int, keys: slice, head: Head | None) -> float:
-    """The weight of one query on some keys, of a head or in the mean over all cross-attention.
+    """Attention weight of one query position on some keys, for one cross-attention head or as the mean of all heads.
 
     Raises:
-        InputError: there is no such head, or it does not look at the source.
+        InputError: there is no such head, or the head is not in cross-attention.
     """
     if head and not head.block.endswith(".cross"):
         raise InputError(f"{head.block} does not look at the source; choose a head such as those of dec.0.cross")
@@ -209,12 +214,12 @@ def attention_at(reading: ForwardPass, query: int, keys: slice, head: Head | Non
 
 
 def in_common(a: Sequence[int], b: Sequence[int]) -> int:
-    """With how many of the same ids two rows begin."""
+    """Length of the common prefix of two rows of token ids."""
     return next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def apart(a: Sequence[int], b: Sequence[int]) -> tuple[slice, slice]:
-    """The part of each of two rows that is left between what both begin and end with."""
+    """Slices of two rows of token ids that differ: what lies between the common prefix and the common suffix."""
     begin = in_common(a, b)
     end = min(in_common(a[::-1], b[::-1]), len(a) - begin, len(b) - begin)
     return slice(begin, len(a) - end), slice(begin, len(b) - end)

@@ -1,4 +1,4 @@
-"""Lists of minimal pairs as text: a line for each, with tabs between its columns."""
+"""Read lists of minimal pairs: text files with one minimal pair per line, in columns separated by tabs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ COLUMNS = ("text A", "text B", "form A", "form B", "pair or control")
 
 @dataclass(frozen=True)
 class Contrast:
-    """One line of a list.
+    """Minimal pair from one line of a list: two source texts and two forms.
 
     Attributes:
-        line: its number, from 1.
-        sources: what is read, A and B.
-        forms: what may follow, A and B.
-        kind: one of `KINDS`.
+        line: number of the line, from 1.
+        sources: source texts A and B.
+        forms: forms A and B, the outputs to compare.
+        kind: one of `KINDS`, "pair" or "control".
     """
 
     line: int
@@ -28,10 +28,10 @@ class Contrast:
 
 
 def contrasts(lines: Iterable[str]) -> list[Contrast]:
-    """Read a list: `COLUMNS` with tabs between them; blank lines and those that begin with # say nothing.
+    """Read a list of minimal pairs: lines of `COLUMNS` separated by tabs, without blank lines and comments (#).
 
     Raises:
-        InputError: a line is not like that, or there is none; the message has its number.
+        InputError: a line has another form, or the list is empty; the message has the number of the line.
     """
     found = [contrast(number, line.rstrip("\r\n")) for number, line in enumerate(lines, 1) if says_something(line)]
     if not found:
@@ -40,15 +40,15 @@ def contrasts(lines: Iterable[str]) -> list[Contrast]:
 
 
 def says_something(line: str) -> bool:
-    """Whether a line is neither blank nor a comment."""
+    """True if a line of a list of minimal pairs is neither blank nor a comment (#)."""
     return bool(line.strip()) and not line.startswith("#")
 
 
 def contrast(number: int, line: str) -> Contrast:
-    """Read one line.
+    """Parse one line of a list of minimal pairs, in columns separated by tabs.
 
     Raises:
-        InputError: as `contrasts`.
+        InputError: the line does not have five filled columns, has an unknown kind, or both forms are equal.
     """
     cells = line.split("\t")
     if len(cells) != len(COLUMNS):

@@ -1,4 +1,4 @@
-"""What switching heads off does to one look: what the model says then, and what becomes of what it said before."""
+"""Effect of ablating attention heads on one text: the new output, and new probabilities of the old output."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from heedful.predict.classifier import Classifier
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the things that a model chooses from: a word for a gap, a class.
+    """Option that a model chooses from, a word for a gap or a class, with and without some attention heads.
 
     Attributes:
-        text: it.
-        whole: how probable it was.
-        without: how probable it is without the heads.
+        text: the word or the label of the class.
+        whole: probability with all heads.
+        without: probability without the heads that are switched off.
     """
 
     text: str
@@ -36,14 +36,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class Effect:
-    """A look compared with the same one without some heads.
+    """Comparison of a model's output on one text with all attention heads and without some.
 
     Attributes:
-        answers: what the model says without them.
-        pieces: the tokens that the look is about, where a model writes: the very same ones on both sides.
-        whole: log P of each, given those before it.
-        without: the same without the heads.
-        choices: for each gap, or for the text, what may be said and how probable that was and is, likeliest first.
+        answers: the model's answers without the heads.
+        pieces: target tokens of the look, whose log-probabilities are compared; empty if the model
+            generates nothing.
+        whole: log P of each target token given the tokens before it, with all heads.
+        without: log P of each target token given the tokens before it, without the heads.
+        choices: for each gap, or for the whole text, the options and their probabilities, likeliest first.
     """
 
     answers: list[Answer]
@@ -54,16 +55,16 @@ class Effect:
 
 
 def effect(subject: Any, seen: Look, off: Iterable[Head], way: str = "silent") -> Effect:
-    """What becomes of a look without some heads.
+    """Compute the effect on a look of switching off some attention heads.
 
     Args:
-        subject: what was looked into.
-        seen: the look; heads that its question switches off are off on both sides.
-        off: the heads.
-        way: one of `heedful.inspector.capture.head_masks.WAYS`.
+        subject: the predictor that the look is from.
+        seen: the look; heads that its question switches off are off on both sides of the comparison.
+        off: the attention heads to switch off.
+        way: how heads are switched off, one of `heedful.inspector.capture.head_masks.WAYS`.
 
     Raises:
-        InputError: the model has no such heads, or there is no such way.
+        InputError: the model has no such heads, or `way` is unknown.
     """
     model, question, reading = model_of(subject), seen.question, seen.reading
     before = switched_off(question.off, question.way)
@@ -81,14 +82,14 @@ def effect(subject: Any, seen: Look, off: Iterable[Head], way: str = "silent") -
 
 
 def likeliest_choices(whole: dict[str, float], without: dict[str, float]) -> list[Choice]:
-    """Those that are among the likeliest with all heads or without some."""
+    """Options that are among the likeliest with all attention heads or without some, likeliest first."""
     likely = {text for chances in (whole, without) for text in sorted(chances, key=lambda x: -chances[x])[:CANDIDATES]}
     return [Choice(text, whole[text], without[text]) for text in sorted(likely, key=lambda text: -whole[text])]
 
 
 @singledispatch
 def probabilities(subject: Any, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
-    """How probable whatever decides something takes each thing that it may say; nothing where it decides nothing."""
+    """Probabilities of a filler's words for each gap, or of a classifier's classes; empty for other predictors."""
     del subject, reading, text, second
     return []
 

@@ -1,1 +1,1 @@
-"""What the numbers of a pass say: of heads, blocks, searches, vectors and answers."""
+"""Analyses of a model: attention heads, logit lens, logit attribution, beam search, embeddings and answers."""

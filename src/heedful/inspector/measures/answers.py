@@ -1,4 +1,4 @@
-"""What a model says about a text, in one form for all tasks: options to choose from, best first.
+"""Answers of a predictor in one form for all tasks: options with probabilities or scores, best first.
 
 Translations of a sentence, words for each gap, the classes of a text. T tokens, V the size of the vocabulary.
 """
@@ -23,20 +23,20 @@ from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
 from heedful.text.tokenizer import EOS, MASK, Tokenizer
 
-CANDIDATES = 10  # for each gap
+CANDIDATES = 10  # words for each gap
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that may be said.
+    """One possible output of a model for a text, such as a translation, a word for a gap, or a class.
 
     Attributes:
-        text: it.
-        probability: how probable the model takes it to be; None: the model does not say.
-        score: of a search.
-        pieces: of what was written token by token.
-        log_probs: of these.
-        complete: whether it ended by itself.
+        text: the output as text.
+        probability: probability that the model gives the output; None if the model gives none.
+        score: score of a hypothesis in beam search.
+        pieces: tokens of an output that was generated token by token.
+        log_probs: log-probability of each token in `pieces`.
+        complete: False if a length limit cut the output.
     """
 
     text: str
@@ -49,11 +49,11 @@ class Option:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said about one place.
+    """Answer of a model about a text or about one token, as a list of options.
 
     Attributes:
-        options: best first.
-        place: the token that it is said about, from 0; None: the whole text.
+        options: possible outputs, best first.
+        place: index of the token that the answer is about, such as a gap, from 0; None: the whole text.
     """
 
     options: list[Option]
@@ -61,19 +61,19 @@ class Answer:
 
 
 def found_by_search(found: Sequence[Hypothesis], tokenizer: Tokenizer) -> Answer:
-    """What a search found."""
+    """Answer with the hypotheses of a beam search as options."""
     return Answer([_written(hypothesis, tokenizer) for hypothesis in found])
 
 
 def continued(found: Generation, tokenizer: Tokenizer) -> Answer:
-    """How a language model went on."""
+    """Answer with a language model's continuation of a prompt as its only option."""
     pieces = tuple(tokenizer.pieces(found.tokens))
     log_probs = tuple(found.token_scores[: len(pieces)])
     return Answer([Option(found.text, pieces=pieces, log_probs=log_probs, complete=found.reason != "length")])
 
 
 def given(text: str, written: Pieces, logits: Float[Tensor, "T V"]) -> Answer:
-    """What a model was made to write, and how probable it takes each token of it."""
+    """Answer with a given target as its only option, and the model's log-probability of each token."""
     chosen = logits.log_softmax(-1).gather(-1, torch.tensor(written.ids)[:, None])[:, 0]
     return Answer([Option(text, pieces=tuple(written.labels), log_probs=tuple(chosen.tolist()))])
 
@@ -91,7 +91,10 @@ def _written(found: Hypothesis, tokenizer: Tokenizer) -> Option:
 
 @singledispatch
 def answers(subject: Any, text: str, second: str | None = None) -> list[Answer]:
-    """What whatever reads with a model says about a text or a pair of texts; nothing, if it says nothing."""
+    """Answers of a filler, classifier, tagger, answerer or scorer for a text or a pair of texts.
+
+    Empty for other predictors, and for a filler whose text has no gap.
+    """
     del subject, text, second
     return []
 

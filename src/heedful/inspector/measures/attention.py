@@ -1,4 +1,4 @@
-"""What a translator looks at: the weights of its cross-attention, by piece and by word.
+"""Cross-attention weights of a translator by subword piece and by word, and their alignment error rate.
 
 L decoder layers, H heads, T target pieces or words, S source pieces or words.
 """
@@ -21,14 +21,17 @@ from heedful.wording import counted
 
 @dataclass(frozen=True)
 class AlignedAttention:
-    """Row t of `weights` tells where the decoder looked when it wrote target piece t; each row sums to 1."""
+    """Cross-attention weights of all decoder layers and heads for one sentence and its translation.
+
+    Row t of `weights` belongs to the prediction of target piece t, and sums to 1.
+    """
 
     source: Pieces
     target: Pieces
     weights: Float[Tensor, "L H T S"]
 
     def by_word(self) -> Float[Tensor, "L H T2 S2"]:
-        """Weights between words: summed over the pieces of a source word, averaged over those of a target word."""
+        """Cross-attention weights between words: summed over source pieces, averaged over target pieces of a word."""
         columns, rows = (_membership(pieces).to(self.weights) for pieces in (self.source, self.target))
         return (rows / rows.sum(0)).T @ self.weights @ columns
 
@@ -38,18 +41,18 @@ def _membership(pieces: Pieces) -> Int[Tensor, "P W"]:
 
 
 def cross_attention(translator: Translator, source: str, target: str | None = None) -> AlignedAttention:
-    """Record where each decoder layer and head looks while it writes a translation.
+    """Record the cross-attention weights of all decoder layers and heads for a translation.
 
-    The tokens of the translation are fed to the decoder in one pass (teacher forcing), which gives the weights that
-    writing them one by one gives.
+    The decoder reads the whole translation in one forward pass (teacher forcing), with the same weights as in
+    generation token by token.
 
     Args:
         translator: The model with its tokenizers.
         source: One sentence.
-        target: Its translation; None: what the translator makes of it.
+        target: Translation of the sentence; None: the translator's own output.
 
     Raises:
-        InputError: The source is empty, or a text too long for the model.
+        InputError: The source is empty, or source or target is too long for the model.
     """
     found = reading(translator, source, target)
     with torch.no_grad(), evaluating(found.model), recording(found.model, ["dec.*.cross.attn"]) as kept:
@@ -61,12 +64,12 @@ def cross_attention(translator: Translator, source: str, target: str | None = No
 def view(
     weights: Float[Tensor, "L H T S"], layer: int | None = None, head: int | None = None
 ) -> tuple[Float[Tensor, "T S"], str]:
-    """Choose one matrix to look at, and name it.
+    """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it.
 
     Args:
         weights: Attention of all layers and heads.
-        layer: From 1; None: the one whose heads spread their attention least.
-        head: From 1; None: the mean of all heads of the layer.
+        layer: Decoder layer, from 1; None: the layer whose heads have the lowest mean entropy.
+        head: Attention head, from 1; None: the mean of all heads of the layer.
 
     Raises:
         InputError: The model has no such layer or head.
@@ -82,15 +85,15 @@ def view(
 
 
 def sharpest_layer(weights: Float[Tensor, "L H T S"]) -> int:
-    """The layer, from 1, whose heads spread their attention least: the lowest mean entropy over heads and targets."""
+    """Number of the decoder layer, from 1, whose attention has the lowest mean entropy over heads and targets."""
     return int(torch.special.entr(weights).sum(-1).mean((1, 2)).argmin()) + 1
 
 
 def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[int, int]]) -> Float[Tensor, "L H"]:
-    """How far each head is from a gold alignment, if each target word is aligned to where it looks most.
+    """Alignment error rate of each attention head against a gold word alignment (Och & Ney 2003).
 
-    This is the alignment error rate (Och & Ney 2003) with sure links only: 1 - 2 |A & G| / (|A| + |G|) for the links
-    A of a head and G of the gold alignment; 0 is perfect.
+    Each target word is aligned to the source word with the largest weight. All gold links count as sure links: the rate
+    is 1 - 2 |A & G| / (|A| + |G|) for the links A of a head and G of the gold alignment; 0 is perfect.
 
     Args:
         weights: Attention by word, without the rows and columns of <eos>.

@@ -1,13 +1,13 @@
 """Direct logit attribution: how much each part of a model adds to the logit of a token (Elhage et al. 2021).
 
-The residual stream is a sum: embedding, position, and what each sublayer adds. A logit would be a linear function of
-it if norms did not divide by a scale. With that scale held at the value that it has in this very pass, each norm is
-affine, and the logit falls into parts that sum to it exactly. All norms between a part and the logit are held so: the
-last one of a pre-norm model, that of every later sublayer of a post-norm model. So is the GELU in BERT's head:
-GELU(x) = x gate(x), with the gates held.
+The residual stream is the sum of embedding, position and all sublayer outputs. A logit would be a linear function of
+the stream if norms did not divide by a scale. With each scale frozen at its value in the recorded pass, every norm is
+affine, and the logit is exactly the sum of its parts. All norms between a part and the logit are frozen: the final norm
+of a pre-norm model, the norms of all later sublayers in a post-norm model. The GELU in BERT's head is frozen too:
+GELU(x) = x gate(x), with constant gates.
 
-A part is a direct effect: it does not say what else would change without it, neither the scales nor what later
-sublayers make of it. Of a translator's encoder it shows what the heads of cross-attention bring along.
+A part is a direct effect: indirect effects, through the scales or through later sublayers, are not counted. A
+translator's encoder contributes only through the heads of cross-attention.
 
 D model.
 """
@@ -31,15 +31,15 @@ from heedful.nn.stack import NamedStack
 
 @dataclass(frozen=True)
 class Part:
-    """One summand of a logit.
+    """One summand of a logit in direct logit attribution, such as the contribution of an attention head.
 
     Attributes:
-        source: where it comes from: "tgt" or "src" for what is embedded, a sublayer such as "dec.0.cross", a stack,
-            "transform" or "output".
-        kind: "token", "position", "head", "hidden" (a feed-forward network without its bias), "bias" (of a linear map)
-            or "norm" (the bias of a norm).
-        value: what it adds.
-        head: its number, from 0, where it is one.
+        source: origin of the part: "tgt" or "src" for embeddings, a sublayer such as "dec.0.cross", a stack such as
+            "dec", "transform" or "output".
+        kind: "token", "position", "head", "hidden" (a feed-forward network without its bias), "bias" (of a linear
+            layer) or "norm" (the bias of a norm).
+        value: contribution to the logit.
+        head: number of the attention head, from 0; None for other kinds.
     """
 
     source: str
@@ -50,14 +50,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Attribution:
-    """A logit and what it consists of.
+    """Direct logit attribution: the logit of one token at one position, and the parts that sum to the logit.
 
     Attributes:
-        place: the position in the last stack's line, from 0.
-        token: its id.
-        logit: as the model computed it.
-        parts: in the order in which they are added.
-        difference: the sum of the parts minus the logit: rounding, nothing else.
+        place: position in the tokens of the last stack, from 0.
+        token: id of the token.
+        logit: the logit that the model computed.
+        parts: summands of the logit, in the order in which the model adds them.
+        difference: the sum of the parts minus the logit, only a rounding error.
     """
 
     place: int
@@ -69,16 +69,16 @@ class Attribution:
 
 @torch.no_grad()
 def attribute(model: Any, seen: Trace, place: int, token: int) -> Attribution:
-    """Take a logit apart.
+    """Split the logit of a token at a position into the contributions of embeddings, heads, sublayers and biases.
 
     Args:
-        model: that of the trace, in floating point.
-        seen: a whole trace; heads may have been switched off in it, the stream must not have been edited otherwise.
-        place: the position.
-        token: the id whose logit is meant.
+        model: the model of the trace, in floating point.
+        seen: a complete trace; attention heads may be switched off, other edits of the residual stream are not allowed.
+        place: position in the tokens of the last stack, from 0.
+        token: id of the token.
 
     Raises:
-        InputError: the model says no tokens, is in integers, or there is no such position or token.
+        InputError: the model predicts no tokens, is quantized to int8, or there is no such position or token.
     """
     check_speaks(model)
     side = model.named_stacks()[-1]
@@ -96,10 +96,11 @@ def attribute(model: Any, seen: Trace, place: int, token: int) -> Attribution:
 
 
 class Walk:
-    """The way back from a logit to the embedding.
+    """Walk backwards from a logit to the embeddings, which yields the parts of direct logit attribution.
 
     Attributes:
-        direction: by how much the logit grows with each number of the stream, where the walk is now.
+        direction: gradient of the logit with respect to the residual stream at the current point of the walk, with
+            frozen norms and gates.
     """
 
     direction: Float[Tensor, " D"]
@@ -108,7 +109,7 @@ class Walk:
         self.model, self.side, self.seen, self.place = model, side, seen, place
 
     def parts(self, token: int) -> Iterator[Part]:
-        """Every part, last first."""
+        """Yield all parts of the logit of a token, from the output layer back to the embeddings."""
         output, stack, name = self.model.output, self.side.stack, self.side.name
         self.direction = exact(output.weight[token])
         if output.bias is not None:
@@ -127,7 +128,7 @@ class Walk:
         yield Part(line, "token", float(self.direction @ self._at(f"{line}.tok")))
 
     def _at(self, name: str) -> Tensor:
-        """What passed a tap at this position."""
+        """Value of a recorded tensor at the position of the logit; for tensors with heads, of all heads."""
         values = exact(torch.from_numpy(self.seen[name].values))
         return values[:, self.place] if self.seen.axes[name][0].name == "head" else values[self.place]
 
@@ -145,18 +146,18 @@ class Walk:
             yield Part(name, "hidden", float(weights @ self._at(f"{name}.h")))
 
     def _norm(self, source: str, norm: Any, entered: Float[Tensor, " D"]) -> Iterator[Part]:
-        """Go back through a norm whose scale is held."""
+        """Move the direction back through a norm with a frozen scale; yield the part of the norm's bias."""
         if isinstance(norm, nn.Identity):
             return
         if getattr(norm, "bias", None) is not None:
             yield Part(source, "norm", float(self.direction @ exact(norm.bias)))
         direction = self.direction * exact(norm.weight)
-        if isinstance(norm, nn.LayerNorm):  # nn.RMSNorm takes no mean off
+        if isinstance(norm, nn.LayerNorm):  # nn.RMSNorm does not subtract the mean
             direction, entered = direction - direction.mean(), entered - entered.mean()
         self.direction = direction / (entered.square().mean() + norm.eps).sqrt()
 
     def _transform(self, transform: Any) -> Iterator[Part]:
-        """Go back through norm(GELU(x W + b)), scale and gates held."""
+        """Move the direction back through norm(GELU(x W + b)) of BERT's head, with frozen scale and gates."""
         dense = transform.dense
         inner = exact(dense.weight) @ self._at(f"{self.side.name}.norm") + exact(dense.bias)
         gate = torch.special.ndtr(inner)
@@ -167,5 +168,5 @@ class Walk:
 
 
 def exact(x: Tensor) -> Tensor:
-    """In float64, so that what is left of the difference is the model's own rounding."""
+    """Convert a tensor to float64 on the CPU, so that only the model's own rounding errors remain."""
     return x.detach().cpu().double()

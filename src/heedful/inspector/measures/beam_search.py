@@ -1,7 +1,7 @@
-"""Why a search found what it found: every candidate of every step, and what became of it.
+"""Log of a beam search: all candidates of each step, why each was kept or dropped, and the path of a reference.
 
-What beam search tells its watcher (`heedful.decode.beam.Watch`) is enough to say why each candidate died, and to find
-the same hypotheses again without the model.
+The log is made from the callback of beam search (`heedful.decode.beam.Watch`). It is complete: the hypotheses can be
+found again from the log without the model.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ from heedful.text.tokenizer import EOS
 
 
 class Fate(StrEnum):
-    """What became of a candidate."""
+    """Outcome of a candidate in beam search: kept, finished, or the reason why it was dropped."""
 
-    FORCED = "forced"  # it was given, not searched for
-    KEPT = "kept"  # it went on
-    CUT = "cut"  # as many as the beam is wide went on, and were better
-    FINISHED = "finished"  # it ended, and is one of the n best
-    BEATEN = "beaten"  # it ended, but n others that ended score higher
-    OUTRANKED = "outranked"  # it ended, but as many candidates as the beam is wide were better at this step
-    STOPPED = "stopped"  # it would have gone on if the search had
-    FORBIDDEN = "forbidden"  # it may never be said
+    FORCED = "forced"  # part of the given prefix, not searched for
+    KEPT = "kept"  # in the beam of the next step
+    CUT = "cut"  # the beam is full of better candidates
+    FINISHED = "finished"  # ended, and is one of the n best hypotheses
+    BEATEN = "beaten"  # ended, but n finished hypotheses have higher scores
+    OUTRANKED = "outranked"  # ended, but its rank in this step is beyond the beam size
+    STOPPED = "stopped"  # in the beam when the search stopped
+    FORBIDDEN = "forbidden"  # has probability 0
 
 
 GOING = (Fate.FORCED, Fate.KEPT, Fate.STOPPED)
@@ -38,17 +38,18 @@ ENDED = (Fate.FINISHED, Fate.BEATEN)
 
 @dataclass(frozen=True)
 class Node:
-    """A candidate: a hypothesis that was alive, and one more token.
+    """Candidate in the log of a beam search: a hypothesis of the beam extended by one token.
 
     Attributes:
-        step: how many tokens it has.
-        parent: the place in the log of what it continues; None: nothing was said before.
-        token: what it says.
-        log_prob: of the token.
-        total: log-probability of all its tokens.
-        score: what it has, or would have if it ended here.
-        rank: its place among the candidates of its step, from 0.
-        end: whether it ends, with <eos> or at the limit.
+        step: number of tokens in the candidate.
+        parent: index in the log of the candidate that this one extends; None for a first token.
+        token: id of the last token.
+        log_prob: log-probability of the last token.
+        total: log-probability of all tokens of the candidate.
+        score: score with length penalty, as if the candidate ended here.
+        rank: rank among the candidates of the step, from 0.
+        end: True if the candidate ends, with <eos> or at the length limit.
+        fate: outcome of the candidate.
     """
 
     step: int
@@ -64,40 +65,40 @@ class Node:
 
 @dataclass(frozen=True)
 class BeamLog:
-    """A search for one sentence, a candidate an entry, by step and rank."""
+    """Log of a beam search for one sentence: all candidates, ordered by step and rank."""
 
     config: DecodeConfig
     nodes: list[Node]
 
     def path(self, number: int | None) -> Iterator[Node]:
-        """A candidate and what it continues, the first token last."""
+        """Yield a candidate of the beam search and all its predecessors, back to the first token."""
         while number is not None:
             yield self.nodes[number]
             number = self.nodes[number].parent
 
     def hypothesis(self, number: int) -> Hypothesis:
-        """What ends with a candidate."""
+        """Build the hypothesis that ends with a candidate of the beam search."""
         nodes = list(self.path(number))[::-1]
         return hypothesis([node.token for node in nodes], [node.log_prob for node in nodes], self.config)
 
     def replay(self) -> list[Hypothesis]:
-        """What the search found, best first."""
+        """Hypotheses that the beam search found, rebuilt from its log without the model, best first."""
         found = [self.hypothesis(number) for number, node in enumerate(self.nodes) if node.fate is Fate.FINISHED]
         return sorted(found, key=lambda h: -h.score)
 
     def threshold(self, step: int) -> float:
-        """The log-probability of the worst candidate of a step that could go on; minus infinity if none could."""
+        """Lowest log-probability among the candidates of a step that stayed in the beam; -inf if none did."""
         return min((n.total for n in self.nodes if n.step == step and n.fate in GOING), default=-torch.inf)
 
 
 def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Sequence[int] = ()) -> BeamLog:
-    """Search for one sentence, and note every candidate.
+    """Run beam search for one sentence and log every candidate.
 
     Args:
-        state: the model with one row, nothing fed yet.
-        limit: the most tokens of the output.
-        config: of the search; a beam of 1 finds what greedy search does.
-        prefix: how the output has to begin.
+        state: decoding state of the model with one row, before the first step.
+        limit: maximum number of output tokens.
+        config: settings of the search; beam size 1 finds the output of greedy search.
+        prefix: token ids that the output has to begin with.
     """
     live = after_prefix(state, prefix, limit, config)
     nodes = forced_nodes(prefix, live.scores[0, 0].tolist(), config)
@@ -112,7 +113,7 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
             zip(*(c[0].tolist() for c in columns), strict=True)
         ):
             if parent >= len(lanes) or before.totals[0, parent] == -torch.inf:
-                continue  # the beam was not full
+                continue  # an empty slot of the beam
             fate = Fate.FINISHED if rank < config.beam else Fate.OUTRANKED
             if total == -torch.inf:
                 fate = Fate.FORBIDDEN
@@ -136,7 +137,7 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
 
 
 def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> beam.Live:
-    """What a search for one sentence goes on from when its beginning is given."""
+    """Start state of a beam search after a given prefix, of which the decoder has read all but the last token."""
     log_probs = forced(state, prefix)
     nothing = beam.Live.begin(state.begin.cpu(), [limit], config)
     scores = torch.tensor([[log_probs]], dtype=torch.float64)
@@ -145,7 +146,7 @@ def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config
 
 
 def forced(state: DecodingState, tokens: Sequence[int]) -> list[float]:
-    """The log-probability of each token given those before it; all but the last are fed."""
+    """Log-probability of each given token after the tokens before it; the last token is not fed to the decoder."""
     fed, log_probs = state.begin, []
     for token in tokens:
         log_probs.append(float(state.step(fed).float().log_softmax(-1)[0, token]))
@@ -154,7 +155,7 @@ def forced(state: DecodingState, tokens: Sequence[int]) -> list[float]:
 
 
 def forced_nodes(prefix: Sequence[int], log_probs: Sequence[float], config: DecodeConfig) -> list[Node]:
-    """The beginning of a log: one candidate a step."""
+    """Log entries for a given prefix of a beam search: one candidate per step."""
     nodes, total = [], 0.0
     for step, (token, log_prob) in enumerate(zip(prefix, log_probs, strict=True), start=1):
         total += log_prob
@@ -165,16 +166,16 @@ def forced_nodes(prefix: Sequence[int], log_probs: Sequence[float], config: Deco
 
 @dataclass(frozen=True)
 class Ghost:
-    """A reference followed through a search that did not look for it.
+    """Reference translation followed through a beam search: its score, and the step where the search lost it.
 
     Attributes:
-        tokens: with <eos>.
-        log_probs: of each token given those before it.
-        hypothesis: the reference as an output of the search.
-        lost: the step at which no candidate was the reference any more, from 1; None: the search found it.
-        search_error: the search lost the reference although the model scores it higher than what was found, so that a
-            wider search could have found it; otherwise it is the model that prefers something else (Stahlberg & Byrne
-            2019), or the beginning that was given leaves it no room.
+        tokens: token ids of the reference, with <eos>.
+        log_probs: log-probability of each token given the tokens before it.
+        hypothesis: the reference, scored like an output of the search.
+        lost: first step, from 1, without the reference in the beam; None: the search kept the reference to its end.
+        search_error: True if the search lost the reference although the model scores it higher than all hypotheses
+            found, so that a larger beam could have found the reference. False: the search found the reference, the
+            model itself prefers another output (Stahlberg & Byrne 2019), or the reference lacks the given prefix.
     """
 
     tokens: list[int]
@@ -185,12 +186,12 @@ class Ghost:
 
 
 def ghost(log: BeamLog, state: DecodingState, tokens: list[int]) -> Ghost:
-    """Follow a reference.
+    """Follow a reference translation through the log of a beam search, and score it with the model.
 
     Args:
-        log: of the search.
-        state: the model with one row, nothing fed yet.
-        tokens: the reference, with <eos>.
+        log: log of the beam search.
+        state: decoding state of the model with one row, before the first step.
+        tokens: token ids of the reference, with <eos>.
     """
     log_probs = forced(state, tokens)
     reference = hypothesis(tokens, log_probs, log.config)
@@ -201,7 +202,7 @@ def ghost(log: BeamLog, state: DecodingState, tokens: list[int]) -> Ghost:
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
-    """The step at which a search had no live candidate with these tokens any more; None: it kept them to their end."""
+    """First step of a beam search at which no hypothesis begins with these tokens; None if all tokens were kept."""
     place = None
     for step, token in enumerate(tokens, start=1):
         here = (
@@ -219,13 +220,13 @@ def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
 def explain_search(
     translator: Translator, text: str, reference: str | None = None, prefix: str = ""
 ) -> tuple[BeamLog, Ghost | None]:
-    """Translate a sentence and say why it became what it became.
+    """Translate a sentence, and return the log of the beam search and the path of a reference through the search.
 
     Args:
-        translator: the model, its tokenizers, and how it searches.
-        text: the sentence; of a long one only as much is read as `Translator.translate_lines` reads.
-        reference: what it should have become.
-        prefix: how the translation has to begin.
+        translator: the translator, with model, tokenizers and search settings.
+        text: the sentence; a long sentence is truncated as in `Translator.translate_lines`.
+        reference: reference translation to follow through the search.
+        prefix: text that the translation has to begin with.
 
     Raises:
         InputError: the prefix leaves no room for a token.

@@ -1,4 +1,4 @@
-"""What a model knows of a token before it has read anything: its row in the embedding table, and the rows beside it."""
+"""Token embeddings: the row of a token in the embedding table, and its nearest neighbours by cosine similarity."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from heedful.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another token, and how alike its row is: the cosine of the angle between the two."""
+    """Nearest neighbour of a token in the embedding table, with the cosine similarity of both rows."""
 
     token: int
     piece: str
@@ -22,13 +22,13 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class EmbeddingRow:
-    """What is looked up for a token.
+    """Embedding of one token: its row in the embedding table, and how the model uses the row.
 
     Attributes:
-        values: its row, as it was trained: d_model numbers.
-        norm: the length of that.
-        scale: by what it is multiplied as it enters the model.
-        segments: whether a vector that tells the first text of a pair from the second is added then.
+        values: the trained row, d_model numbers.
+        norm: Euclidean norm of the row.
+        scale: factor that the model multiplies the row by, such as sqrt(d_model).
+        segments: True if the model adds a segment embedding to the row.
     """
 
     values: list[float]
@@ -38,14 +38,14 @@ class EmbeddingRow:
 
 
 def embedding(model: Model, line: str) -> Embedding:
-    """The table that the tokens of a line are looked up in.
+    """Return a model's embedding table for its source or its target tokens.
 
     Args:
         model: any of heedful's models.
-        line: "src" or "tgt", one that the model reads.
+        line: "src" or "tgt", a sequence that the model reads.
 
     Raises:
-        InputError: the model has no such line.
+        InputError: the model reads no such sequence.
     """
     lines = [stack.sequence for stack in model.named_stacks()]
     table = model.embedding_of(line) if line in lines else None
@@ -56,10 +56,10 @@ def embedding(model: Model, line: str) -> Embedding:
 
 @torch.no_grad()
 def row(model: Model, line: str, token: int) -> EmbeddingRow:
-    """What the table of a line holds for a token.
+    """Return the embedding of a token from the source ("src") or target ("tgt") table of a model.
 
     Raises:
-        InputError: there is no such line or token.
+        InputError: the model has no such table, or the table no such token.
     """
     table = embedding(model, line)
     check(table, token)
@@ -70,17 +70,17 @@ def row(model: Model, line: str, token: int) -> EmbeddingRow:
 
 @torch.no_grad()
 def neighbours(model: Model, tokenizer: Tokenizer, line: str, token: int, count: int = 10) -> list[Neighbour]:
-    """The tokens whose rows point in the direction most like that of a token, most alike first, without itself.
+    """Find the nearest neighbours of a token in the embedding table by cosine similarity, most similar first.
 
     Args:
         model: any of heedful's models.
-        tokenizer: that of the line.
-        line: "src" or "tgt", one that the model reads.
-        token: an id.
-        count: how many; fewer, if there are no more.
+        tokenizer: tokenizer of the sequence.
+        line: "src" or "tgt", a sequence that the model reads.
+        token: id of the token, which is not among its neighbours.
+        count: maximum number of neighbours.
 
     Raises:
-        InputError: there is no such line or token.
+        InputError: the model has no such table, or the table no such token.
     """
     table = embedding(model, line)
     check(table, token)
@@ -92,6 +92,6 @@ def neighbours(model: Model, tokenizer: Tokenizer, line: str, token: int, count:
 
 
 def check(table: Embedding, token: int) -> None:
-    """Raise an InputError if the table has no such row."""
+    """Raise an InputError if the embedding table has no row for a token id."""
     if not 0 <= token < len(table.weight):
         raise InputError(f"token {token}: the table has {len(table.weight)}, counted from 0")

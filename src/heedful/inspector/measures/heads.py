@@ -1,4 +1,4 @@
-"""What a head does, in numbers: how widely it looks, and at what (Clark et al. 2019; Voita et al. 2019).
+"""Measures of attention heads: entropy, and mean weight on certain keys (Clark et al. 2019; Voita et al. 2019).
 
 H heads, T queries, S keys.
 """
@@ -13,38 +13,41 @@ Measure = Callable[[Tensor], Tensor]
 
 
 def entropy(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """The mean entropy of a query's attention, in nats: 0 for one key, log S for all keys alike."""
+    """Mean entropy of the attention weights of a query, in nats: 0 for one key, log S for uniform attention."""
     return torch.special.entr(weights).sum(-1).mean(-1)
 
 
 def offset(weights: Float[Tensor, "H T S"], distance: int) -> Float[Tensor, " H"]:
-    """The mean weight on the key `distance` places after the query, over the queries that have one; 0 without any."""
+    """Mean attention weight on the key `distance` positions after the query; negative distances look back.
+
+    The mean is over the queries that have such a key; 0 if no query has one.
+    """
     beside = weights.diagonal(distance, -2, -1)
     return beside.sum(-1) / max(1, beside.size(-1))
 
 
 def itself(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """The mean weight on the query's own place."""
+    """Mean attention weight on the query's own position."""
     return offset(weights, 0)
 
 
 def previous(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """The mean weight on the token before."""
+    """Mean attention weight on the token before the query."""
     return offset(weights, -1)
 
 
 def following(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """The mean weight on the token after; 0 where that cannot be seen."""
+    """Mean attention weight on the token after the query; 0 under a causal mask."""
     return offset(weights, 1)
 
 
 def first(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """The mean weight on the first key, where heads look that find nothing (Xiao et al. 2024)."""
+    """Mean attention weight on the first key, which often serves as an attention sink (Xiao et al. 2024)."""
     return weights[..., 0].mean(-1)
 
 
 def last(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
-    """The mean weight on the last key, which is <eos> where there is one."""
+    """Mean attention weight on the last key, which is <eos> if the sequence has one."""
     return weights[..., -1].mean(-1)
 
 

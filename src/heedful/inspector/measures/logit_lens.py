@@ -1,4 +1,4 @@
-"""The logit lens (nostalgebraist 2020): what a model would say if it stopped after each of its blocks.
+"""Logit lens (nostalgebraist 2020): token predictions from the residual stream after each block of a model.
 
 L blocks, T tokens, K best tokens, D model, V vocabulary.
 """
@@ -17,14 +17,14 @@ from heedful.models import Model
 
 @dataclass(frozen=True)
 class Lens:
-    """What would be said after each block; the last row is what the model says.
+    """Logit lens: token predictions after each block and at each position; the last block gives the model's own.
 
     Attributes:
-        tokens: the likeliest ones, best first.
-        log_probs: of these.
-        entropy: of the whole distribution, in nats.
-        rank: the place of the token that the last block takes to be likeliest, from 0.
-        last_log_probs: of that token.
+        tokens: ids of the likeliest tokens, best first.
+        log_probs: log-probabilities of `tokens`.
+        entropy: entropy of the distribution over the whole vocabulary, in nats.
+        rank: rank, from 0, of the token that is likeliest after the last block.
+        last_log_probs: log-probability of the token that is likeliest after the last block.
     """
 
     tokens: Int[np.ndarray, "L T K"]
@@ -36,15 +36,15 @@ class Lens:
 
 @torch.no_grad()
 def lens(model: Model, seen: Trace, count: int = 10) -> Lens:
-    """Look through the lens at a trace.
+    """Compute the logit lens from a trace: token predictions from the residual stream after each block.
 
     Args:
-        model: that of the trace.
-        seen: a trace that holds the stream after each block, "*.ffn.resid".
-        count: how many tokens of each distribution.
+        model: the model of the trace.
+        seen: a trace that holds the residual stream after each block, "*.ffn.resid".
+        count: number of likeliest tokens to keep for each block and position.
 
     Raises:
-        InputError: the model says no tokens.
+        InputError: the model predicts no tokens.
     """
     check_speaks(model)
     side = model.named_stacks()[-1]
@@ -63,12 +63,12 @@ def lens(model: Model, seen: Trace, count: int = 10) -> Lens:
 
 
 def speaks(model: Model) -> bool:
-    """True if the lens can look through a model: it predicts tokens, and from a stack of blocks."""
+    """True if the logit lens can look through a model: it predicts tokens from a stack of blocks."""
     return model.predicts_tokens and bool(model.named_stacks())
 
 
 def check_speaks(model: Model) -> None:
-    """Refuse a model that the lens cannot look through.
+    """Refuse a model that the logit lens cannot look through.
 
     Raises:
         InputError: the model predicts no tokens, or is no Transformer.

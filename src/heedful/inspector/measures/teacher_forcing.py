@@ -1,4 +1,4 @@
-"""What a model takes given tokens for (teacher forcing): log P of each, whatever a search would have said.
+"""Log-probabilities of given target tokens under a model (teacher forcing), without a search.
 
 G gaps, V vocabulary.
 """
@@ -15,10 +15,10 @@ from heedful.text.tokenizer import MASK
 
 
 def log_probs(reading: ForwardPass) -> list[float]:
-    """Log P of what is written after each token of a pass, in nats.
+    """Compute the log-probability of each target token in a forward pass (teacher forcing), in nats.
 
     Raises:
-        InputError: the model writes nothing.
+        InputError: the forward pass has no target tokens.
     """
     line = next((line.written for line in reading.lines.values() if line.written), None)
     if line is None:
@@ -28,7 +28,7 @@ def log_probs(reading: ForwardPass) -> list[float]:
 
 
 def gap_log_probs(filler: Filler, reading: ForwardPass) -> Float[Tensor, "G V"]:
-    """Log P of every id for each gap of a text, as `Filler.fill` has it: special tokens fill no gap."""
+    """Log-probability of every token id for each gap of a masked text; special tokens get -inf, as in `Filler.fill`."""
     gaps = torch.tensor([token == MASK for token in reading.lines["src"].read.ids])
     logits = output(reading)[0].float().cpu()[gaps]
     logits[:, : filler.tokenizer.first_piece] = -torch.inf
@@ -37,6 +37,6 @@ def gap_log_probs(filler: Filler, reading: ForwardPass) -> Float[Tensor, "G V"]:
 
 @torch.no_grad()
 def output(reading: ForwardPass) -> Tensor:
-    """What comes out of a pass."""
+    """Run a prepared forward pass in evaluation mode without gradients, and return the model's output."""
     with evaluating(reading.model):
         return reading.run()

@@ -1,1 +1,1 @@
-"""Numbers as pictures."""
+"""Pictures of attention weights and of other recorded tensors, drawn with matplotlib."""

@@ -1,4 +1,4 @@
-"""Attention as a picture: a heat map with source words above and target words at the left, as PNG or SVG.
+"""Draw attention weights as a heat map, source words above and target words at the left, as PNG or SVG.
 
 T target words, S source words. Needs matplotlib, which comes with the extra `plot`.
 """
@@ -31,7 +31,7 @@ LONGEST_LABEL = 24  # characters
 
 @dataclass(frozen=True)
 class HeatMap:
-    """What to draw: how much each target word attends to each source word, from 0 to 1."""
+    """Attention weights of target words to source words, from 0 to 1, with the labels and titles of a heat map."""
 
     weights: Float[np.ndarray, "T S"]
     source: Sequence[str]
@@ -41,10 +41,10 @@ class HeatMap:
 
 
 def draw(picture: HeatMap, path: Path) -> set[str]:
-    """Write a heat map in which the strongest source word of each target word is outlined.
+    """Draw a heat map of attention to a PNG or SVG file; the largest weight of each target word is outlined.
 
     Args:
-        picture: What to draw.
+        picture: Weights, labels and titles.
         path: The file to write; its suffix is one of `FORMATS`.
 
     Returns:
@@ -114,7 +114,7 @@ def _titles(axes: Axes, picture: HeatMap, missing: set[str]) -> None:
 
 
 def _scale(figure: Figure, axes: Axes, largest: float) -> None:
-    """A slim colour bar at the right of the first rows."""
+    """Draw a slim colour bar at the right of a heat map's first rows."""
     width, height = figure.get_size_inches()
     share = min(1.0, 4 * CELL / height)
     bar = axes.inset_axes((1 + 0.25 / width, 1 - share, 0.11 / width, share))

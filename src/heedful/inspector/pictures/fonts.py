@@ -1,4 +1,4 @@
-"""Which installed fonts draw a text: the one that comes with matplotlib has no Chinese, Japanese or Korean glyphs."""
+"""Choose installed fonts to draw a text: matplotlib's own font has no Chinese, Japanese or Korean glyphs."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,19 +7,19 @@ from matplotlib.font_manager import FontEntry, findfont, fontManager
 from matplotlib.ft2font import FT2Font
 
 FONT = "DejaVu Sans"  # comes with matplotlib
-PLACEHOLDERS = "Last Resort"  # comes with it too: an empty box for every character
+PLACEHOLDERS = "Last Resort"  # comes with matplotlib too: an empty box for every character
 
 
 @dataclass(frozen=True)
 class Fonts:
-    """Font families to try in turn for each character, and the characters that none of them has."""
+    """Font families to draw a text, in order of preference, and the characters that no installed font has."""
 
     families: list[str]
     missing: set[str]
 
 
 def fonts_for(text: str) -> Fonts:
-    """Choose as few installed fonts as will do for a text; mostly the first one is enough."""
+    """Choose a few installed fonts that together cover the characters of a text, and list the missing characters."""
     families, missing = [FONT], set(text) - _glyphs(findfont(FONT))
     candidates = sorted({(font.name, font.fname) for font in fontManager.ttflist if _plain(font)})
     while missing:

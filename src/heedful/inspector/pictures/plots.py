@@ -1,4 +1,4 @@
-"""Any tensor of a trace as a picture: what is never negative in shades of blue, the rest between orange and purple.
+"""Plot any tensor of a trace: shades of blue for tensors without negative values, orange to purple for others.
 
 Needs matplotlib, which comes with the extra `plot`.
 """
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from heedful.inspector.capture.trace import Recorded
 
 ABREAST = 4  # panels
-CELL, NARROW = 0.22, 0.02  # inches: of places with names, of dimensions
+CELL, NARROW = 0.22, 0.02  # inches per position: with labels, without
 LONGEST = 12.0  # inches, of a panel
 NAMES = 12  # characters
 
 
 def plot(recorded: "Recorded", head: int | None = None) -> Figure:
-    """Draw a tensor: a panel for each head, rows and columns as its axes say.
+    """Plot a recorded tensor with matplotlib: a panel for each head, rows and columns for its last two axes.
 
     Args:
         recorded: a tensor of one to three dimensions.
-        head: draw this one only, from 0.
+        head: number of the only head to draw, from 0; None: all heads.
 
     Raises:
         InputError: there is no such head.
@@ -59,17 +59,17 @@ def plot(recorded: "Recorded", head: int | None = None) -> Figure:
 
 
 def size(places: int, names: list[str]) -> float:
-    """Inches that an axis takes."""
+    """Length of an axis in inches, given its number of positions and their labels."""
     return min(LONGEST, max(1.0, places * (CELL if named(names) else NARROW)))
 
 
 def named(names: list[str]) -> bool:
-    """Whether places are called by more than their numbers."""
+    """True if at least one label of an axis is a name, not only a number."""
     return any(not name.isdigit() for name in names)
 
 
 def panel(axes: Axes, values: np.ndarray, rows: list[str], columns: list[str]) -> None:
-    """One matrix."""
+    """Draw one matrix with row and column labels into the axes of a figure."""
     largest = float(np.abs(values).max()) or 1.0
     signed = bool((values < 0).any())
     axes.pcolormesh(values, cmap="PuOr" if signed else SHADES, vmin=-largest if signed else 0, vmax=largest)
@@ -86,7 +86,7 @@ def panel(axes: Axes, values: np.ndarray, rows: list[str], columns: list[str]) -
 
 
 def svg(figure: Figure) -> str:
-    """A picture as text, for a page."""
+    """Render a matplotlib figure as an SVG element, to embed in an HTML page."""
     text = StringIO()
     with rc_context({"svg.hashsalt": "heedful", "svg.fonttype": "path"}):
         figure.savefig(text, format="svg", metadata={"Date": None})
