@@ -1,4 +1,4 @@
-"""`heedful inspect`: serve the inspector, a web page that looks inside a model, or write one look to a file."""
+"""`heedful inspect`: serve the inspector, a web page that looks inside a model, or write one HTML file of it."""
 
 import secrets
 import socket
@@ -118,7 +118,7 @@ def check_head(head: tuple[str, int], trace: "Trace") -> None:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Return source sentences and translations of a model's test set to weigh heads on; empty if there is none here.
+    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here.
 
     Raises:
         InputError: there is no such model, or the test set cannot be read in the folder `data`.
