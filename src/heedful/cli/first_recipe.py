@@ -105,7 +105,7 @@ def write_parts(
 
 
 def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str) -> None:
-    """Print how many items each part (train, valid, test) has, and how many are left out as they share held-out text."""
+    """Print how many items are in each part (train, valid, test), and how many are left out of all parts."""
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
         typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")

@@ -55,7 +55,7 @@ class OtherWork:
         return time.monotonic(), busy_seconds(), time.process_time()
 
     def cores(self) -> float | None:
-        """Return the mean number of cores used by other processes since the last result; None before a second is over."""
+        """Return the mean number of cores used by other processes since the last result; None in less than a second."""
         clock, everybody, ours = (now - before for now, before in zip(self.now(), self.before, strict=True))
         if clock < PERIOD:
             return None
