@@ -26,5 +26,5 @@ class F1Counts(NamedTuple):
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
+        """F1: the harmonic mean of precision and recall."""
         return 2 * self.correct / max(self.predicted + self.expected, 1)

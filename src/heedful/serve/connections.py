@@ -117,6 +117,6 @@ class Connection(H11Protocol):
 
 
 def cancelled(timer: TimerHandle | None) -> None:
-    """Stop a timer that may be running."""
+    """Cancel a timer of the event loop, unless it is None."""
     if timer is not None:
         timer.cancel()

@@ -27,7 +27,7 @@ MOST_LINES = 300  # of a request's list of minimal pairs
 
 @dataclass(frozen=True)
 class Way:
-    """Request body: the way in which attention heads are switched off."""
+    """Request body: the way in which attention heads are switched off, such as "silent"."""
 
     way: str = "silent"
 

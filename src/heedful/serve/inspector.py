@@ -37,7 +37,7 @@ FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 class UnknownError(InputError):
-    """Raised if a request names a model or a look that is not there; the answer has status 404."""
+    """Raised if a request names a model or an inspection that is not there; the answer has status 404."""
 
 
 class Inspector:
@@ -82,7 +82,7 @@ class Inspector:
         return JSONResponse({"models": list(self.facts.values()), "sample": len(self.sample[0])})
 
     async def make_trace(self, request: Request) -> Response:
-        """Answer a request to inspect a model on a text; a repeated question is answered from the looks kept."""
+        """Answer a request to inspect a model on a text; a repeated question is answered from the cache."""
         values = await body(request)
         model = self.model(values.pop("model", None))
         question = read_as(Question, values)
@@ -92,11 +92,11 @@ class Inspector:
         return json_bytes(kept.shown, 201, {"Location": f"/api/v1/traces/{name}"})
 
     async def read_trace(self, request: Request) -> Response:
-        """Answer a request for a look that was made before, as JSON."""
+        """Answer a request for a look (a recorded inspection of a model) that was made before, as JSON."""
         return json_bytes(self.kept(request).shown, 200, FOREVER)
 
     async def read_tensors(self, request: Request) -> Response:
-        """Answer a request for tensors of a look's trace, of all heads or of one, as a safetensors file."""
+        """Answer a request for recorded tensors of a forward pass, of all heads or of one, as a safetensors file."""
         seen = self.kept(request).look
         names = request.query_params.get("names", "*").split(",")
         chosen = seen.trace.only(names, number(request, "head"))
@@ -114,7 +114,7 @@ class Inspector:
         return JSONResponse(asdict(found), headers=FOREVER)
 
     async def export(self, request: Request) -> Response:
-        """Answer a request to export a look as one HTML file that needs no server."""
+        """Answer a request to export a recorded inspection of a model as one HTML file that needs no server."""
         kept = self.kept(request)
         shown = kept.overview
         head = request.query_params.get("block") or shown["blocks"][-1]["name"], number(request, "head") or 0
@@ -122,7 +122,7 @@ class Inspector:
         return HTMLResponse(html, headers={"Content-Disposition": "attachment; filename=inspector.html"})
 
     async def read_neighbours(self, request: Request) -> Response:
-        """Answer a request for the embedding of a token in a look, and the tokens with the most similar embeddings."""
+        """Answer a request for the embedding of a token of an inspected text, and the tokens with similar embeddings."""
         name, seen, _ = self.kept(request)
         line, place = request.query_params.get("line", ""), number(request, "place") or 0
         if line not in seen.trace.lines or place >= len(seen.trace.lines[line].read.ids):
@@ -163,13 +163,13 @@ class Inspector:
         return name
 
     def look(self, name: str, model: str, question: Question) -> Kept:
-        """Inspect a model on a question, and make the result ready to be kept and sent."""
+        """Inspect a model on a question, and return the result in the form that is cached and sent to the page."""
         found = look(self.subjects[model], question)
         self.worker.check()
         return Kept.of(model, found, {"id": name, "model": self.facts[model], **overview(found)})
 
     def kept(self, request: Request) -> Kept:
-        """Return the look whose id is in the path of a request.
+        """Return the cached look (a recorded inspection of a model) whose id is in the path of a request.
 
         Raises:
             UnknownError: there is no such look, or it was dropped to save memory.

@@ -15,12 +15,12 @@ from heedful.inspector.overview import Json
 
 
 def key(model: str, question: Question) -> str:
-    """Compute the id of a look, a hash of the model's name and the question; equal questions get equal ids."""
+    """Compute the id of an inspection, a hash of the model's name and the question; equal questions get equal ids."""
     return hashlib.sha256(json.dumps([model, asdict(question)], sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Kept(NamedTuple):
-    """A look as it is kept in the cache.
+    """Cache entry of a look, a recorded inspection of a model on a text.
 
     Attributes:
         model: the name of the model that was inspected.
@@ -34,18 +34,18 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, model: str, look: Look, shown: Json) -> "Kept":
-        """Make a cache entry of a look; the search is kept as JSON, in a tenth of the memory of candidate objects."""
+        """Make a cache entry of a look; its beam search is kept as JSON, in a tenth of the memory of its objects."""
         pass_alone = replace(look, answers=[], lens=None, log=None, ghost=None)
         return cls(model, pass_alone, json.dumps(shown, ensure_ascii=False, allow_nan=False).encode())
 
     @property
     def overview(self) -> Json:
-        """Overview of the look, which the page shows first, as JSON values."""
+        """Overview of a recorded inspection, which the page shows first, as JSON values."""
         return json.loads(self.shown)
 
 
 class Looks:
-    """Cache of the looks that were used last.
+    """Cache of the last used looks, the recorded inspections of models.
 
     Args:
         most: the most bytes to keep; the newest look is kept in any case.
@@ -57,13 +57,13 @@ class Looks:
         self._sizes: dict[str, int] = {}
 
     def get(self, name: str) -> Kept | None:
-        """Return the look of an id, or None if it is not in the cache."""
+        """Return the cached look (a recorded inspection) with an id, or None if it is not in the cache."""
         if name in self._kept:
             self._kept.move_to_end(name)
         return self._kept.get(name)
 
     def add(self, name: str, kept: Kept) -> None:
-        """Add a look to the cache, and drop the least recently used looks if memory is short."""
+        """Add a recorded inspection to the cache, and drop the least recently used ones above the memory limit."""
         self._kept[name] = kept
         self._kept.move_to_end(name)
         self._sizes[name] = size(kept)
