@@ -122,7 +122,7 @@ class Inspector:
         return HTMLResponse(html, headers={"Content-Disposition": "attachment; filename=inspector.html"})
 
     async def read_neighbours(self, request: Request) -> Response:
-        """Answer a request for the embedding of a token of an inspected text, and the tokens with similar embeddings."""
+        """Answer a request for the embedding of a token of an inspected text, and tokens with similar embeddings."""
         name, seen, _ = self.kept(request)
         line, place = request.query_params.get("line", ""), number(request, "place") or 0
         if line not in seen.trace.lines or place >= len(seen.trace.lines[line].read.ids):
