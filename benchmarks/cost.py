@@ -1,7 +1,7 @@
-"""What a training step costs against length, width, depth and batch, beside theory: python benchmarks/cost.py [--help]
+"""Time of a training step by length, width, depth and batch, beside theory: python benchmarks/cost.py [--help]
 
-One encoder-decoder is varied in one direction at a time. Theory is the arithmetic of its matrix products at the speed
-of a product of 4,096 x 512 x 2,048 on this machine; what a step takes above that is everything else.
+An encoder-decoder is varied in one direction at a time. Theory is the time of its matrix products at the speed of a
+product of 4,096 x 512 x 2,048 on this machine; the rest of a step's time is everything else.
 """
 
 import statistics
@@ -34,7 +34,7 @@ class Case:
 
     @property
     def config(self) -> ModelConfig:
-        """The feed-forward network is four times as wide, and heads have 32 numbers."""
+        """Settings of the model: the feed-forward network is four times as wide, and heads have 32 dimensions."""
         return ModelConfig(
             d_model=self.width,
             d_ff=4 * self.width,
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def flops(self) -> int:
-        """Of the matrix products of a step, forward and backward; masked scores are computed, and count."""
+        """FLOPs of the matrix products of a training step, forward and backward, masked scores included."""
         weights = self.depth * (12 + 16) * self.width**2 + self.width * VOCAB
         scores = self.depth * 3 * 2 * self.width * self.length
         return 6 * (weights + scores) * self.sentences * self.length
@@ -60,7 +60,7 @@ AXES = {
 
 
 def seconds(step: Step, batch: PairBatch, repeats: int) -> float:
-    """The median of some steps, after one that counts not."""
+    """Measure the median seconds of several training steps, after a warm-up step."""
     step(batch)
     times = []
     for _ in range(repeats):
@@ -77,7 +77,7 @@ def measure(case: Case, repeats: int) -> float:
 
 
 def draw(costs: dict[str, list[float]], limit: float, path: Path) -> None:
-    """One panel a direction, both axes in powers: microseconds a token, measured and by arithmetic."""
+    """Draw a panel per direction, with logarithmic axes: microseconds per token, measured and in theory."""
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(1, len(AXES), figsize=(14, 3.6), sharey=True, layout="constrained")

@@ -1,8 +1,8 @@
 """Translation speed beside other implementations with the same weights: python benchmarks/decode.py MODEL TEXT [--help]
 
-MODEL is a translator of heedful with sinusoidal positions, TEXT has a sentence a line. All systems get and give ids,
-and each stops where its search does. Every measurement is a process of its own and the systems take turns; of the
-passes over the text within a process the fastest counts. CTranslate2 runs in the environment that
+MODEL is a translator of heedful with sinusoidal positions, TEXT has a sentence per line. All systems read and write
+token ids, and each system ends its search by its own rule. Every measurement is a process of its own and the systems
+take turns; the fastest pass over the text within a process counts. CTranslate2 runs in the environment that
 peers/environments.sh makes. On a GPU (--device cuda) heedful in float32 and HF take part.
 """
 
@@ -58,7 +58,7 @@ def marian(model: Path, beam: int, device: str) -> Search:
 
 
 def marian_search(theirs: Any, beam: int) -> Search:
-    """By HF's generate, 64 sentences of similar length at once."""
+    """Make a search by `generate` of Hugging Face's MarianMT, 64 sentences of similar length at once."""
 
     @torch.inference_mode()
     def search(rows: Rows) -> Rows:
@@ -95,7 +95,7 @@ CTRANSLATE2 = {
 
 
 def measure(search: Search, rows: Rows, device: torch.device) -> dict[str, Any]:
-    """In this process."""
+    """Time a search in this process: sentences per second, seconds of a sentence alone, peak memory; and outputs."""
     search(rows[:100])
     best, outputs = min((timed(search, rows) for _ in range(PASSES)), key=lambda found: found[0])
     alone = [timed(search, [row])[0] for row in rows[:: max(1, len(rows) // ALONE)]]
@@ -114,7 +114,7 @@ def timed(search: Search, rows: Rows) -> tuple[float, Rows]:
 
 
 def measure_apart(name: str, folder: Path, beam: int, options: argparse.Namespace) -> dict[str, Any]:
-    """In a process of its own."""
+    """Time a system in a process of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
     if name in IN_THIS_PROCESS:
         arguments = ["--one", name, "--beams", str(beam), "--threads", str(options.threads), "--device", options.device]
@@ -128,7 +128,7 @@ def measure_apart(name: str, folder: Path, beam: int, options: argparse.Namespac
 
 
 def make_models(folder: Path, options: argparse.Namespace) -> list[str]:
-    """The model in every format, and the text as ids; return the names of the systems that can be measured."""
+    """Write the model in every format, and the text as token ids; return the names of the measurable systems."""
     loaded = load_model(options.model)
     (folder / "model").symlink_to(loaded.path.resolve())
     rows = read_rows(loaded.tokenizers, options.text, options.lines)
@@ -169,7 +169,7 @@ def table(beam: int, results: dict[str, list[dict[str, Any]]]) -> Table:
 
 
 def search_parser(description: str | None) -> argparse.ArgumentParser:
-    """For a script that searches for translations."""
+    """Make the argument parser of a benchmark that searches for translations."""
     parser = record.parser(description)
     parser.add_argument("model", type=Path)
     parser.add_argument("text", type=Path)
@@ -180,7 +180,7 @@ def search_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def read_rows(tokenizers: TokenizerPair, text: Path, lines: int) -> Rows:
-    """The first lines of a text as ids."""
+    """Read the first lines of a text as token ids."""
     opener = gzip.open if text.suffix == ".gz" else open
     with opener(text, "rt", encoding="utf-8") as file:
         return tokenizers.source.encode_batch([line.rstrip("\n") for line in islice(file, lines)])

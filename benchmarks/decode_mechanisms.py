@@ -1,7 +1,7 @@
-"""What each mechanism of a search gains: python benchmarks/decode_mechanisms.py MODEL TEXT [--help]
+"""Speed gained by each mechanism of beam search: python benchmarks/decode_mechanisms.py MODEL TEXT [--help]
 
-A translator over a text with a sentence a line, whole and with one mechanism after another replaced by what it stands
-for. They take turns in one process.
+A translator is timed on a text with a sentence per line: as it is, and with one mechanism after another replaced by
+its plain alternative. The variants take turns in one process.
 """
 
 import statistics
@@ -25,7 +25,7 @@ Search = Callable[[Rows], object]
 
 
 def as_they_come(rows: Rows, _: int) -> list[list[int]]:
-    """Batches of 64 sentences."""
+    """Group sentences into batches of 64 in their order, without sorting by length."""
     return [list(range(start, min(start + 64, len(rows)))) for start in range(0, len(rows), 64)]
 
 
@@ -37,7 +37,7 @@ REPLACEMENTS = {
 
 
 def replaced(search: Search, place: str, by: object) -> Search:
-    """The same search with another function in some place."""
+    """Make a copy of a search in which the function at `place` in heedful.decode is replaced."""
 
     def run(rows: Rows) -> object:
         with mock.patch(f"heedful.decode.{place}", by):
@@ -47,7 +47,7 @@ def replaced(search: Search, place: str, by: object) -> Search:
 
 
 def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Search]:
-    """The search as it is, and without this or that."""
+    """Make the searches to compare: heedful's own, and variants with one mechanism replaced each."""
     config = replace(exact.recipe.decode, beam=beam)
     whole = Translator(exact.model, exact.tokenizers, config).search_rows
     return {

@@ -1,7 +1,7 @@
-"""Text to ids beside the libraries of the field: python benchmarks/encode.py TEXT [--help]
+"""Tokenization speed beside other libraries: python benchmarks/encode.py TEXT [--help]
 
-TEXT is plain text, a sentence a line. Each system has a BPE vocabulary of the same size, trained on that text, and gets
-all lines at once; they take turns. Megabytes are those of the text in UTF-8: about four for a million tokens.
+TEXT is plain text, a sentence per line. Each system has a BPE vocabulary of the same size, trained on that text, and
+encodes all lines at once; the systems take turns. Megabytes are of the text in UTF-8: about four for a million tokens.
 """
 
 import gzip

@@ -1,8 +1,8 @@
-"""Where the time of a training step goes, drawn as two flame graphs: python benchmarks/flame.py [--help]
+"""Flame graphs of the time in a training step: python benchmarks/flame.py [--help]
 
 Above, a step in float32 without any of the mechanisms that train_mechanisms.py names; below, the same step as heedful
-takes it, on the same scale. What stands on a bar was called by it: modules in the forward pass, torch's operations on
-them; on the right the backward pass and the optimiser.
+takes it, on the same scale. A bar on top of another was called by it: modules in the forward pass, torch's operations
+on them; on the right are the backward pass and the optimiser.
 """
 
 from collections import defaultdict
@@ -26,28 +26,28 @@ from train_step import SIZES, heedful
 from heedful.machine.process import keep_freed_memory
 
 STEPS = 3
-SMALLEST = 0.002  # share of the width that is drawn
-READABLE = 0.0058  # share of the width a character of a label takes
+SMALLEST = 0.002  # share of the width; smaller bars are not drawn
+READABLE = 0.0058  # share of the width that a character of a label takes
 BACKWARD = "autograd::engine"
 COLOURS = {"module": "#f0b35a", "forward": "#e8743b", "backward": "#5a8fc8", "other": "#b9b9b9"}
 
 
 @dataclass
 class Node:
-    """Milliseconds spent in a call and in what it calls, over all its occurrences on one path."""
+    """Node of a call tree: milliseconds spent in a call and its callees, summed over its occurrences on one path."""
 
     time: float = 0.0
     below: dict[str, "Node"] = field(default_factory=lambda: defaultdict(Node))
 
 
 def labelled_call(module: nn.Module, *arguments: Any, **options: Any) -> Any:
-    """A call of a module that the profiler sees by the name of its class."""
+    """Call a module under the name of its class, which the profiler records."""
     with record_function(type(module).__name__):
         return module._call_impl(*arguments, **options)
 
 
 def tree(step: Step, stream: Iterable[Any]) -> Node:
-    """Of some steps, in milliseconds a step."""
+    """Profile training steps as a call tree, in milliseconds per step."""
     root = Node()
     with (
         profile(activities=[ProfilerActivity.CPU]) as profiler,
@@ -69,7 +69,7 @@ def tree(step: Step, stream: Iterable[Any]) -> Node:
 
 
 def draw(axes: Axes, node: Node, left: float, depth: int, kind: str, scale: float) -> None:
-    """A bar for each call, as wide as its time, on the bar of its caller."""
+    """Draw the callees of a node as bars, as wide as their time, on the bar of the node."""
     for name, child in sorted(node.below.items(), key=lambda item: (BACKWARD in item[0], -item[1].time)):
         if child.time < SMALLEST * scale:
             continue
@@ -85,7 +85,7 @@ def draw(axes: Axes, node: Node, left: float, depth: int, kind: str, scale: floa
 
 
 def kind_of(name: str) -> str:
-    """Of what stands on something that is not the backward pass."""
+    """Classify a call outside the backward pass by name: "module", "forward" or "other"."""
     if name[0].isupper() and "::" not in name and "." not in name:
         return "module"
     return "forward" if name.startswith("aten::") else "other"

@@ -72,7 +72,7 @@ class PlainBlock(nn.Module):
 
 
 class PlainGPT(nn.Module):
-    """GPT-2 over tied embeddings, in the usual way."""
+    """Plain GPT-2 in torch with tied embeddings, to compare with."""
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()
@@ -125,15 +125,15 @@ def adamw_step(model: nn.Module, logits: Callable[[Tensor], Tensor]) -> Step:
 
 
 def windows(count: int, cells: int, seed: int, device: torch.device, context: int) -> list[CausalBatch]:
-    """Windows of one document each."""
+    """Make random batches of windows of `context` tokens, each window one document."""
     rng, shape = np.random.default_rng(seed), (cells // context, context + 1)
     rows = (rng.integers(5, VOCAB, shape) for _ in range(count))
     return [collate(ids, np.zeros(shape, dtype=np.int64), device, cross=True) for ids in rows]
 
 
 def flops(recipe: Recipe, batch: CausalBatch) -> float:
-    """Of the matrix products: 6 for each weight that a token meets, 12 for each number of a key that it sees, half of
-    the keys being hidden."""
+    """Count the FLOPs of the matrix products of a step: 6 for each weight per token, and 12 for each dimension of each
+    visible key; causal attention hides half of the keys."""
     config = recipe.model
     weights = config.decoder_layers * 12 * config.d_model**2 + config.d_model * VOCAB
     scores = config.decoder_layers * config.d_model * batch.read.size(1)

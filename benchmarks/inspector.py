@@ -1,10 +1,10 @@
-"""An exported look beside BertViz on the same attention: python benchmarks/inspector.py [--help]
+"""Size and first paint of an exported inspection beside BertViz: python benchmarks/inspector.py [--help]
 
-A base model (6 + 6 layers, 8 heads) that knows nothing reads and writes as many tokens as are asked for. Both systems
+An untrained base model (6 + 6 layers, 8 heads) reads and writes as many tokens as are asked for. Both systems
 draw its attention weights from the same trace: heedful as the file that `heedful inspect --out` writes, BertViz as the
 HTML that it returns, with the three scripts that it takes from a CDN served from a folder (peers/environments.sh).
-First paint counts from the opening of the file to the first frame in which the drawing is complete; of three times the
-median. Needs Chromium.
+First paint is the time from opening the file to the first frame in which the drawing is complete, the median of three.
+Needs Chromium.
 """
 
 import shutil
@@ -40,7 +40,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
 def base_look(tokens: int) -> tuple[Look, LoadedModel]:
-    """A look at a sentence of that many tokens, and a translation of as many."""
+    """Inspect an untrained base model on a sentence and a translation of `tokens` tokens each."""
     torch.manual_seed(1)
     tokenizer = train_tokenizer(["a"], TokenizerConfig(vocab_size=300))
     pair = TokenizerPair(tokenizer, tokenizer)
@@ -55,12 +55,12 @@ def base_look(tokens: int) -> tuple[Look, LoadedModel]:
 
 
 def heedful(seen: Look, model: LoadedModel) -> str:
-    """What `heedful inspect --out` writes."""
+    """Make the HTML that `heedful inspect --out` writes."""
     return View("base", model, seen, Built.built()).html
 
 
 def bertviz(view: str) -> Callable[[Look, LoadedModel], str]:
-    """One of BertViz's views, drawn from our tensors."""
+    """Make a function that draws a view of BertViz from heedful's tensors."""
 
     def made(seen: Look, model: LoadedModel) -> str:
         del model
@@ -80,12 +80,12 @@ def bertviz(view: str) -> Callable[[Look, LoadedModel], str]:
 
 
 def layers(seen: Look, names: str) -> list[torch.Tensor]:
-    """The weights of each layer as BertViz takes them, (1 H T S)."""
+    """Return the attention weights of each layer in BertViz's shape, (1 H T S)."""
     return [torch.from_numpy(found.values)[None] for found in seen.trace.only([names]).values()]
 
 
 SYSTEMS: dict[str, tuple[Callable[[Look, LoadedModel], str], str, str]] = {
-    # how the file is made, what of its address shows attention, and what is there when it is drawn
+    # function that makes the file, part of the address that shows attention, selector of an element of the drawing
     "heedful, all heads and one in full": (heedful, "#/attention", "main .field canvas"),
     "BertViz head view": (bertviz("head_view"), "", "svg line"),
     "BertViz model view": (bertviz("model_view"), "", "svg line"),
@@ -99,7 +99,7 @@ PAINTED = """selector => new Promise(done => {
 
 
 def opened(browser: Browser, path: Path, address: str, drawn: str, web: Path) -> dict[str, float]:
-    """Open a file once, and count."""
+    """Open a file once in the browser; measure the time to first paint, and count elements and requests."""
     page = browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -116,7 +116,7 @@ def opened(browser: Browser, path: Path, address: str, drawn: str, web: Path) ->
 
 
 def measure(browser: Browser, folder: Path, tokens: int, web: Path) -> dict[str, dict[str, float]]:
-    """Every system on one trace, three times in turn."""
+    """Measure every system on the same trace, three times in turn."""
     seen, model = base_look(tokens)
     paths = {}
     for name, (make, _, _) in SYSTEMS.items():

@@ -1,4 +1,4 @@
-"""What this machine can do at most: python benchmarks/limits.py [--help]
+"""Speed limits of this machine: python benchmarks/limits.py [--help]
 
 Matrix products in the shapes of Transformers, copies of memory, the smallest operation. Appends a line to limits.jsonl.
 """

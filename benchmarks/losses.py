@@ -1,8 +1,8 @@
-"""How far fast paths stray from the reference: python benchmarks/losses.py RECIPE --data DATA [--help]
+"""Losses of fast code paths against a reference: python benchmarks/losses.py RECIPE --data DATA [--help]
 
-The first updates of a recipe for translation, several times from the same weights on the same batches with the same
-dropout: once by torch's own attention and by a cross-entropy over all logits, in float32, and as heedful trains in each
-precision.
+Runs the first updates of a recipe for translation several times, from the same weights, on the same batches, with the
+same dropout: once with torch's own attention and a cross-entropy over all logits, in float32, and as heedful trains in
+each precision.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ PATHS: dict[str, Callable[[SequenceToSequence], TrainingStep]] = {
 
 
 def losses(task: SequenceToSequence, path: str, updates: int) -> list[float]:
-    """Nats a token at each update."""
+    """Measure the loss at each update, in nats per token."""
     learner, found, epoch = PATHS[path](task), [], 0
     while len(found) < updates:
         for ids in track(task.epoch(epoch)[: updates - len(found)], f"{path}, epoch {epoch + 1}", transient=True):

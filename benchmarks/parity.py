@@ -1,8 +1,8 @@
-"""Real models of other toolkits, converted, beside what the originals compute: python benchmarks/parity.py [--help]
+"""Parity of converted real models with the original toolkits: python benchmarks/parity.py [--help]
 
 - A BERT in Hugging Face's format with its tokenizer, such as all-MiniLM-L6-v2: states and sentence vectors (normalised
   means of states) of the first sentences of a text, heedful's and those of `transformers`, float32 on the CPU.
-- ct2-aren-transliteration, OpenNMT in CTranslate2's format: log-probabilities that CTranslate2 gave, below as EXPECTED.
+- ct2-aren-transliteration, OpenNMT in CTranslate2's format: log-probabilities by CTranslate2, noted below as EXPECTED.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Training speed of every recipe in float32 and bfloat16, and which of them `precision = "auto"` takes:
+"""Training speed of every recipe in float32 and bfloat16, and the choice of `precision = "auto"`:
 python benchmarks/precision.py DATA [--recipes NAME ...]
 
-DATA is the folder that the recipes' READMEs call DATA; texts that heedful writes itself are made. Each recipe is timed
-twice: with all instructions of this processor, and as an AVX2 processor without bfloat16, simulated by variables of
-oneDNN, MKL and torch. The first updates of the recipe are taken by two learners in turn, so that other work hits both
-alike.
+DATA is the folder that the recipes' READMEs call DATA; texts that heedful generates are made. Each recipe is timed
+twice: with all instructions of this processor, and as an AVX2 processor without bfloat16, simulated by environment
+variables of oneDNN, MKL and torch. Two trainers, one per precision, take the first updates of the recipe in turn, so
+that other work on the machine affects both alike.
 """
 
 import json
@@ -32,12 +32,12 @@ from heedful.train.training_step import TrainingStep
 RECIPES = Path(__file__).parent.parent / "recipes"
 AS_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 SETTINGS = {"as it is": {}, "as AVX2": AS_AVX2}
-WRITTEN = {"scenes-en-de": "scenes", "scenes-en-de-shallow": "scenes", "scenes-bert": "stories"}  # by which command
+WRITTEN = {"scenes-en-de": "scenes", "scenes-en-de-shallow": "scenes", "scenes-bert": "stories"}  # heedful's command
 WARM_UP, UPDATES = 2, 7
 
 
 def measure(name: str, data: Path, folder: Path) -> dict[str, float | str]:
-    """Seconds of the middle update in each precision, and the precision that is chosen."""
+    """Measure the median seconds of an update in each precision, and note the precision that "auto" chooses."""
     recipe = load_recipe(RECIPES / name, data_root=data)
     task_class = find_task(recipe.task)
     prepare_process()
@@ -60,7 +60,7 @@ def learner(task, recipe: Recipe, precision: str) -> TrainingStep:
 
 
 def write_text(name: str, folder: Path) -> Path:
-    """The text of a recipe that heedful writes itself."""
+    """Generate the training text of a recipe by `heedful scenes` or `heedful stories`."""
     text = folder / f"{name}-text"
     arguments = {"scenes": ["scenes", "en-de", "--train", "20000"], "stories": ["stories", "--train", "2000"]}
     command = [
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def apart(recipe: str, data: Path, folder: str, changes: dict[str, str]) -> dict[str, float | str]:
-    """The figures of a process of its own."""
+    """Measure a recipe in a process of its own, with changes to the environment variables."""
     command = [sys.executable, __file__, str(data), "--recipes", recipe, "--one", folder]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | changes).stdout
     return json.loads(output.splitlines()[-1])
@@ -112,7 +112,7 @@ def speeds(found: dict) -> str:
 
 
 def share(found: dict) -> str:
-    """The speed of what is chosen, as a share of the better one's."""
+    """Format the speed of the chosen precision as a share of the faster precision's speed."""
     return f"{min(found['float32'], found['bfloat16']) / found[found['auto']]:.0%}"
 
 

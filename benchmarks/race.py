@@ -1,4 +1,4 @@
-"""How training systems are timed: each measurement is a process of its own, and the systems take turns."""
+"""Timing of training systems against each other: each measurement is a process of its own, and systems take turns."""
 
 import json
 import os
@@ -20,15 +20,15 @@ from heedful.machine import choose_device
 from heedful.machine.limits import matmul_speed, timed
 from heedful.machine.process import keep_freed_memory
 
-ON_GPU = 10  # times as many steps, since they are shorter
+ON_GPU = 10  # times as many steps on a GPU, since they are shorter
 
 
 class Batch(Protocol):
-    """Of any kind."""
+    """Protocol of a batch of any kind, with a number of tokens."""
 
     @property
     def tokens(self) -> int:
-        """Those of both sides without padding."""
+        """Number of tokens of a batch, on both sides, without padding."""
         ...
 
 
@@ -37,9 +37,9 @@ Step = Callable[[Any], object]
 
 @dataclass(frozen=True)
 class System:
-    """What is measured: how to make its step, and in which surroundings."""
+    """System to time: a function that makes its training step, its precision, and settings of its process."""
 
-    make: Callable[[Any, torch.device], Step]  # from the size, on a device
+    make: Callable[[Any, torch.device], Step]  # of the model's settings and a device
     precision: str
     keeps_freed: bool = False
     shimmed: bool = False
@@ -47,10 +47,10 @@ class System:
 
 @dataclass(frozen=True)
 class Size:
-    """A model, what it reads, and how long it is timed."""
+    """Size of a benchmark: model settings, batches, cells of a batch, and numbers of warm-up and timed steps."""
 
     config: Any
-    batches: Callable[[int, int, int, torch.device], Sequence[Batch]]  # so many, of so many cells, from a seed
+    batches: Callable[[int, int, int, torch.device], Sequence[Batch]]  # of count, cells, seed and device
     cells: int
     warm_up: int
     steps: int
@@ -58,17 +58,17 @@ class Size:
 
 @dataclass(frozen=True)
 class Race:
-    """Systems for the same mathematics; the first that takes part is what the others are compared with."""
+    """Systems that compute the same mathematics; the first that takes part is the reference of the comparison."""
 
     script: str  # its __file__
     systems: dict[str, System]
     sizes: dict[str, Size]
-    flops: Callable[[Any, Any], float]  # that a batch costs a model
+    flops: Callable[[Any, Any], float]  # of a step, by model settings and batch
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One process."""
+    """Results of timing a system in one process."""
 
     tokens: float  # a second
     useful: float  # FLOP/s without padding
@@ -78,7 +78,7 @@ class Measured:
 def plain_step(
     model: nn.Module, loss: Callable[[Any], Tensor], optimizer: torch.optim.Optimizer, autocast: bool
 ) -> Step:
-    """The usual step around a loss of batches."""
+    """Make the usual training step for a loss of batches: forward, backward, optimizer."""
     device = next(model.parameters()).device
     model.train()
 
@@ -93,7 +93,7 @@ def plain_step(
 
 
 def measure(race: Race, system: System, size: Size, cells: int, seed: int, device: torch.device) -> Measured:
-    """The measured steps, in this process."""
+    """Time the training steps of a system in this process."""
     if system.keeps_freed:
         keep_freed_memory()
     torch.manual_seed(0)
@@ -110,7 +110,7 @@ def measure(race: Race, system: System, size: Size, cells: int, seed: int, devic
 
 
 def table(title: str, race: Race, results: dict[str, list[Measured]], limits: dict[str, float]) -> Table:
-    """A line a system."""
+    """Make a table of results with a line per system."""
     ours = next(iter(results))
     shown = Table(title=title, title_justify="left")
     for column in ("system", "tokens/s", "lowest", "highest", f"{ours} is", "TFLOP/s", "of the limit", "peak GB"):
@@ -130,7 +130,7 @@ def table(title: str, race: Race, results: dict[str, list[Measured]], limits: di
 
 
 def run(race: Race, description: str | None) -> None:
-    """Time what the command line asks for, print a table a size and note the figures."""
+    """Time the systems and sizes given on the command line, print a table per size, and append results to a file."""
     parser = record.parser(description)
     parser.add_argument("--sizes", nargs="+", choices=race.sizes, default=list(race.sizes))
     parser.add_argument("--systems", nargs="+", choices=race.systems, default=list(race.systems), metavar="NAME")

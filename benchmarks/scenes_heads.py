@@ -1,9 +1,9 @@
-"""What the heads of translators of scenes do, and are worth: python benchmarks/scenes_heads.py RUN... [--help]
+"""Alignment and worth of attention heads of scene translators: python benchmarks/scenes_heads.py RUN... [--help]
 
 Each RUN was trained by `heedful train recipes/scenes-en-de-shallow --data DATA`, or by a recipe like it. Its
 cross-attention is compared with the gold alignment of the validation set, each head of the model is switched off during
-whole searches over that set, and minimal pairs are put to the model beside control pairs. What every head is worth
-stands in the .jsonl beside this file.
+whole searches over that set, and minimal pairs are put to the model beside control pairs. The worth of every head is
+written to the .jsonl file beside this script.
 """
 
 from dataclasses import asdict
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def weigh(loaded: LoadedModel, sentences: int, way: str) -> list[dict[str, Any]]:
-    """Each head: what BLEU loses without it, and its alignment error if it looks at the source."""
+    """Measure for each head the BLEU lost without the head and, for cross-attention, its alignment error."""
     translator, valid = loaded.use(), loaded.recipe.data.valid
     assert valid is not None
     errors = alignment(translator, list(gold_alignment(loaded.recipe, sentences)))
@@ -96,7 +96,7 @@ def weigh(loaded: LoadedModel, sentences: int, way: str) -> list[dict[str, Any]]
 
 
 def error_of(head: Head, errors: dict[str, list[float]]) -> dict[str, float]:
-    """The alignment error of a head that looks at the source."""
+    """Return the alignment error of a cross-attention head, or nothing for other heads."""
     return {"error": errors[head.block][head.number]} if head.block in errors else {}
 
 

@@ -1,8 +1,8 @@
-"""What it costs that a model can be watched, while nobody does: python benchmarks/taps.py [--help]
+"""Cost of taps, the hooks that record a model, while not in use: python benchmarks/taps.py [--help]
 
-A base model reads a batch as it was made, as it is after it was watched, and while one block of cross-attention is
-watched and while everything is. The ways take turns; of the rounds the median counts. Taps are hooks that come and go,
-so that the first two are the same code: their ratio is the noise of the machine.
+A base model reads a batch in four ways: newly made, after a recording, while a block of cross-attention is recorded,
+and while everything is recorded. The ways take turns; the median of the rounds counts. Taps are hooks that are removed
+after use, so that the first two ways run the same code: their ratio is the noise of the machine.
 """
 
 import statistics

@@ -1,8 +1,8 @@
-"""How training goes beside other work, by how long waiting threads spin: python benchmarks/threads.py [--help]
+"""Training speed beside other processes, by how long waiting threads spin: python benchmarks/threads.py [--help]
 
-One process takes the step of `tiny` in train_step.py, with torch's own waiting and with heedful's, which adapts as it
-trains; alone and beside busy loops. They take turns, each round with another one first, and are compared within a
-round, since a shared machine is faster in one minute than in the next. --avx2: as a processor of AVX2.
+One process takes the step of `tiny` in train_step.py, with torch's own wait policy and with heedful's, which adapts
+during training; alone and beside busy loops. The cases take turns, with another case first in each round, and are
+compared within a round, since the speed of a shared machine varies by the minute. --avx2: as an AVX2 processor.
 """
 
 import os
@@ -26,7 +26,7 @@ from heedful.machine.other_work import WaitPolicy
 
 TORCH, HEEDFUL = "torch's own", "heedful"
 AS_AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-SETTLE = 2.5  # seconds, in which the policy sees the other work
+SETTLE = 2.5  # seconds in which the policy notices the other work
 Rounds = list[dict[tuple[str, int], float]]
 
 
@@ -46,7 +46,7 @@ def busy_loops(count: int) -> Iterator[None]:
 
 
 def speed(step: Callable[[], int], name: str, seconds: float) -> float:
-    """Tokens a second of so many seconds, once the policy has settled."""
+    """Measure the tokens per second of training for some seconds, once the wait policy has settled."""
     with policy(name) as adaptive:
         go_on(step, adaptive, SETTLE)
         begin = time.perf_counter()
@@ -55,7 +55,7 @@ def speed(step: Callable[[], int], name: str, seconds: float) -> float:
 
 
 def go_on(step: Callable[[], int], adaptive: WaitPolicy, seconds: float) -> int:
-    """Take steps for so long; return their tokens."""
+    """Train for some seconds; return the number of tokens."""
     end, tokens = time.perf_counter() + seconds, 0
     while time.perf_counter() < end:
         tokens += step()

@@ -1,8 +1,9 @@
-"""How long until a translator is good: python benchmarks/time_to_bleu.py RECIPE --data DATA [--help]
+"""Time of training until a BLEU: python benchmarks/time_to_bleu.py RECIPE --data DATA [--help]
 
-`heedful train` with the recipe and with the settings that were published for its data, and HF's MarianMT with those in
-a loop that reads the same batches, one after another or on a core each. Every few minutes the validation sentences are
-translated greedily, which counts as time too. Published: Wu et al. (2021), "Good for Misconceived Reasons".
+`heedful train` with the recipe and with the settings that were published for its data, and HF's MarianMT with the
+published settings in a loop that reads the same batches, one after another or on a core each. Every few minutes the
+validation sentences are translated greedily, which counts as time too. Published: Wu et al. (2021), "Good for
+Misconceived Reasons".
 """
 
 import argparse
@@ -47,7 +48,7 @@ Point = tuple[float, int, float]  # minutes, updates, validation BLEU
 
 
 def heedful(name: str, changes: Sequence[str], options: argparse.Namespace) -> list[Point]:
-    """`heedful train` in a folder that is kept; when a BLEU was found is known by the next line of the log."""
+    """Run `heedful train` and return its BLEU scores over time; a score's time is that of the next line of the log."""
     run = run_folder(name, options)
     command = [Path(sys.executable).with_name("heedful"), "train", options.recipe, "--data", options.data, "--out", run]
     settings = [f"train.threads={options.threads}", f"train.seed={options.seed}", *changes]
@@ -70,12 +71,12 @@ def heedful(name: str, changes: Sequence[str], options: argparse.Namespace) -> l
 
 
 def run_folder(name: str, options: argparse.Namespace) -> Path:
-    """Where a system of heedful's own trains."""
+    """Return the run folder of a heedful system."""
     return options.runs / f"{name.replace(', ', '-').replace(' ', '-')}-{options.seed}"
 
 
 def marian(_: str, changes: Sequence[str], options: argparse.Namespace) -> list[Point]:
-    """HF's model and search in a process of its own."""
+    """Train and evaluate Hugging Face's MarianMT in a process of its own."""
     settings = [f"--{key}={getattr(options, key)}" for key in ("data", "minutes", "every", "threads", "seed")]
     command = [sys.executable, __file__, str(options.recipe), "--peer", json.dumps(changes), *settings]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
@@ -91,7 +92,7 @@ COLOURS = dict(zip(SYSTEMS, ("#0072B2", "#56B4E9", "#D55E00"), strict=True))
 
 
 def train_marian(options: argparse.Namespace) -> Iterator[Point]:
-    """Train HF's model in this process until time or updates are over; yield how good it is now and then."""
+    """Train Hugging Face's MarianMT in this process until time or updates are over; yield validation BLEU at times."""
     recipe = load_recipe(options.recipe, [f"train.seed={options.seed}", *json.loads(options.peer)], options.data)
     with TemporaryDirectory() as folder:
         task = Translation.prepare(recipe, Path(folder), partial(print, file=sys.stderr))
@@ -112,7 +113,7 @@ def train_marian(options: argparse.Namespace) -> Iterator[Point]:
 
 
 def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], None], Callable[[], float]]:
-    """An update of HF's model, and its BLEU on the validation set."""
+    """Make two functions: one updates Hugging Face's MarianMT, one measures its BLEU on the validation set."""
     recipe = task.recipe
     torch.manual_seed(recipe.train.seed)
     model = marian_model(recipe.model, len(task.tokenizers.target))
@@ -141,7 +142,7 @@ def marian_trainer(task: Translation) -> tuple[Callable[[list[PairBatch], int], 
 
 
 def groups(task: Translation, pieces: int) -> Iterator[list[PairBatch]]:
-    """The batches of each update, over and over."""
+    """Iterate over the batches of each update, without end."""
     epoch, waiting = 0, []
     while True:
         for ids in task.epoch(epoch):
@@ -153,7 +154,7 @@ def groups(task: Translation, pieces: int) -> Iterator[list[PairBatch]]:
 
 
 def draw(curves: dict[str, list[Point]], path: Path) -> None:
-    """Validation BLEU over minutes."""
+    """Draw validation BLEU over minutes of training."""
     import matplotlib.pyplot as plt
 
     figure, panel = plt.subplots(figsize=(8, 4.2), layout="constrained")

@@ -1,7 +1,7 @@
-"""What each mechanism of a training step gains: python benchmarks/train_mechanisms.py [--help]
+"""Speed gained by each mechanism of a training step: python benchmarks/train_mechanisms.py [--help]
 
-The steps of train_step.py, whole and with one mechanism after another replaced by what it stands for. Every measurement
-is a process of its own and they take turns.
+The steps of train_step.py are timed as they are, and with one mechanism after another replaced by its plain
+alternative. Every measurement is a process of its own, and the variants take turns.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ from heedful.losses import Loss, reference_cross_entropy
 
 
 def replaced(config: ModelConfig, device: torch.device, place: str, by: Any) -> Step:
-    """A step of heedful with another function in some place, in all of this process."""
+    """Make a training step of heedful with the function at `place` replaced, in all of this process."""
     mock.patch(place, by).start()
     return heedful(config, device, "bfloat16")
 

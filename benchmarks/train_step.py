@@ -1,8 +1,8 @@
 """Training speed beside other implementations of the same mathematics: python benchmarks/train_step.py [--help]
 
 Random sentences with the lengths of image captions, a vocabulary of 9,712, batches of at most 4096 cells, dropout 0.1,
-label smoothing 0.1, Adam. Every measurement is a process of its own and the systems take turns, so that what else the
-machine does hits all alike. Each peer runs as released, and cured: with the allocator setting that heedful makes for
+label smoothing 0.1, Adam. Every measurement is a process of its own and the systems take turns, so that other work on
+the machine affects all alike. Each peer runs as released, and cured: with the allocator setting that heedful makes for
 itself and, given --shim (see peers/environments.sh), with the MKL kernels that an Intel processor would get; cured also
 under bfloat16 autocast. heedful runs in float32 with MKL's own choice of kernels, and cured. Tokens are those of both
 sides without padding. On a GPU: --device cuda --sizes base --cells 25000.
@@ -44,7 +44,7 @@ def heedful(
 
 
 def cut(batch: PairBatch, pieces: int) -> list[PairBatch]:
-    """The same sentences in several batches, whose gradients are added up: train.accumulate."""
+    """Split a batch into several smaller batches, for gradient accumulation (train.accumulate)."""
     names = ("source", "source_padding_mask", "target_in", "target_out", "target_padding_mask")
     cuts = zip(*(getattr(batch, name).chunk(pieces) for name in names), strict=True)
     return [
@@ -54,7 +54,7 @@ def cut(batch: PairBatch, pieces: int) -> list[PairBatch]:
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer between tied embeddings."""
+    """Encoder-decoder of torch.nn.Transformer with tied embeddings, to compare with."""
 
     positions: Tensor
 
@@ -133,7 +133,7 @@ def marian_logits(model: Any, batch: PairBatch) -> Tensor:
 
 
 def smoothed_step(model: nn.Module, forward: Callable[[PairBatch], Tensor], autocast: bool) -> Step:
-    """The usual step around logits: cross-entropy, backward, Adam."""
+    """Make the usual training step for a model's logits: cross-entropy with label smoothing, backward, Adam."""
 
     def smoothed(batch: PairBatch) -> Tensor:
         logits, target = forward(batch).flatten(0, 1), batch.target_out.flatten()
@@ -145,15 +145,15 @@ def smoothed_step(model: nn.Module, forward: Callable[[PairBatch], Tensor], auto
 
 
 def peer(make: Callable[..., Step]) -> tuple[System, System, System]:
-    """A peer as released, cured, and cured under autocast."""
+    """Make the three variants of a peer system: as released, cured, and cured under autocast."""
     exact, fast = partial(make, autocast=False), partial(make, autocast=True)
     cured = System(exact, "float32", keeps_freed=True, shimmed=True)
     return System(exact, "float32"), cured, replace(cured, make=fast, precision="bfloat16")
 
 
 def flops(config: ModelConfig, batch: PairBatch) -> float:
-    """Of the matrix products: 6 for each weight that a token meets (forward 2, backward 4), 12 for each number of a
-    key that it sees; half of those in causal attention."""
+    """Count the FLOPs of the matrix products of a step: 6 for each weight per token (forward 2, backward 4), and 12 for
+    each dimension of each visible key; causal attention hides half of the keys."""
     d, attention, feed_forward = config.d_model, 4 * config.d_model**2, 2 * config.d_model * config.d_ff
     source = config.encoder_layers * (attention + feed_forward) + config.decoder_layers * attention // 2
     target = config.decoder_layers * (attention * 3 // 2 + feed_forward) + d * VOCAB
@@ -165,7 +165,7 @@ def flops(config: ModelConfig, batch: PairBatch) -> float:
 
 
 def batches(count: int, cells: int, seed: int, device: torch.device) -> list[PairBatch]:
-    """Sentence pairs of 3 to 40 tokens, of similar length within a batch."""
+    """Make batches of random sentence pairs of 3 to 40 tokens, of similar length within a batch."""
     rng, sentences = np.random.default_rng(seed), max(20_000, count * cells // 8)
     source = np.clip(rng.normal(14.7, 5, sentences).round(), 3, 40).astype(int)
     target = np.clip((source + rng.normal(0, 2, sentences)).round(), 3, 40).astype(int)

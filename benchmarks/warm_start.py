@@ -1,8 +1,8 @@
-"""A recipe from scratch beside the same after pre-training: python benchmarks/warm_start.py [--help]
+"""Fine-tuning from a pre-trained model beside training from scratch: python benchmarks/warm_start.py [--help]
 
-Both have one shape and one tokenizer, those of the model to start from, and the recipe's other settings; they see the
-first part of the labels, for several seeds. Shown is the validation score of the best checkpoint of each run: the mean
-and, of several seeds, the standard deviation. The runs stay in the folder --out, where the same command goes on.
+Both runs have the architecture and the tokenizer of the pre-trained model, and the recipe's other settings; they see
+the first part of the labels, for several seeds. The result is the validation score of the best checkpoint of each run:
+the mean and, for several seeds, the standard deviation. The runs stay in the folder --out; the same command resumes.
 """
 
 import argparse
@@ -22,19 +22,19 @@ from heedful.train.warm_start import with_warm_start
 
 
 def from_scratch(recipe: Recipe) -> Recipe:
-    """The recipe in the shape of the model that it would start from, without its weights."""
+    """Copy a recipe with the architecture of the pre-trained model that it starts from, but not the weights."""
     shaped = with_warm_start(recipe)
     return replace(shaped, train=replace(shaped.train, start=None))
 
 
 def with_labels(recipe: Recipe, share: float, seed: int) -> Recipe:
-    """The recipe with the first part of each of its corpora."""
+    """Copy a recipe so that it reads only the first part of each training corpus."""
     corpora = tuple(replace(corpus, part=(0.0, share)) for corpus in recipe.data.train)
     return replace(recipe, data=replace(recipe.data, train=corpora), train=replace(recipe.train, seed=seed))
 
 
 def score(recipe: Recipe, folder: Path, console: Console) -> float:
-    """The score of a run, which goes on where it was interrupted."""
+    """Train a run, or resume it where it was interrupted, and return its validation score."""
     console.rule(str(folder))
     if code := train(recipe, folder, console).exit_code:
         raise SystemExit(code)
@@ -43,7 +43,7 @@ def score(recipe: Recipe, folder: Path, console: Console) -> float:
 
 
 def spread(scores: list[float]) -> str:
-    """The mean and, of several, the standard deviation."""
+    """Format the mean of scores and, for several scores, the standard deviation."""
     return f"{mean(scores):.1f}" + (f" ± {stdev(scores):.1f}" if len(scores) > 1 else "")
 
 

@@ -1,4 +1,4 @@
-"""Time CTranslate2: MODEL ROWS OPTIONS, where ROWS is a JSON list of ids and OPTIONS an object; prints an object."""
+"""Time translation by CTranslate2: MODEL ROWS OPTIONS, with rows of token ids and options in JSON; prints JSON."""
 
 import json
 import resource

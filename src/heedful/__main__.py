@@ -1,4 +1,4 @@
-"""The command line as `python -m heedful`."""
+"""Entry point of `python -m heedful`, which runs the command line."""
 
 from heedful.cli import main
 

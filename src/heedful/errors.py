@@ -1,4 +1,4 @@
-"""What can go wrong, in two kinds: the input is wrong, or the run failed. And what is told when a user stops it.
+"""Exceptions of heedful with their exit codes: wrong input, a failed run, and interruption by the user.
 
 Every message is one paragraph that names the place (file, line, key) and the remedy; the command line prints it on
 standard error without a traceback and ends with `exit_code`.
@@ -6,24 +6,24 @@ standard error without a traceback and ends with `exit_code`.
 
 
 class HeedfulError(Exception):
-    """Base of all errors that a user can cause or must act on."""
+    """Base class of all errors that a user can cause or must act on."""
 
     exit_code = 1
 
 
 class InputError(HeedfulError):
-    """Wrong usage, configuration or data: nothing was started, nothing was changed."""
+    """Error in usage, configuration or data, raised before anything is started or changed."""
 
     exit_code = 2
 
 
 class RunError(HeedfulError):
-    """A failure while running, such as a full disk or a diverged loss: what was saved stays valid."""
+    """Failure while running, such as a full disk or a diverged loss; files that were saved stay valid."""
 
     exit_code = 1
 
 
 class Interrupted(HeedfulError):
-    """Ctrl-C during long work: the message says what was kept, and how to go on."""
+    """Raised after Ctrl-C during long work; the message says which results were kept, and how to go on."""
 
     exit_code = 130  # what shells expect after Ctrl-C

@@ -1,6 +1,6 @@
-"""Progress of long work in sentences: how much is done, how fast it goes, and how long it will still take.
+"""Progress reports of long work as sentences or a progress bar: how much is done, how fast, and the time left.
 
-A thread says them, so that they come in time however long a single step takes.
+A thread prints the reports, so that they come in time however long a single step takes.
 """
 
 import sys
@@ -14,8 +14,8 @@ from typing import Self, TypeVar
 
 from heedful.wording import counted, duration, singular, speed
 
-LINES = (5.0, 20.0)  # seconds until the first sentence, and from the second on to the next, where each is a line
-BAR = (0.5, 0.5)  # the same where each replaces the one before
+LINES = (5.0, 20.0)  # seconds until the first report, and between later reports, if each is a new line
+BAR = (0.5, 0.5)  # seconds until the first report, and between later reports, if each replaces the one before
 SHORTEST_BAR = 10  # columns that a bar keeps beside a long sentence
 
 T = TypeVar("T")
@@ -23,20 +23,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Count:
-    """A moment of counting: so many are done, at such a speed.
+    """State of a progress count at a moment: the items done, and their speed.
 
-    The speed is a mean that forgets: what was done after half of the time counts a quarter of what was done just now,
-    so that a slow beginning is soon forgotten, and pauses that come again and again, such as validations, never are.
+    The speed is a weighted mean: items done after half of the time count a quarter as much as items done just now, so
+    that a slow beginning is soon forgotten, and pauses that come again and again, such as validations, never are.
 
     Attributes:
-        unit: What is counted, such as "lines".
-        total: How many of them there are; None if nobody knows.
-        first: How many were done before.
-        done: How many are done.
-        begin: When counting began.
-        since: When the last one was done.
-        items: How many were done since the beginning, the earlier the less.
-        seconds: How long these took, the earlier the less.
+        unit: The name of the items in the plural, such as "lines".
+        total: The number of all items; None if it is unknown.
+        first: The number of items that were done before counting began.
+        done: The number of items that are done.
+        begin: The clock in seconds when counting began.
+        since: The clock in seconds when the last item was done.
+        items: The weighted number of items done since the beginning; earlier items weigh less.
+        seconds: The weighted time of these items.
     """
 
     unit: str
@@ -49,7 +49,7 @@ class Count:
     seconds: float = 0.0
 
     def more(self, count: int, now: float) -> "Count":
-        """Count some more as done."""
+        """Return the state after `count` more items are done."""
         remembered = ((self.since - self.begin) / max(now - self.begin, 1e-9)) ** 2
         return replace(
             self,
@@ -60,9 +60,9 @@ class Count:
         )
 
     def waiting(self, now: float) -> "Count":
-        """Count a wait for the next one as time that the others took, once it is longer than theirs.
+        """Return the state with the wait for the next item counted as working time, once the wait exceeds that time.
 
-        Blank lines, say, are done at once, and promise nothing of those that are translated.
+        Blank lines, for example, are done at once, and say nothing about the speed of translating other lines.
         """
         waited = now - self.since
         if waited <= self.seconds or self.done == self.total:
@@ -70,7 +70,7 @@ class Count:
         return replace(self, since=now, seconds=waited)
 
     def described(self, now: float, so_far: str) -> str:
-        """Say how many are done, how fast, and how long the others will take; `so_far` tells how long all has taken."""
+        """Describe the items done, their speed and the time left; `so_far` is the time taken, in words."""
         if not self.done and self.total is None:
             return so_far
         count = counted(self.done, self.unit)
@@ -83,7 +83,7 @@ class Count:
         return f"{count}, {speed(rate)} {unit}/s, {self.end(now, rate, so_far)}"
 
     def end(self, now: float, rate: float, so_far: str) -> str:
-        """Say how long the others will take at a speed, where that is known."""
+        """Describe the time left at a rate of items per second, or the time so far if the total is unknown."""
         if self.total is None:
             return so_far
         if self.done == self.total:
@@ -92,20 +92,20 @@ class Count:
 
 
 class ProgressReporter:
-    """Says how far a piece of work is, again and again while its `with` block runs.
+    """Reports the progress of a piece of work at intervals, from a thread, while its `with` block runs.
 
-    A sentence is "translating: 1,200 of 5,000 lines, 320 lines/s, 12 s left". Where nothing is counted, it is
-    "exporting: 25 s so far".
+    A report is a sentence such as "translating: 1,200 of 5,000 lines, 320 lines/s, 12 s left" or, if nothing is
+    counted, "exporting: 25 s so far".
 
     Args:
-        work: What is being done, such as "translating".
-        unit: What is counted, such as "lines".
-        total: How many of them there are; None if nobody knows.
-        done: How many are done already, of work that goes on.
-        say: Gets each sentence, in a thread of its own.
-        pace: Seconds until the first sentence, and as many until the second, which knows the speed; and then from one
-            to the next.
-        clock: Seconds since any fixed moment.
+        work: The name of the work, such as "translating".
+        unit: The name of the items that are counted, in the plural, such as "lines".
+        total: The number of all items; None if it is unknown.
+        done: The number of items that are done already, if earlier work is resumed.
+        say: Called with each sentence, in the reporter's thread.
+        pace: Seconds until the first report, and as many until the second, which knows the speed; then seconds
+            between later reports.
+        clock: Returns the seconds since any fixed moment.
     """
 
     def __init__(
@@ -136,42 +136,42 @@ class ProgressReporter:
 
     @property
     def unit(self) -> str:
-        """The name of what is counted."""
+        """Name of the items that are counted, in the plural, such as "lines"."""
         return self._count.unit
 
     @property
     def total(self) -> int | None:
-        """The number of all of them; None if nobody knows."""
+        """Number of all items to be done; None if it is unknown."""
         return self._count.total
 
     @property
     def done(self) -> int:
-        """The number of those that are done."""
+        """Number of items that are done."""
         return self._count.done
 
     def begin(self, unit: str, total: int) -> None:
-        """Count something else from now on, from 0: the next part of the same work."""
+        """Begin the next part of the work: count `total` items of another unit, from 0."""
         now = self._clock()
         self._count = Count(unit, total, 0, 0, now, now)
 
     def advance(self, count: int = 1) -> None:
-        """Count some more as done."""
+        """Count `count` more items as done."""
         self._count = self._count.more(count, self._clock())
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
-        """The items themselves; each is done when the next one is asked for."""
+        """Iterate over items, and count each item as done when the next is asked for."""
         for item in items:
             yield item
             self.advance()
 
     def part(self, unit: str, items: Sequence[T]) -> Iterator[T]:
-        """The items themselves, which are the next part of the work."""
+        """Begin the next part of the work, and iterate over its items, counting each as done."""
         self.begin(unit, len(items))
         yield from self.over(items)
 
     @property
     def figures(self) -> str:
-        """The state of the work in numbers; the speed is that up to the last item, or less in a long wait."""
+        """Progress in numbers: items done, speed up to the last item (or less in a long wait), and time left."""
         now = self._clock()
         return self._count.waiting(now).described(now, f"{duration(now - self._begin)} so far")
 
@@ -188,7 +188,7 @@ class ProgressReporter:
 
 
 def silent(work: str, unit: str = "", total: int | None = None) -> ProgressReporter:
-    """A reporter that counts and says nothing."""
+    """Make a progress reporter that counts items but reports nothing."""
     return ProgressReporter(work, unit, total, say=str)  # its thread is never started
 
 
@@ -196,13 +196,13 @@ def silent(work: str, unit: str = "", total: int | None = None) -> ProgressRepor
 def show_progress(
     work: str, unit: str = "", total: int | None = None, *, bar: bool = True
 ) -> Iterator[ProgressReporter]:
-    """Say on standard error how far a piece of work is: as a progress bar at a terminal, elsewhere as lines.
+    """Report the progress of a `with` block on standard error: as a progress bar at a terminal, elsewhere as lines.
 
     Args:
-        work: As in `ProgressReporter`.
-        unit: As in `ProgressReporter`.
-        total: As in `ProgressReporter`.
-        bar: Whether a bar may be drawn at a terminal; it disturbs other output that appears there.
+        work: The name of the work, such as "translating".
+        unit: The name of the items that are counted, in the plural, such as "lines".
+        total: The number of all items; None if it is unknown.
+        bar: True if a bar may be drawn at a terminal, where it disturbs other output.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -227,12 +227,12 @@ def show_progress(
 
 
 def beside_bar(width: int) -> int:
-    """The columns of a terminal that are left for a sentence beside a bar."""
+    """Number of columns of a terminal that are left for a sentence beside a progress bar."""
     return width - SHORTEST_BAR - 1
 
 
 def shortened(text: str, width: int) -> str:
-    """A text in at most so many columns of a terminal, but one at least; what is cut off ends in "…"."""
+    """Shorten a text to at most `width` columns of a terminal, 1 at least; a shortened text ends in "…"."""
     from rich.text import Text
 
     shown = Text(text)
@@ -241,7 +241,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def write_line(sentence: str) -> None:
-    """Write a line on standard error, if there is one."""
+    """Write a sentence and a line feed to standard error, if it is open."""
     if sys.stderr is not None:
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()

@@ -1,8 +1,8 @@
-"""Numbers in sentences: 1 line, 1,200 lines, 12 min."""
+"""Formatting of numbers for messages: counts (1 line, 1,200 lines), durations (12 min) and speeds."""
 
 
 def counted(number: int, things: str) -> str:
-    """A number of things, as in "1 line" and "1,200 lines"; what they are is given in the plural."""
+    """Format a number of things, as in "1 line" and "1,200 lines"; `things` is the plural noun."""
     return f"{number:,} {singular(things) if number == 1 else things}"
 
 
@@ -14,7 +14,7 @@ def singular(things: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A length of time in the unit that fits: 42 s, 12 min, 3.5 h; never less than 0 s."""
+    """Format a duration in seconds in the unit that fits: 42 s, 12 min, 3.5 h; never less than 0 s."""
     seconds = max(seconds, 0.0)
     if seconds < 120:
         return f"{seconds:.0f} s"
@@ -22,5 +22,5 @@ def duration(seconds: float) -> str:
 
 
 def speed(rate: float) -> str:
-    """A number a second: whole from ten on, two digits below."""
+    """Format a rate per second: as a whole number from 10 on, with two significant digits below."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"

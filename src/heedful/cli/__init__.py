@@ -1,4 +1,4 @@
-"""The command line: parse, configure, call. A command is a file beside this one that imports what it needs when run."""
+"""The typer application of the `heedful` command line; each command is a module here and imports lazily."""
 
 import sys
 from typing import Annotated
@@ -29,7 +29,7 @@ from heedful.errors import HeedfulError
 
 
 def tell_version(wanted: bool) -> None:
-    """Print the version and end."""
+    """Print the version of heedful and exit, if `--version` is given."""
     if wanted:
         typer.echo(f"heedful {__version__}")
         raise typer.Exit
@@ -89,7 +89,7 @@ def heedful(
 
 
 def main() -> None:
-    """Run the command line; an error the user can act on becomes one message on standard error and an exit code."""
+    """Run the command line; an error that the user can act on becomes a message on standard error and an exit code."""
     try:
         app()
     except HeedfulError as error:

@@ -1,4 +1,4 @@
-"""`heedful attention`: draw where a translator looks."""
+"""`heedful attention`: draw the cross-attention of a translation as a heat map."""
 
 from pathlib import Path
 from typing import Annotated

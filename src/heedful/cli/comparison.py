@@ -1,4 +1,4 @@
-"""A comparison of two systems as `heedful evaluate --against` prints it: a table of scores, and a verdict on each."""
+"""Format the comparison of two systems for `heedful evaluate --against`: a table of scores, and verdicts."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
 
 
 def comparison_lines(baseline: str, system: str, comparisons: Sequence["Comparison"], digits: int = 2) -> list[str]:
-    """A table with a line for each score, in which the names of both systems head the columns; and the verdicts.
+    """Format the comparison of two systems as lines: a table with a row per score, then a verdict on each score.
 
     Args:
-        baseline: The name of one system.
-        system: That of the other one.
-        comparisons: Of both.
+        baseline: The name of the baseline system.
+        system: The name of the system that is compared with the baseline.
+        comparisons: The comparison of both systems for each score.
         digits: Decimals of a score.
     """
     signed = any(found.signature for found in comparisons)
@@ -27,12 +27,12 @@ def comparison_lines(baseline: str, system: str, comparisons: Sequence["Comparis
 
 
 def interval(found: "Resampled", digits: int) -> str:
-    """A score with the mean and the 95 % interval over resamples."""
+    """Format a score with its mean and 95 % interval over bootstrap resamples."""
     return f"{found.value:6.{digits}f} ({found.mean:.{digits}f} ± {found.interval:.{digits}f})"
 
 
 def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
-    """A sentence on which system is better, and whether that is more than chance."""
+    """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
     from heedful.evaluate.resampling import SIGNIFICANT
 
     if found.baseline.value == found.system.value:

@@ -1,4 +1,4 @@
-"""`heedful config`: look at recipes and check them, before anything is started."""
+"""`heedful config`: show, check and describe recipes, the configuration files of training."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def show(
 
 
 def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
-    """The recipe at that path or, where there is none, the preset of that name."""
+    """Load the recipe at a path or, if nothing is at that path, the preset of that name."""
     from heedful.config.load import load_preset, load_recipe
     from heedful.config.presets import PRESETS
 

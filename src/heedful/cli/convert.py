@@ -1,4 +1,4 @@
-"""`heedful convert`: models of other toolkits into heedful's, and heedful's into theirs."""
+"""`heedful convert`: convert models from and to the formats of Hugging Face and CTranslate2."""
 
 import json
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Source(StrEnum):
-    """What can be read."""
+    """Model formats that `heedful convert` reads."""
 
     HEEDFUL = "heedful"
     BERT = "bert"
@@ -27,7 +27,7 @@ class Source(StrEnum):
 
 
 class Target(StrEnum):
-    """What can be written."""
+    """Model formats that `heedful convert` writes."""
 
     HEEDFUL = "heedful"
     BERT = "bert"
@@ -36,10 +36,10 @@ class Target(StrEnum):
 
 
 def target_of(name: str) -> Target:
-    """The format to write, by its name.
+    """Parse the value of `--to`, the name of the model format to write.
 
     Raises:
-        InputError: There is none such, or heedful only reads it.
+        InputError: There is no such format, or heedful only reads it.
     """
     written = [target.value for target in Target]
     if name in written:
@@ -78,7 +78,7 @@ def convert(
 
 
 def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
-    """Make a model folder of heedful."""
+    """Convert a model of another toolkit into a heedful model folder, and print which weights were not used."""
     from heedful.checkpoint import write_model
     from heedful.convert import FORMATS
     from heedful.convert.model import count
@@ -95,7 +95,7 @@ def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
 
 
 def away(name: str, target: Target, out: Path) -> None:
-    """Make a folder of another format."""
+    """Convert a heedful model into a model folder of another toolkit."""
     from heedful.checkpoint import load_model
     from heedful.convert import FORMATS, Model
     from heedful.models import weights
@@ -108,15 +108,15 @@ def away(name: str, target: Target, out: Path) -> None:
 
 
 def unused(weights: "Weights") -> Counter[str]:
-    """Names and shapes of weights, and how many there are of each; `#` stands for the number of a layer."""
+    """Count unused weights by name and shape; `#` in a name stands for the number of a layer."""
     return Counter(f"{re.sub(r'(?<=[.])[0-9]+(?=[.])', '#', name)} {tuple(weights[name].shape)}" for name in weights)
 
 
 def check_direction(model: str, source: Source, target: Target) -> None:
-    """Refuse what heedful does not convert: its own format into itself, and one foreign format into another.
+    """Refuse conversions of heedful's format into itself, and of one foreign format into another.
 
     Raises:
-        InputError: It is one of these.
+        InputError: The conversion is of one of these kinds.
     """
     if source is Source.HEEDFUL and target is Target.HEEDFUL:
         others = ", ".join(each.value for each in Target if each is not Target.HEEDFUL)
@@ -129,10 +129,10 @@ def check_direction(model: str, source: Source, target: Target) -> None:
 
 
 def guess(model: str) -> Source:
-    """The format of a model, by what its folder holds.
+    """Guess the format of a model from the files in its folder.
 
     Raises:
-        InputError: There is no such folder, or it holds nothing that is known.
+        InputError: There is no such folder, or its files belong to no known format.
     """
     from heedful.checkpoint.load import find_model
     from heedful.convert.settings import CONFIG, read_config
@@ -153,10 +153,10 @@ def guess(model: str) -> Source:
 
 
 def named(kind: object, where: Path) -> Source:
-    """The format that config.json names.
+    """Return the model format that the model_type of a Hugging Face config.json names.
 
     Raises:
-        InputError: It names none, or one that heedful does not read.
+        InputError: config.json has no model_type, or one that heedful does not read.
     """
     if kind is None:
         raise InputError(f"{where}: has no model_type; if it is bert, gpt2 or marian, say so with --from")

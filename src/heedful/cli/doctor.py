@@ -1,4 +1,4 @@
-"""`heedful doctor`: what this machine can do, and what slows it down."""
+"""`heedful doctor`: measure the speed of this machine, and advise on what slows it down."""
 
 from heedful.progress import show_progress
 
@@ -11,7 +11,7 @@ def doctor() -> None:
     from heedful.machine import prepare_process
     from heedful.machine.doctor import CHECKS
 
-    prepare_process()  # what is measured is what commands compute with
+    prepare_process()  # so that the checks measure with the settings that commands compute with
     with show_progress("measuring", "checks", len(CHECKS)) as progress:
         findings = [check() for check in progress.over(CHECKS)]
     table = Table("", "found", "advice", box=None, pad_edge=False)

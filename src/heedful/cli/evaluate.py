@@ -1,4 +1,4 @@
-"""`heedful evaluate`: score a model on a test set, score text that is there, or compare two systems."""
+"""`heedful evaluate`: score a model on a test set, score a file of translations, or compare two systems."""
 
 import json
 from collections.abc import Sequence
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from heedful.evaluate import Score, Scoring
 
 METRICS = "bleu,chrf,ter"
-ENOUGH = 100  # lines that end in " .": as many make sacrebleu, too, take a text for tokenised
+ENOUGH = 100  # lines that end in " .", from which a text is taken for tokenised; sacrebleu has the same limit
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """The text to translate, if any is to be, and what it should become: lines by the name of their file."""
+    """Test set of a translator: source text, if it is to be translated, and references, as lines by file name."""
 
     source: dict[str, list[str]]
     references: dict[str, list[str]]
-    files: tuple[Path, ...]  # all of them
+    files: tuple[Path, ...]  # all files of the test set
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a model translates."""
+    """Options for translating a test set with a model: device, precision and beam size."""
 
     device: str
     precision: str
@@ -164,7 +164,7 @@ def evaluate(
 def results(
     system: str, baseline: str | None, texts: dict[str, list[str]], references: dict[str, list[str]], scoring: "Scoring"
 ) -> tuple[dict[str, Any], list[str]]:
-    """Scores of a system or, if there is a baseline, their comparison: as JSON values, and as lines of a table."""
+    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table."""
     from heedful.evaluate import paired_bootstrap, score
 
     lines, wanted = texts[system], list(references.values())
@@ -185,7 +185,7 @@ def results(
 
 
 def score_table(scores: "Sequence[Score]") -> list[str]:
-    """One line a metric: name, score, signature."""
+    """Format translation scores as lines, one per metric: name, score, sacrebleu signature."""
     width = max(len(score.name) for score in scores)
     return [f"{score.name:{width}}  {score.value:6.2f}  {score.signature}" for score in scores]
 
@@ -198,7 +198,7 @@ def refuse(problems: dict[str, object]) -> None:
 
 
 def recipe_of(model: str) -> "Recipe":
-    """The recipe that a model was trained by."""
+    """Read the recipe that a model was trained with, given its folder or name."""
     from heedful.checkpoint import find_model
     from heedful.checkpoint.manifest import read_manifest
     from heedful.checkpoint.model_folder import read_description
@@ -207,14 +207,14 @@ def recipe_of(model: str) -> "Recipe":
 
 
 def read(path: Path) -> list[str]:
-    """All lines of a file."""
+    """Read all lines of a text file."""
     from heedful.data.files import read_lines
 
     return list(read_lines(path))
 
 
 def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
-    """The test set that the options name."""
+    """Read the test set in the files given as `--source` and `--reference`."""
     sources = [source] if source else []
     return TestSet(
         {str(path): read(path) for path in sources},
@@ -224,7 +224,7 @@ def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
 
 
 def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
-    """The test set that the recipe names; its relative paths start at `folder`, or where they did in training."""
+    """Read the test set that a recipe names; relative paths start at `folder`, or where they did in training."""
     from heedful.data.corpus import corpus_files, read_pairs
 
     test = recipe.data.test
@@ -240,7 +240,7 @@ def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
 
 
 def translated(model: str, test: TestSet, decoding: Decoding, output: Path | None) -> list[str]:
-    """What a model makes of the test set's source; it is written to `output` as well, if that is a file."""
+    """Translate the source text of a test set with a model; also write the translations to `output`, if given."""
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     changes = {"n_best": 1} if decoding.beam is None else {"n_best": 1, "beam": decoding.beam}

@@ -1,4 +1,4 @@
-"""`heedful export`: a model to give away."""
+"""`heedful export`: write a model folder to give away, without the paths of this machine."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Dtype(StrEnum):
-    """How weights are stored."""
+    """Data types in which `heedful export` stores weights."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -45,7 +45,7 @@ def export(
 
 
 def without_paths(recipe: "Recipe") -> "Recipe":
-    """The same recipe without the places where this machine keeps data, a tokenizer or word vectors."""
+    """Copy a recipe without the paths of data, tokenizer and word vectors on this machine."""
     return replace(
         recipe,
         data=replace(recipe.data, root="."),

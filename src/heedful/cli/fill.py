@@ -1,4 +1,4 @@
-"""`heedful fill`: what stands in the gaps of a text."""
+"""`heedful fill`: predict the words for the gaps ([MASK]) of a text with a masked language model (BERT)."""
 
 import json
 from dataclasses import asdict
@@ -50,5 +50,5 @@ def fill(
 
 
 def table(gap: list["MaskCandidate"]) -> str:
-    """The candidates of a gap, a line for each, and a blank line."""
+    """Format the candidates for a gap ([MASK]) as lines: probability and text."""
     return "".join(f"{candidate.probability:7.2%}  {candidate.text}\n" for candidate in gap)

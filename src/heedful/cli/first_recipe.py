@@ -1,4 +1,4 @@
-"""What the kinds of `heedful init` share: a folder that is not overwritten, the recipe in it, and what to type next."""
+"""Helpers of `heedful init` for all tasks: the output folder, the recipe in it, and the next commands to type."""
 
 import json
 import os
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
-LONG = 100_000  # characters of a line that is pointed out
+LONG = 100_000  # characters; a longer line is pointed out
 
 
 def check_free(folder: Path) -> None:
-    """Refuse to overwrite files.
+    """Refuse an output folder that has a recipe or data already, so that no file is overwritten.
 
     Raises:
         InputError: The folder has a recipe or data.
@@ -37,10 +37,10 @@ def check_free(folder: Path) -> None:
 
 
 def free_folder(source: Path, out: Path | None, task: str) -> Path:
-    """The folder to write to: the one that is asked for, or one named after the text and the task.
+    """Choose the output folder: `out`, or else a folder named after the text and the task.
 
     Raises:
-        InputError: It has a recipe or data already.
+        InputError: The folder has a recipe or data already.
     """
     folder = out or Path(f"{source.resolve().name.split('.')[0]}-{task.replace('_', '-')}")
     check_free(folder)
@@ -48,7 +48,7 @@ def free_folder(source: Path, out: Path | None, task: str) -> Path:
 
 
 def this_machine() -> "Machine":
-    """What training will run on."""
+    """Describe the hardware of this machine, to size a model for it: cores, bfloat16 support, GPU memory."""
     import torch
 
     from heedful.data.proposal import Machine
@@ -61,7 +61,11 @@ def this_machine() -> "Machine":
 
 
 def write(file: Path, text: str) -> None:
-    """Write the recipe."""
+    """Write a recipe to a TOML file, whose folder is made if it is not there.
+
+    Raises:
+        RunError: The file cannot be written.
+    """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -72,15 +76,15 @@ def write(file: Path, text: str) -> None:
 def write_parts(
     folder: Path, parts: Iterable[tuple[str, tuple[str, ...]]], names: Mapping[str, tuple[str, ...]]
 ) -> dict[str, int]:
-    """Write lines to the files of the parts they belong to, all of them or none.
+    """Write lines to the files of their parts (train, valid, test), all files or none.
 
     Args:
-        folder: Where the files go; nothing may be there.
-        parts: The part of each item, and its line in each file of that part.
-        names: The files of each part.
+        folder: The folder for the files; nothing may be there.
+        parts: For each item, the name of its part, and its line in each file of that part.
+        names: The file names of each part.
 
     Returns:
-        How many items each part has.
+        The number of items in each part.
 
     Raises:
         RunError: The folder cannot be written.
@@ -101,7 +105,7 @@ def write_parts(
 
 
 def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, shared: str) -> None:
-    """Say how many items are in each part, and how many in none, as they share what another one is held out for."""
+    """Print how many items are in each part (train, valid, test), and how many are left out of all parts."""
     typer.echo(f"\nwritten to {folder}:")
     for part, count in counts.items():
         typer.echo(f"  {part:6}{count:>11,} {singular(unit) if count == 1 else unit}")
@@ -110,17 +114,17 @@ def tell_parts(folder: Path, counts: Mapping[str, int], unit: str, total: int, s
 
 
 def json_line(values: Mapping[str, str]) -> str:
-    """An object as a line of JSON."""
+    """Format an object with string values as a line of JSON."""
     return json.dumps(values, ensure_ascii=False)
 
 
 def script_of(script: str | None) -> str:
-    """A script, as people call it."""
+    """Name the script of a text in words, such as "latin script"."""
     return f"{script} script" if script else "a script without a filter"
 
 
 def tell_lengths(name: str, unit: str, lengths: "np.ndarray") -> None:
-    """Say how long texts are."""
+    """Print the median, the 99 % quantile and the maximum of the lengths of texts."""
     import numpy as np
 
     half, most, longest = np.quantile(lengths, [0.5, 0.99, 1]).astype(int)
@@ -128,13 +132,13 @@ def tell_lengths(name: str, unit: str, lengths: "np.ndarray") -> None:
 
 
 def tell_longest(item: str, characters: int, place: str) -> None:
-    """Point out an item that is so long that something may be wrong with it."""
+    """Print the place of the longest item of a text, if the item is suspiciously long."""
     if characters > LONG:
         typer.echo(f"  the longest {item} has {characters:,} characters: {place}")
 
 
 def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> None:
-    """Say how large the model is, and what to type next."""
+    """Print the size of a recipe's model, and the commands to train, evaluate and use it."""
     from heedful.cli.info import summary
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model

@@ -1,4 +1,4 @@
-"""`heedful generate`: prompts in, what a language model says after them out."""
+"""`heedful generate`: continue prompts with a language model (GPT)."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from heedful.decode.generator import Generation, GenerationRequest, Generator
 
 WINDOW = 1024  # requests that are read before their answers are written
-ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})  # what makes a text a line
+ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})  # so that a text is one line
 
 
 def setting(description: str) -> Any:
-    """An option for a field of `GenerateConfig`."""
+    """Make a typer option for a field of `GenerateConfig`; the default that help shows is the model's."""
     return typer.Option(help=description, show_default=MODELS)
 
 
@@ -123,10 +123,10 @@ def generate(
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
-    """Load a model and change how it generates.
+    """Load a language model, and override settings of its generation.
 
     Raises:
-        InputError: there is no such model, device or precision, it does not generate, or the changes cannot work.
+        InputError: there is no such model, device or precision, the model does not generate, or a setting is wrong.
     """
     from heedful.decode.generator import Generator
 
@@ -137,11 +137,11 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
 
 
 def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> Iterator["GenerationRequest"]:
-    """Ask for each prompt as many times as there are samples, and tell what of it is not read."""
+    """Make a generation request for each sample of each prompt; warn of too long prompts and of unknown words."""
     from heedful.decode.generator import GenerationRequest
 
     if generator.tokenizer.byte_ids:
-        prompts = told_if_unknown(prompts, generator.tokenizer)  # where unknown words become <unk>, each is told below
+        prompts = told_if_unknown(prompts, generator.tokenizer)  # without byte fallback, unknown words are told below
     for number, prompt in enumerate(prompts, start=1):
         if not generator.reads_whole(prompt):
             message = f"longer than the {generator.context} tokens that the model reads; only its end is read"
@@ -156,7 +156,7 @@ def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> It
 def texts(
     generator: "Generator", asked: Iterator["GenerationRequest"], done: Callable[[int], object], *, escaped: bool
 ) -> Iterator[Iterable[str]]:
-    """Each answer, in one line if it is to be escaped."""
+    """Generate the text of each answer; with `escaped`, line feeds are escaped, so that an answer is one line."""
     for _, generation in generations(generator, asked, WINDOW, done):
         yield [generation.text.translate(ESCAPES) if escaped else generation.text]
 
@@ -164,7 +164,7 @@ def texts(
 def json_lines(
     generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
 ) -> Iterator[Iterable[str]]:
-    """Each answer as `generate` describes it."""
+    """Generate each answer as a line of JSON: prompt, text, pieces, token scores, reason and seed."""
     for request, generation in generations(generator, asked, window, done):
         yield [json.dumps(fields(request, generation, generator), ensure_ascii=False)]
 
@@ -172,13 +172,13 @@ def json_lines(
 def generations(
     generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
 ) -> Iterator[tuple["GenerationRequest", "Generation"]]:
-    """Answer in bounded memory, a window at a time; `done` is told how many more answers have ended."""
+    """Generate answers in bounded memory, `window` requests at a time; `done` gets the number of answers just ended."""
     while some := list(islice(asked, window)):
         yield from zip(some, generator.generate(some, done), strict=True)
 
 
 def fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:
-    """What JSON says of an answer; `pieces` names each token that has a score, <eos> included."""
+    """Return the JSON fields of a generated answer; `pieces` names each token that has a score, <eos> included."""
     from heedful.text.tokenizer import EOS
 
     ended = generation.reason == "eos"

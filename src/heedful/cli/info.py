@@ -1,4 +1,4 @@
-"""`heedful info`: how large a model is, to the last parameter."""
+"""`heedful info`: count the parameters of a model exactly, by kind."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,7 +59,11 @@ def info(
 
 
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:
-    """The recipe and the vocabulary sizes, source and target, of whatever has that name."""
+    """Return the recipe and the source and target vocabulary sizes of a preset, a recipe, a model or a run.
+
+    Raises:
+        InputError: Nothing has that name, or overrides are given for a trained model.
+    """
     from heedful.checkpoint import find_model
     from heedful.checkpoint.manifest import read_manifest
     from heedful.checkpoint.model_folder import read_description
@@ -80,7 +84,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
 
 
 def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
-    """The model's shape in one line."""
+    """Describe the architecture of a model in one line: layers, d_model, d_ff, heads, norm, vocabulary size."""
     d_k = config.d_k or config.d_model // config.heads
     values = "" if config.d_v in (None, d_k) else f" (values {config.d_v})"
     family = FAMILIES[config.family]
@@ -95,7 +99,7 @@ def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
 
 
 def kinds_table(counts: "ParameterCounts") -> "Table":
-    """Weights and biases by kind."""
+    """Make a table of a model's parameter counts, weights and biases, by kind."""
     table = plain_table("", "weights", "biases", "all", "share")
     for kind in sorted(counts.weights, key=lambda kind: -counts.weights[kind]):
         weights, biases = counts.weights[kind], counts.biases[kind]
@@ -107,7 +111,7 @@ def kinds_table(counts: "ParameterCounts") -> "Table":
 
 
 def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
-    """What the paper printed, beside exact counts by its text and by its authors' first code."""
+    """Make a table of the parameter counts in Vaswani et al. (2017), Table 3, beside exact counts by convention."""
     from heedful.config.load import load_preset
     from heedful.models.parameters import CONVENTIONS
 
@@ -120,7 +124,7 @@ def paper_table(rows: "list[Table3Row] | tuple[Table3Row, ...]") -> "Table":
 
 
 def plain_table(first: str, *numbers: str) -> "Table":
-    """A table without lines: one column of names, the others of numbers."""
+    """Make a table without rules: a first column of names, and right-aligned columns of numbers."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

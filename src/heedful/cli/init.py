@@ -1,4 +1,4 @@
-"""`heedful init`: from text of one's own to a first recipe."""
+"""`heedful init`: survey the user's own text, hold some of it out, and write a first recipe."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -92,10 +92,10 @@ def init(
 
 
 def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskChoice":
-    """The task for one file or folder, and the columns that it reads.
+    """Choose the task for one file or folder, and the columns of a table that the task reads.
 
     Raises:
-        InputError: It is not there, or what is to be learned from it cannot be told.
+        InputError: The file or folder is not there, or the task cannot be told from it.
     """
     from heedful.config.schema import DataConfig
     from heedful.data.columns import columns_of
@@ -128,10 +128,10 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:
-    """Make sure that the languages that options name have codes.
+    """Make sure that the languages given as options are known language codes.
 
     Raises:
-        InputError: One of them has none.
+        InputError: A language code is unknown.
     """
     from heedful.text.languages import check_language
 
@@ -141,10 +141,10 @@ def check_codes(languages: Mapping[str, str | None]) -> None:
 
 
 def check_files(files: Sequence[Path]) -> None:
-    """Refuse a file that is given twice, if only by another name.
+    """Refuse input files of which two are the same file, even under different names.
 
     Raises:
-        InputError: One of them is.
+        InputError: Two of the files are the same.
     """
     for earlier, file in combinations(files, 2):
         if file.exists() and earlier.exists() and file.samefile(earlier):
@@ -155,10 +155,10 @@ def check_files(files: Sequence[Path]) -> None:
 
 
 def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
-    """Refuse what does not go with two files.
+    """Refuse files and options that do not suit a text and its translation in two files.
 
     Raises:
-        InputError: One of them is a folder or a table, or the options are for one file.
+        InputError: One of the files is a table, or an option is for one file only.
     """
     from heedful.data.rows import READERS
 
@@ -173,10 +173,10 @@ def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
 
 
 def check_options(wanted: "TaskChoice", translations: dict[str, object]) -> None:
-    """Refuse options that would be ignored.
+    """Refuse options for translations if the task is another one, as they would be ignored.
 
     Raises:
-        InputError: One of those for translations is given for something else.
+        InputError: An option for translations is given for another task.
     """
     for option, value in translations.items():
         if value is not None and wanted.task != "translation":

@@ -1,4 +1,4 @@
-"""The part of `heedful init` that begins a classifier or a regression."""
+"""`heedful init` for labelled text: the recipe of a classifier or a regression."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 PARTS = ("train", "valid", "test")
 SHARE = 10  # of so many texts one is held out for validation, and one for test
-FEW = 1000  # examples
-SHOWN = 20  # classes
-RARE = 5  # examples of a class
+FEW = 1000  # examples; with fewer there is a warning
+SHOWN = 20  # classes that are listed at most
+RARE = 5  # examples; a class with fewer is rare
 
 
 def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8) -> None:
-    """Write the recipe of a classifier or a regression, and hold some text out.
+    """Write the recipe of a classifier or a regression, and hold out text for validation and test.
 
     Raises:
         InputError: The text cannot be used, or something would be overwritten.
@@ -62,7 +62,7 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
 
 
 def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folder: Path) -> None:
-    """Write the three parts; no text is in two of them."""
+    """Write the training, validation and test parts of labelled examples; no text is in two parts."""
     from heedful.data.label_survey import text_of
     from heedful.data.labelled import read_labelled
     from heedful.data.pair_survey import split
@@ -77,13 +77,13 @@ def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folde
 
 
 def line_of(example: "Example", corpus: CorpusConfig) -> str:
-    """An example as a line of JSON."""
+    """Format a labelled example as a line of JSON, with the columns of its corpus as keys."""
     pair = {} if corpus.pair_field is None else {corpus.pair_field: example.pair or ""}
     return json_line({corpus.source_field: example.text, **pair, corpus.target_field: example.label})
 
 
 def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
-    """Say what the examples look like, and what is odd about them.
+    """Print what labelled examples look like, and what is odd about them.
 
     Raises:
         InputError: There is one class only, or there are too many.
@@ -112,10 +112,10 @@ def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
 
 
 def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
-    """Say which classes there are, which of them are rare or look alike, and whether equal texts have several.
+    """Print the classes of labelled examples, rare classes, classes that look alike, and texts with several classes.
 
     Raises:
-        InputError: There is one only, or there are too many.
+        InputError: There is one class only, or there are too many.
     """
     from heedful.data.labelled import MOST_LABELS
 

@@ -1,4 +1,4 @@
-"""The languages of a parallel text: as the options of `heedful init` say, or guessed, which is told."""
+"""Languages of a parallel text in `heedful init`: given as options, or guessed from names and script."""
 
 import re
 from pathlib import Path
@@ -12,20 +12,20 @@ from heedful.text.languages import is_language, language_called
 if TYPE_CHECKING:
     from heedful.data.pair_survey import Side
 
-ENDINGS = re.compile(r"(\.(txt|text|md))?(\.gz)?$")  # that may stand behind a language in a file's name
+ENDINGS = re.compile(r"(\.(txt|text|md))?(\.gz)?$")  # file endings that may follow a language code
 AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")
-SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # those that write one language
+SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # scripts that are taken for one language
 UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe that names no languages
 
 
 def language_of(role: str, given: str | None, name: str, side: "Side") -> str:
-    """The language of one side: the one that is given, or else a guess, with the option that corrects it.
+    """Return the language of one side of a parallel text: as given, or else a guess, which is printed.
 
     Args:
         role: "source" or "target".
-        given: What an option says.
-        name: The file, or the column of a table.
-        side: How its text looks.
+        given: The language code given as an option; None: guess.
+        name: The name of the file, or of the column of a table.
+        side: Statistics of the text of this side.
     """
     if given:
         return given
@@ -41,16 +41,16 @@ def language_of(role: str, given: str | None, name: str, side: "Side") -> str:
 
 
 def language_in(name: str) -> str | None:
-    """The code at the very end of a name such as train.de.gz, news-de.txt or zh_TW; only file endings may follow it."""
+    """Find the language code that ends a name such as train.de.gz, news-de.txt or zh_TW, file endings aside."""
     found = AT_END.search(ENDINGS.sub("", Path(name).name))
     return found[1] if found and is_language(found[1]) else None
 
 
 def check_different(languages: tuple[str, str]) -> None:
-    """Refuse equal languages, which would make two files of one name.
+    """Refuse a source language equal to the target language, as both sides would get one file name.
 
     Raises:
-        InputError: They are equal.
+        InputError: The languages are equal.
     """
     if languages[0] == languages[1]:
         raise InputError(f"both languages are {languages[0]}; give --source-language and --target-language")

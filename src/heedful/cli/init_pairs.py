@@ -1,4 +1,4 @@
-"""The part of `heedful init` that begins a translator."""
+"""`heedful init` for parallel text: the recipe of a translator."""
 
 import os
 from collections.abc import Iterator
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Files = tuple[Path, Path]
 Languages = tuple[str, str]
 
-FEW = 10_000  # pairs
-SHOWN = 60  # characters of an example
+FEW = 10_000  # pairs; with fewer there is a warning
+SHOWN = 60  # characters of an example that are printed
 
 
 @dataclass(frozen=True)
 class PairsRequest:
-    """What a translator is to be begun from."""
+    """Arguments of `heedful init` for a translator: corpora, output folder, languages, treatment of bad UTF-8."""
 
     corpus: CorpusConfig
     given: dict[str, Files]  # text for validation and test, as far as it is not to be held out
@@ -52,7 +52,7 @@ class PairsRequest:
 
 
 def init_pairs(request: PairsRequest) -> None:
-    """Write the recipe of a translator, and hold out what is not given.
+    """Write the recipe of a translator, and hold out validation and test text that is not given.
 
     Raises:
         InputError: The text cannot be used, or something would be overwritten.
@@ -80,10 +80,10 @@ def init_pairs(request: PairsRequest) -> None:
 
 
 def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
-    """Read all pairs of a corpus.
+    """Survey all sentence pairs of a parallel corpus.
 
     Raises:
-        InputError: They cannot be read, or both sides are the same.
+        InputError: The pairs cannot be read, or both sides are the same.
     """
     from heedful.data.pair_survey import survey
 
@@ -99,7 +99,7 @@ def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
 
 
 def pairs_of(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Iterator[SentencePair]":
-    """The pairs of a corpus."""
+    """Read the sentence pairs of a parallel corpus."""
     from heedful.config.schema import DataConfig
     from heedful.data.corpus import read_pairs
 
@@ -107,7 +107,7 @@ def pairs_of(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Iterator[SentencePair]
 
 
 def relative(corpus: CorpusConfig, folder: Path) -> "Keys":
-    """The keys of a corpus in a recipe that lies in a folder."""
+    """Return the recipe keys that name a corpus, with paths relative to the folder of the recipe."""
     fields = {"source_field": corpus.source_field, "target_field": corpus.target_field}
     files = {"source": corpus.source, "target": corpus.target}
     named = {key: os.path.relpath(name, folder) for key, name in files.items() if name is not None}
@@ -115,10 +115,10 @@ def relative(corpus: CorpusConfig, folder: Path) -> "Keys":
 
 
 def languages_of(request: PairsRequest, found: "Survey") -> Languages:
-    """The languages: as the options say, else by the names of files or columns, else by the scripts.
+    """Return the source and target language: as given, else by the names of files or columns, else by the scripts.
 
     Raises:
-        InputError: They are equal.
+        InputError: The languages are equal.
     """
     corpus = request.corpus
     here, there = (corpus.source, corpus.target) if corpus.target else (corpus.source_field, corpus.target_field)
@@ -131,7 +131,7 @@ def languages_of(request: PairsRequest, found: "Survey") -> Languages:
 
 
 def hold_out(found: "Survey", request: PairsRequest, folder: Path, languages: Languages) -> "dict[str, Keys]":
-    """Write the parts that are not given and what they leave for training; return how a recipe names them."""
+    """Write held-out parts that are not given, and the rest for training; return the recipe keys of each part."""
     from heedful.data.pair_survey import can_be_held_out, split
 
     missing = [part for part in ("valid", "test") if part not in request.given]
@@ -154,13 +154,13 @@ def hold_out(found: "Survey", request: PairsRequest, folder: Path, languages: La
 
 
 def lines_of(pair: "SentencePair", files: int) -> tuple[str, ...]:
-    """The line of a pair in each of its files: two, or one of JSON."""
+    """Format a sentence pair as its two lines for two files, or as one line of JSON for one file."""
     sides = (pair.source, pair.target)
     return sides if files == 2 else (json_line({"source": pair.source, "target": pair.target}),)
 
 
 def tell_columns(corpus: CorpusConfig) -> None:
-    """Say which column of a table is which side, of which nothing else tells the direction."""
+    """Print which column of a table is the source and which the target, if one table holds both."""
     if corpus.target is None:
         typer.echo(
             f"source: column {corpus.source_field!r}; target: column {corpus.target_field!r}; if that is wrong, give "
@@ -169,7 +169,7 @@ def tell_columns(corpus: CorpusConfig) -> None:
 
 
 def tell_text(found: "Survey", languages: Languages) -> None:
-    """Say what the text looks like, and what is odd about it."""
+    """Print what a parallel text looks like, and what is odd about the text."""
     import numpy as np
 
     from heedful.data.pair_survey import MOST_CHARACTERS
@@ -196,7 +196,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
 
 
 def tell_strangers(found: "Survey", request: PairsRequest) -> None:
-    """Warn where the two sides do not seem to belong together, with examples."""
+    """Warn of lines of a parallel text whose two sides do not seem to belong together, with examples."""
     from heedful.data.alignment import strangers
 
     with show_progress("comparing both sides"):

@@ -1,4 +1,4 @@
-"""The part of `heedful init` that begins a GPT or a BERT."""
+"""`heedful init` for running text: the recipe of a GPT or a BERT."""
 
 import os
 from dataclasses import replace
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from heedful.data.text_survey import TextSurvey
 
 PARTS = {"train": (0.0, 0.9), "valid": (0.9, 0.95), "test": (0.95, 1.0)}
-FEWEST = 2000  # characters
-FEW = 300_000
+FEWEST = 2000  # characters; a shorter text is refused
+FEW = 300_000  # characters; with fewer there is a warning
 
 
 def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8) -> None:
-    """Write the recipe of a language model that learns from running text, where it lies.
+    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place.
 
     Raises:
         InputError: The text cannot be used, or something would be overwritten.
@@ -57,10 +57,10 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
 
 
 def check_part(part: str, corpus: CorpusConfig, data: DataConfig) -> None:
-    """Make sure that a part of the text has text in it.
+    """Make sure that the train, valid or test part of a running text is not empty.
 
     Raises:
-        InputError: It has none.
+        InputError: The part holds no text.
     """
     from heedful.data.documents import read_documents
 
@@ -70,7 +70,7 @@ def check_part(part: str, corpus: CorpusConfig, data: DataConfig) -> None:
 
 
 def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
-    """The tables of a recipe in a folder that name the parts of the text."""
+    """Return the recipe tables that name the train, valid and test parts of a text, relative to the recipe's folder."""
     from heedful.data.proposal import Corpora
 
     source = {"source": os.path.relpath(corpus.source, folder)}
@@ -80,7 +80,7 @@ def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
 
 
 def tell_text(found: "TextSurvey") -> None:
-    """Say what the text looks like."""
+    """Print what a running text looks like: files, characters, script, lines, words."""
     lines = counted(found.lines, "rows" if found.is_rows else "lines")
     paragraphs = "" if found.is_rows else f" in {counted(found.paragraphs, 'paragraphs')}"
     typer.echo(

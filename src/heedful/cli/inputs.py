@@ -1,4 +1,4 @@
-"""What a command reads, line by line: the texts of the command line, a file, or standard input."""
+"""Input of a command, line by line, with progress: texts on the command line, a file, or standard input."""
 
 import os
 import sys
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 LOOKED_AT = 1000  # characters of a line that tell whether the vocabulary knows its script
 UNFAMILIAR = 0.25  # the share of unknown characters or words that a text in the right language does not reach
-ENOUGH = 20  # unknown characters or words, before the share of what was read so far counts
+ENOUGH = 20  # unknown characters or words, from which the share in the text read so far counts
 
 
 def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
-    """The texts, or else the lines of the file, or else of standard input.
+    """Return the input of a command: the texts given, or else the lines of a file, or else of standard input.
 
     Raises:
         InputError: there are texts and a file, or one of the inputs cannot be read.
@@ -44,13 +44,13 @@ def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
 
 
 def tell_file_names(texts: list[str]) -> None:
-    """Point out a text that is the name of a file, whose lines may be what is meant."""
+    """Warn of a text that is the name of a file, as the lines of the file may be meant."""
     if name := next(filter(os.path.isfile, texts), None):
         typer.echo(f"heedful: {name} is a file; what is read is its name. To read its lines: --input {name}", err=True)
 
 
 def is_typed(text: list[str] | None, source: Path | Sequence[Path] | None) -> bool:
-    """Whether the lines are typed at a terminal, so that each wants its answer at once."""
+    """True if the input lines are typed at a terminal, so that each needs its result at once."""
     return not (text or source) and sys.stdin is not None and sys.stdin.isatty()
 
 
@@ -64,16 +64,16 @@ def progress_of(
     each: int = 1,
     count: int | None = None,
 ) -> Iterator[ProgressReporter]:
-    """Show how many of the lines are done; somebody who types them sees it, and is told how to end.
+    """Show how many input lines of a command are done; for typed lines, print how to end the input instead.
 
     Args:
-        work: What is done to them, such as "translating".
+        work: The work in words, such as "translating".
         text: The texts of the command line.
-        source: The file, or files, that are read if there are none.
-        output: The file that results go to; None: standard output.
-        unit: What is counted: lines, or what is made of them.
-        each: How many a line counts for.
-        count: How many lines, or rows of a table, there are; None: it is found out.
+        source: The file, or files, that are read if no texts are given.
+        output: The file for the results; None: standard output.
+        unit: The name of the things that are counted, in the plural: lines, or results of lines.
+        each: The number of counted things for each line.
+        count: The number of lines, or of rows of a table; None: count them.
     """
     if is_typed(text, source):
         typer.echo("Type one line at a time; Ctrl-D ends.", err=True)
@@ -88,7 +88,7 @@ def progress_of(
 
 @contextmanager
 def progress_of_stream(work: str, unit: str, total: int, output: Path | None) -> Iterator[ProgressReporter]:
-    """Show how much is done of one result, where it does not itself appear at the terminal part by part."""
+    """Show the progress of one result, unless its parts appear at the terminal as they come."""
     if shows_bar(output):
         with show_progress(work, unit, total) as progress:
             yield progress
@@ -97,12 +97,12 @@ def progress_of_stream(work: str, unit: str, total: int, output: Path | None) ->
 
 
 def shows_bar(output: Path | None) -> bool:
-    """Whether a progress bar has the terminal for itself, because results go elsewhere."""
+    """True if a progress bar has the terminal to itself, because results go elsewhere."""
     return output is not None or not sys.stdout.isatty()
 
 
 def count_lines(*files: Path) -> int | None:
-    """The number of lines of all files; None if one of them can be read only once, as a pipe."""
+    """Count the lines of all files; None if one of the files can be read only once, such as a pipe."""
     from heedful.data.files import open_bytes
 
     count = 0
@@ -119,10 +119,10 @@ def count_lines(*files: Path) -> int | None:
 
 
 def told_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callable[[T], str] = str) -> Iterator[T]:
-    """The texts; one warning is given as soon as much of them is unknown to the vocabulary of the model.
+    """Pass texts through, and warn once if too much of the text is unknown to the model's vocabulary.
 
-    Unknown is what becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. What is no string,
-    such as a row of a table, is made one by `spell`.
+    Text is unknown if it becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. An item that
+    is no string, such as a row of a table, is turned into a string by `spell`.
     """
     from heedful.text.coverage import measure_coverage
 
@@ -139,7 +139,7 @@ def told_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callable[
 
 
 def tell_unknown(unknown: int, units: int) -> bool:
-    """Warn of a share of unknown text that is too large; return whether it was."""
+    """Warn if the share of unknown text is too large, and return True; else return False."""
     if unknown <= UNFAMILIAR * units:
         return False
     typer.echo(

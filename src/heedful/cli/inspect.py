@@ -1,4 +1,4 @@
-"""`heedful inspect`: open the page that looks inside a model, or write one look to a file."""
+"""`heedful inspect`: serve the inspector, a web page that looks inside a model, or write one HTML file of it."""
 
 import secrets
 import socket
@@ -95,10 +95,10 @@ def inspect(
 
 
 def head_of(text: str) -> tuple[str, int]:
-    """The block of a head and its number from 0, of a head as people write it: counted from 1, as on the page.
+    """Parse the value of `--head`, a block and a head from 1 such as dec.1.cross.3; return the head counted from 0.
 
     Raises:
-        InputError: it is none.
+        InputError: the text names no head.
     """
     block, _, number = text.rpartition(".")
     if block.count(".") != 2 or not number.isdecimal() or int(number) < 1:
@@ -107,10 +107,10 @@ def head_of(text: str) -> tuple[str, int]:
 
 
 def check_head(head: tuple[str, int], trace: "Trace") -> None:
-    """Make sure that a block has a head, if it is one whose heads look at anything.
+    """Make sure that an attention block in a trace has a head of this number; other blocks are not checked.
 
     Raises:
-        InputError: it has fewer.
+        InputError: the block has fewer heads.
     """
     block, number = head
     attention = f"{block}.attn"
@@ -119,10 +119,10 @@ def check_head(head: tuple[str, int], trace: "Trace") -> None:
 
 
 def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
-    """Sentences of the test set and their translations; none, which is told, where training's data are not here.
+    """Return sentences and references of a model's test set, to measure heads on; empty lists if it is not here.
 
     Raises:
-        InputError: there is no such model, or the test set cannot be read in the folder that is named.
+        InputError: there is no such model, or the test set cannot be read in the folder `data`.
     """
     recipe = recipe_of(model)
     if data is None and not FAMILIES[recipe.model.family].pairs:
@@ -148,11 +148,11 @@ def serve(
     open_browser: bool,
     device: str,
 ) -> None:
-    """Serve the page until somebody ends it.
+    """Serve the inspector's web page until the user presses Ctrl-C.
 
     Raises:
-        InputError: the extra is not installed, or a model is not there.
-        RunError: nothing can be served at that address.
+        InputError: the extra heedful[serve] is not installed, or a model is not there.
+        RunError: the server cannot listen at that address.
     """
     try:
         from heedful.serve.connections import Server
@@ -182,10 +182,10 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address.
+    """Open a TCP socket that listens at a host and a port.
 
     Raises:
-        RunError: it is taken, or there is none such.
+        RunError: the address is taken, or there is no such address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -1,11 +1,11 @@
-"""Options that several commands have."""
+"""Typer options that several commands share: model, output, device, precision, input tables and columns."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # how defaults are shown
+STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # defaults as help shows them
 
 Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]

@@ -1,4 +1,4 @@
-"""What a command writes: a file that is there as a whole or not at all, or standard output."""
+"""Output of a command: a file that is written as a whole or not at all, or standard output."""
 
 import os
 import sys
@@ -14,15 +14,15 @@ from heedful.errors import InputError, Interrupted, RunError
 
 
 def check_output(output: Path | None, *inputs: Path | None, option: str = "--output") -> None:
-    """Make sure that a file can be written without the loss of what is read.
+    """Make sure that an output file can be written and overwrites none of the input files.
 
     Args:
         output: The file to write; None: nothing is written to a file.
         inputs: The files that are read; None: there is no such file.
-        option: What named the output.
+        option: The option that named the output, for messages.
 
     Raises:
-        InputError: The output is a folder, or in none, or one of the inputs, if only by another name.
+        InputError: The output is a folder, lies in no existing folder, or is an input, even under another name.
     """
     if output is None:
         return
@@ -35,10 +35,10 @@ def check_output(output: Path | None, *inputs: Path | None, option: str = "--out
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file that gets its name when all is written, or standard output.
+    """Open an output file, which gets its name when all is written, or standard output.
 
     Raises:
-        RunError: writing failed; of the file nothing is left.
+        RunError: writing failed; nothing is left of the file.
         Exit: nobody reads standard output any more, as with `| head`.
     """
     from heedful.data.atomic_write import replacing
@@ -58,10 +58,10 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
 
 
 class Results:
-    """The results for lines of text on their way out; each can be seen as soon as it is written.
+    """Writer of a command's results for input lines; flushes each result, and counts lines with all results.
 
     Args:
-        stream: Where they go.
+        stream: The binary stream to write to.
         each: Results for a line.
     """
 
@@ -69,14 +69,14 @@ class Results:
         self.stream = stream
         self._each = each
         self._written = self._bytes = 0
-        self._whole = (0, 0)  # lines whose results are all written, and the bytes of these
+        self._whole = (0, 0)  # lines whose results are all written, and the bytes of these results
 
     def write(self, result: str) -> None:
-        """Write a result and a line feed."""
+        """Write a result of a command, and a line feed."""
         self.write_parts([result])
 
     def write_parts(self, parts: Iterable[str]) -> None:
-        """Write a result part by part while it comes, and a line feed."""
+        """Write a result of a command part by part as it comes, and a line feed."""
         for part in parts:
             self._put(part)
         self._put("\n")
@@ -86,11 +86,11 @@ class Results:
 
     @property
     def lines(self) -> int:
-        """The lines whose results are all written."""
+        """Number of input lines whose results are all written."""
         return self._whole[0]
 
     def keep_whole(self, path: Path) -> None:
-        """Let a file of its own have the results of these lines and nothing else."""
+        """Rename the unfinished output file to `path`, cut after the last input line whose results are all written."""
         self.stream.truncate(self._whole[1])
         Path(self.stream.name).replace(path)
 
@@ -103,17 +103,18 @@ class Results:
 
 @contextmanager
 def writing_results(path: Path | None, source: Path | None, each: int = 1, unit: str = "line") -> Iterator[Results]:
-    """Open a file or standard output for results. After Ctrl-C the finished ones are in a file that ends in .part.
+    """Open a file or standard output for results; after Ctrl-C, finished results are in a file that ends in .part.
 
     Args:
-        path: The file; it gets its name when all is written. None: standard output.
-        source: The file that is read, for the message; None: there is none.
+        path: The file, which gets its name when all is written; None: standard output.
+        source: The file that is read, for the message; None: there is no such file.
         each: Results for a line.
-        unit: What a result is for, for the message: a line, or a row of a table.
+        unit: The unit of input, for the message: "line", or "row" of a table.
 
     Raises:
-        RunError, Exit: as `writing`.
-        Interrupted: by Ctrl-C.
+        RunError: writing failed; nothing is left of the file.
+        Exit: nobody reads standard output any more, as with `| head`.
+        Interrupted: the user pressed Ctrl-C.
     """
     with writing(path) as stream:
         results = Results(stream, each)
@@ -124,7 +125,7 @@ def writing_results(path: Path | None, source: Path | None, each: int = 1, unit:
 
 
 def interrupted(results: Results, path: Path | None, source: Path | None, unit: str = "line") -> str:
-    """Keep the finished results and say where they are and how to go on."""
+    """Keep the finished results of an interrupted command; return a message with their place and how to go on."""
     if not results.lines:
         return f"interrupted before the first {unit} was done{'; nothing is written' if path else ''}"
     lines = f"{results.lines:,} {unit}s" if results.lines > 1 else unit
@@ -140,6 +141,6 @@ def interrupted(results: Results, path: Path | None, source: Path | None, unit: 
 
 
 def free_name(path: Path) -> Path:
-    """A name for the finished part of a file: with .part at its end, or .part2 and so on where that is taken."""
+    """Find a free name for the finished part of a file: ending in .part or, if that is taken, .part2 and so on."""
     names = (path.with_name(f"{path.name}.part{number if number > 1 else ''}") for number in count(1))
     return next(name for name in names if not name.exists())

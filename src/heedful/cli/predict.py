@@ -1,4 +1,4 @@
-"""`heedful predict`: what a trained model says of texts."""
+"""`heedful predict`: classify, score or tag texts, or answer questions, with a trained model."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -77,13 +77,13 @@ def predict(
 
 
 def tell_some(what: str, places: list[int], count: int) -> None:
-    """Warn of texts that are odd, if there are any: how many of how many, and the line of the first one."""
+    """Warn of odd input texts, if there are any: how many of how many, and the line of the first."""
     if places:
         typer.echo(f"heedful: {what}: {len(places):,} of {count:,} (first: line {places[0]:,})", err=True)
 
 
 def fields_of(recipe: "Recipe", source_field: str | None, pair_field: str | None) -> tuple[str, ...]:
-    """The columns of the texts in a table: those that are asked for, or else those that the recipe names."""
+    """Return the names of the table columns to read texts from: as given, or else as the recipe names them."""
     from heedful.tasks import find_task
 
     columns = columns_of(recipe)
@@ -92,12 +92,12 @@ def fields_of(recipe: "Recipe", source_field: str | None, pair_field: str | None
 
 
 def texts_of(recipe: "Recipe") -> int:
-    """The most texts that a model was trained to read at once: 1, or the 2 of a pair; 2 if it was trained elsewhere."""
+    """Number of texts that a model was trained to read together: 1, or 2 for pairs and for models trained elsewhere."""
     return len(fields_of(recipe, None, None)) if recipe.data.train else 2
 
 
 def pairs_in(lines: Iterable[str]) -> Iterator["TableRow"]:
-    """Each line as a text, or as a pair with a tab between its texts.
+    """Split each input line at a tab into a pair of texts; a line without a tab is a single text.
 
     Raises:
         InputError: a line has more than one tab.

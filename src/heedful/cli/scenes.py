@@ -69,16 +69,16 @@ def stories(
 
 
 def write(folder: Path, files: dict[str, bytes], what: str) -> None:
-    """Write files into a folder that holds nothing else; those that are there already stay as they are.
+    """Write the files of a generated corpus into a folder that may hold nothing but some of these files.
 
     Args:
-        folder: Made if it is not there.
-        files: The contents by their names.
-        what: What is written, for messages: "scenes".
+        folder: The folder, which is made if it is not there.
+        files: The contents of the files by file name.
+        what: The kind of corpus, for messages: "scenes" or "stories".
 
     Raises:
-        InputError: The folder holds something else, or is none.
-        RunError: Writing failed; once that is repaired, the same command goes on.
+        InputError: The folder holds something else, or is a file.
+        RunError: Writing failed; once the cause is repaired, the same command goes on.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder}: this is a file; name a folder")

@@ -1,4 +1,4 @@
-"""`heedful search` and `heedful encode`: texts by what they mean."""
+"""`heedful search` and `heedful encode`: semantic search, and vectors of texts, with a ranking model."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ VECTORS = (".jsonl", ".npy", ".npz")
 
 
 class Corpus(NamedTuple):
-    """Texts to search, where they stand, and in which column, if that is a table."""
+    """Corpus to search: the file, the column to read if the file is a table, and the texts."""
 
     path: Path
     field: str
@@ -125,14 +125,14 @@ def encode(
 
 
 def write_npy(stream: BinaryIO, vectors: "np.ndarray") -> None:
-    """Write an array in NumPy's format."""
+    """Write text vectors to a stream as a .npy file of NumPy."""
     import numpy as np
 
     np.save(stream, vectors, allow_pickle=False)
 
 
 def write_npz(stream: BinaryIO, vectors: "np.ndarray") -> None:
-    """Write an archive of NumPy with one array, "vectors"."""
+    """Write text vectors to a stream as a .npz archive of NumPy with one array, "vectors"."""
     import numpy as np
 
     np.savez(stream, vectors=vectors)
@@ -148,10 +148,10 @@ VECTORS_FROM = (
 
 
 def prepare(model: str, device: str) -> tuple["LoadedModel", "Retriever"]:
-    """Load a model that was trained to rank.
+    """Load a ranking model as a retriever of texts.
 
     Raises:
-        InputError: there is no such model or device, or it is of another task; the message says how to come by one.
+        InputError: there is no such model or device, or the model is for another task; the message gives a remedy.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process
@@ -166,7 +166,7 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Retriever"]:
 
 
 def read_corpus(corpus: Path, field: str) -> dict[int, str]:
-    """The texts of a corpus, of a table those in a column, by their lines, from 1; blank ones are left out and counted.
+    """Read the texts of a corpus, a text file or a column of a table, by line number from 1, without blank texts.
 
     Raises:
         InputError: the file cannot be read, or has no text.
@@ -185,10 +185,10 @@ def read_corpus(corpus: Path, field: str) -> dict[int, str]:
 
 
 def vectors_of(loaded: "LoadedModel", searcher: "Retriever", corpus: Corpus, index: Path | None) -> "np.ndarray":
-    """The vectors of a corpus: from its index, if there is one; otherwise made, and kept there if one is named.
+    """Return the text vectors of a corpus, read from its index file or computed and written to that file, if named.
 
     Raises:
-        InputError: the index was made of something else, or is none.
+        InputError: the index was made with another model or corpus, or is no index.
     """
     from heedful.data.arrays import file_digest
     from heedful.data.digest import text_digest
@@ -215,12 +215,12 @@ def vectors_of(loaded: "LoadedModel", searcher: "Retriever", corpus: Corpus, ind
 
 
 def table(hits: list["Hit"]) -> str:
-    """One line a text: rank, score, text."""
+    """Format the search hits for a query as lines: rank, score, text."""
     return "\n".join(f"{rank:>3}  {hit.score:7.4f}  {hit.text}" for rank, hit in enumerate(hits, start=1))
 
 
 def json_line(hits: list["Hit"], numbers: Sequence[int]) -> str:
-    """The texts of a query as `search` describes them; `numbers` are the lines of all texts, from 1."""
+    """Format the search hits for a query as a line of JSON; `numbers` are the line numbers of all texts, from 1."""
     found = [
         {"rank": rank, "score": hit.score, "line": numbers[hit.number], "text": hit.text}
         for rank, hit in enumerate(hits, start=1)

@@ -1,4 +1,4 @@
-"""Texts that commands are asked about: lines, or rows of .tsv, .csv and .jsonl files, with or without labels there."""
+"""Input texts of commands: plain lines, or columns of .tsv, .csv and .jsonl tables, with or without labels."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GivenTexts:
-    """Texts, how many there are if that is known, and what holds each of them, for messages."""
+    """Input texts of a command as rows, the number of rows if known, and their unit ("line" or "row") for messages."""
 
     rows: Iterator["TableRow"]
     count: int | None
@@ -24,7 +24,7 @@ class GivenTexts:
 
 
 def asked_of(given: Iterator["TableRow"], source: Path | None, fields: Sequence[str]) -> GivenTexts:
-    """Texts in these columns of a file, if it is a table; otherwise the rows given.
+    """Read the input texts in some columns of a file, if the file is a table; otherwise use the rows given.
 
     Raises:
         InputError: the table cannot be read, or has no such column.
@@ -37,10 +37,10 @@ def asked_of(given: Iterator["TableRow"], source: Path | None, fields: Sequence[
 
 
 def table_rows(source: Path, fields: Sequence[str], option: str = "--source-field") -> GivenTexts:
-    """Texts in these columns of each row of a table; all are read once before, so that slips are found at once.
+    """Read the texts in some columns of a table; all rows are read once beforehand, so that errors show at once.
 
     Raises:
-        InputError: it cannot be read, or has no such column.
+        InputError: the table cannot be read, or has no such column.
     """
     from heedful.data.filters import DropReport
     from heedful.data.unlabelled import read_texts
@@ -58,14 +58,14 @@ def table_rows(source: Path, fields: Sequence[str], option: str = "--source-fiel
 
 
 def whole_lines(lines: Iterable[str]) -> Iterator["TableRow"]:
-    """Make each line of a plain text file a row with one text."""
+    """Turn each line of a plain text file into a table row with one text."""
     from heedful.data.corpus import TableRow
 
     return (TableRow(number, (line,)) for number, line in enumerate(lines, start=1))
 
 
 def columns_of(recipe: "Recipe") -> "CorpusConfig":
-    """The corpus of a recipe whose columns other tables are expected to have."""
+    """Return the corpus of a recipe, test, valid or train, whose column names other tables are expected to have."""
     from heedful.config.schema import CorpusConfig
 
     data = recipe.data
@@ -73,10 +73,10 @@ def columns_of(recipe: "Recipe") -> "CorpusConfig":
 
 
 def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
-    """Refuse names of columns for a file that has none; `option` names the file.
+    """Refuse column names for an input file that is no table; `option` is the option that gives the file.
 
     Raises:
-        InputError: there are such names.
+        InputError: columns are named, and the file is no table or is missing.
     """
     from heedful.data.unlabelled import is_table
 

@@ -1,4 +1,4 @@
-"""The part of `heedful evaluate` that scores a model by its own task, or compares two models for it."""
+"""`heedful evaluate` for tasks other than translation: score a model, or compare two models of one task."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -26,17 +26,17 @@ def test_set(
     folder: Path | None,
     fields: dict[str, str | None],
 ) -> "DataConfig":
-    """The data of a recipe with the test set that is asked for.
+    """Return the data settings of a recipe with the test set that the options of `heedful evaluate` name.
 
     Args:
         recipe: The recipe.
-        source: A file with the test set; None: that of the recipe.
-        references: The other file of a test set in two files.
-        folder: Where relative paths of the recipe start; None: where they did in training.
-        fields: The columns of a test set in a table, by the keys of a recipe; of None, those of the recipe's own data.
+        source: A file with the test set; None: the recipe's test set.
+        references: The second file of a test set in two files.
+        folder: The folder that relative paths of the recipe start from; None: as in training.
+        fields: The columns of a test set in a table, by the keys of a recipe; None: as the recipe's own data has them.
 
     Raises:
-        InputError: there is none, or it cannot be found.
+        InputError: there is no test set, or the options do not fit together, or the data are not here.
     """
     data = recipe.data
     named = {field: name for field, name in fields.items() if name is not None}
@@ -56,10 +56,10 @@ def test_set(
 
 
 def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
-    """The data of a recipe; relative paths start at `folder`, or where they did in training.
+    """Return the data settings of a recipe, with relative paths that start at `folder` or, if None, as in training.
 
     Raises:
-        InputError: that folder is not here.
+        InputError: the folder of the data in training is not here.
     """
     if folder is None and not Path(recipe.data.root).is_dir():
         raise InputError(f"the recipe's data were in {recipe.data.root}, which is not here: give --data FOLDER")
@@ -67,10 +67,11 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
 
 
 def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -> tuple[dict[str, Any], list[str]]:
-    """The scores of a model's own task on the test set: as JSON values, and as lines.
+    """Score a model on a test set with the metrics of its task: as JSON values, and as lines.
 
     Raises:
-        InputError: there is no such model or device, the test set cannot be used, or nothing is searched for.
+        InputError: there is no such model or device, the test set cannot be used, or `beam` is for a model without
+            beam search.
     """
     loaded = load(model, device, beam)
     with show_progress(f"evaluating {model}") as progress:
@@ -81,10 +82,11 @@ def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -
 def task_comparison(
     model: str, baseline: str, task: str, data: "DataConfig", device: str, beam: int | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Two models for a task, compared on the test set example by example: as JSON values, and as lines.
+    """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table.
 
     Raises:
-        InputError: as `task_scores`; or the scores of the task do not follow from examples.
+        InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
+            the scores of the task do not follow from examples.
     """
     from heedful.evaluate.resampling import compare_outcomes
     from heedful.tasks import find_task
@@ -116,10 +118,10 @@ def task_comparison(
 
 
 def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") -> None:
-    """Refuse two models that were not trained for the same.
+    """Refuse to compare two models of different tasks, or with different classes.
 
     Raises:
-        InputError: they are of different tasks, or tell different classes.
+        InputError: the models are of different tasks, or tell different classes apart.
     """
     if recipe.task != other.task:
         raise InputError(
@@ -134,10 +136,10 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
 
 
 def load(model: str, device: str, beam: int | None) -> "LoadedModel":
-    """Load a model; `beam` is the beam size of its search, if it is not to be that of its recipe.
+    """Load a model to evaluate; `beam` replaces the beam size of its recipe, unless it is None.
 
     Raises:
-        InputError: there is no such model or device, or it searches for nothing.
+        InputError: there is no such model or device, or `beam` is for a model without beam search.
     """
     from heedful.checkpoint import load_model
     from heedful.config.families import FAMILIES
@@ -153,7 +155,7 @@ def load(model: str, device: str, beam: int | None) -> "LoadedModel":
 
 
 def tell_once() -> Callable[[str], None]:
-    """A function that says sentences on standard error, each once: of a test set two models may say the same."""
+    """Make a function that prints sentences on standard error, each only once, as two models may report the same."""
     said: set[str] = set()
 
     def tell(sentence: str) -> None:
@@ -165,6 +167,6 @@ def tell_once() -> Callable[[str], None]:
 
 
 def score_lines(scores: dict[str, float]) -> list[str]:
-    """One line a score."""
+    """Format scores as lines: name and value."""
     width = max(map(len, scores))
     return [f"{name:{width}}  {value:9.4f}" for name, value in scores.items()]

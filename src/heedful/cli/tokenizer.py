@@ -1,4 +1,4 @@
-"""`heedful tokenizer`: train vocabularies, use them, and see how well they fit."""
+"""`heedful tokenizer`: train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -105,10 +105,10 @@ def stats(tokenizer: Folder, files: Texts) -> None:
 
 
 def load(folder: Path) -> "Tokenizer":
-    """The tokenizer in a folder, or the joint one of a pair.
+    """Load the tokenizer in a folder, or the joint tokenizer of a source and target pair.
 
     Raises:
-        InputError: there is none, it is damaged, or there are two.
+        InputError: there is no tokenizer, it is damaged, or the folder holds two.
     """
     from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -119,12 +119,12 @@ def load(folder: Path) -> "Tokenizer":
 
 
 def read(files: list[Path] | None) -> Iterator[str]:
-    """The lines of all files, or of standard input."""
+    """Read the lines of all files, or of standard input."""
     return chain.from_iterable(lines(None, file) for file in files or [None])
 
 
 def write(texts: Iterable[str]) -> None:
-    """Write lines to standard output while they come."""
+    """Write lines to standard output as they come."""
     with writing(None) as stream:
         for text in texts:
             stream.write(f"{text}\n".encode())
@@ -132,7 +132,7 @@ def write(texts: Iterable[str]) -> None:
 
 
 def text_of(row: str, number: int, tokenizer: "Tokenizer") -> str:
-    """What a line of ids spells.
+    """Decode a line of token ids, separated by spaces, into text.
 
     Raises:
         InputError: a word is no id, or the text does not fit one line.
@@ -149,7 +149,7 @@ def text_of(row: str, number: int, tokenizer: "Tokenizer") -> str:
 
 
 def table(coverage: "Coverage") -> "Table":
-    """Counts, and what they are a share of."""
+    """Make a table of how well a tokenizer fits a text: counts, tokens per word, shares of unknown text."""
     from rich.table import Table
 
     rows = {

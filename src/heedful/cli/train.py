@@ -1,4 +1,4 @@
-"""`heedful train`: from a recipe to a model."""
+"""`heedful train`: train a model as a recipe says, or resume an interrupted run."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`heedful translate`: text in, its translation out, line for line."""
+"""`heedful translate` and `heedful write`: translate, summarise or reply with an encoder-decoder, line by line."""
 
 import json
 from dataclasses import dataclass
@@ -114,19 +114,19 @@ def translate(
 
 @dataclass
 class Said:
-    """How much a model says: its translations of lines that are not blank, and the empty ones among them."""
+    """Counts of a model's translations of lines that are not blank, and of the empty translations."""
 
     translations: int = 0
     empty: int = 0
 
     def count(self, translation: "Translation") -> None:
-        """Count one more."""
+        """Count a translation, and whether its text is empty; the translation of a blank line is not counted."""
         if translation.alternatives:
             self.translations += 1
             self.empty += not translation.text
 
     def tell_silence(self, model: str) -> None:
-        """Say how many translations are empty, if any are."""
+        """Warn of empty translations by a model, if there are any."""
         if self.empty:
             typer.echo(
                 f"heedful: {self.empty:,} of {counted(self.translations, 'translations')} by {model} are empty; a "
@@ -136,10 +136,10 @@ class Said:
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Translator":
-    """Load a model and change how it searches.
+    """Load a translator, and override settings of its beam search.
 
     Raises:
-        InputError: there is no such model, device or precision, it does not translate, or the changes cannot work.
+        InputError: there is no such model, device or precision, the model does not translate, or a setting is wrong.
     """
     from heedful.decode.translator import Translator
 
@@ -150,7 +150,7 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
 
 
 def load(model: str, device: str, precision: str) -> "LoadedModel":
-    """Load a model where it is to compute."""
+    """Load a model on a device, in float32 or int8 precision."""
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process
 
@@ -159,7 +159,7 @@ def load(model: str, device: str, precision: str) -> "LoadedModel":
 
 
 def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Recipe":
-    """The recipe of a model, with changes to one of its tables."""
+    """Return the recipe of a loaded model with some keys of one table changed, such as those of [decode]."""
     from heedful.config.load import recipe_from_dict, recipe_to_dict
 
     values = recipe_to_dict(loaded.recipe)
@@ -167,13 +167,13 @@ def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Reci
 
 
 def json_line(translation: "Translation", tokenizer: "Tokenizer") -> str:
-    """A translation as `translate` describes it."""
+    """Format a translation as a line of JSON: the alternatives, best first, and whether the source was truncated."""
     found = [alternative_fields(alternative, tokenizer) for alternative in translation.alternatives]
     return json.dumps({"translations": found, "truncated": translation.truncated}, ensure_ascii=False)
 
 
 def alternative_fields(alternative: "Alternative", tokenizer: "Tokenizer") -> dict[str, Any]:
-    """What JSON says of an alternative; `pieces` names each token that has a score, <eos> included."""
+    """Return the JSON fields of an alternative translation; `pieces` names each token with a score, <eos> included."""
     from heedful.text.tokenizer import EOS
 
     found = alternative.hypothesis

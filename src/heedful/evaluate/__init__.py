@@ -1,4 +1,4 @@
-"""How good outputs are: one file a kind of score. Those of translations can be imported from here."""
+"""Evaluation metrics, one module per kind of output; the metrics of translations can be imported from here."""
 
 from heedful.evaluate.resampling import Comparison, Resampled
 from heedful.evaluate.translation import (

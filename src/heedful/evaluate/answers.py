@@ -1,4 +1,4 @@
-"""How good answers taken from a text are: exact match and F1 of tokens (Rajpurkar et al. 2016, section 6.1).
+"""Metrics of extractive question answering: exact match and token F1 (Rajpurkar et al. 2016, section 6.1).
 
 English is normalised as the SQuAD script does it: lower case, no ASCII punctuation, no articles. Chinese is cut as the
 MLQA script does it (Lewis et al. 2020, "mixed segmentation"): a Chinese character is a token, other
@@ -21,11 +21,11 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def exact_match(prediction: str, references: Sequence[str], language: str = "en") -> float:
-    """Return 1 if a prediction has the same tokens as one of the references, else 0.
+    """Return 1 if a predicted answer has the same tokens as one of the references, else 0.
 
     Args:
-        prediction: The answer given; "" claims that there is none.
-        references: The accepted ones; without any, the question has no answer (Rajpurkar et al. 2018).
+        prediction: The predicted answer; "" predicts that the question has no answer.
+        references: The accepted answers; if empty, the question has no answer (Rajpurkar et al. 2018).
         language: One of `TOKENS`.
 
     Raises:
@@ -36,13 +36,13 @@ def exact_match(prediction: str, references: Sequence[str], language: str = "en"
 
 
 def answer_f1(prediction: str, references: Sequence[str], language: str = "en") -> float:
-    """Return the F1 of the tokens, as bags, of a prediction and the reference that it is most like.
+    """Return the token F1, over bags of tokens, of a predicted answer and the most similar reference.
 
-    Where one side has no token, the other must have none either, for 1.
+    If one side has no token, the F1 is 1 if the other side has no token either, else 0.
 
     Args:
-        prediction: The answer given; "" claims that there is none.
-        references: The accepted ones; without any, the question has no answer (Rajpurkar et al. 2018).
+        prediction: The predicted answer; "" predicts that the question has no answer.
+        references: The accepted answers; if empty, the question has no answer (Rajpurkar et al. 2018).
         language: One of `TOKENS`.
 
     Raises:

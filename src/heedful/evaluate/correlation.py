@@ -1,4 +1,4 @@
-"""How two rows of numbers go together, from -1 to 1; undefined, and given as nan, where one of them is constant."""
+"""Correlation coefficients of Pearson and Spearman, from -1 to 1; nan if one row of numbers is constant."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ Numbers = np.ndarray | Sequence[float]
 
 
 def pearson(predicted: Numbers, expected: Numbers) -> float:
-    """Return the linear correlation of two rows of N numbers (Pearson 1896).
+    """Return Pearson's linear correlation of two rows of N numbers (Pearson 1896); nan if one row is constant.
 
     r = sum (x - mean x)(y - mean y) / sqrt(sum (x - mean x)^2 sum (y - mean y)^2)
 
@@ -28,18 +28,18 @@ def pearson(predicted: Numbers, expected: Numbers) -> float:
 
 
 def spearman(predicted: Numbers, expected: Numbers) -> float:
-    """Return the correlation of the ranks of two rows of N numbers (Spearman 1904).
+    """Return Spearman's rank correlation of two rows of N numbers (Spearman 1904); nan if one row is constant.
 
     Equal numbers share the mean of their ranks.
 
     Raises:
-        InputError: As `pearson`.
+        InputError: The lengths differ, are below 2, or a number is not finite.
     """
     return pearson(ranks(_checked(predicted)), ranks(_checked(expected)))
 
 
 def ranks(numbers: Numbers) -> np.ndarray:
-    """Return the rank of each of N numbers, from 1 for the smallest, float64, shape (N,); equal ones share the mean."""
+    """Return the ranks of N numbers, 1 for the smallest, float64, shape (N,); equal numbers share their mean rank."""
     _, group, sizes = np.unique(np.asarray(numbers, np.float64), return_inverse=True, return_counts=True)
     return (np.cumsum(sizes) - (sizes - 1) / 2)[group]
 
@@ -52,7 +52,7 @@ def _checked(numbers: Numbers) -> np.ndarray:
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
-    """Return the values less their mean, as a vector of length 1."""
+    """Return the values minus their mean, scaled to a vector of length 1."""
     centred = values - values.mean()
     centred /= np.abs(centred).max()  # or squares overflow
     return centred / np.linalg.norm(centred)

@@ -1,13 +1,13 @@
-"""Precision, recall and F1 from three counts."""
+"""Precision, recall and F1 from the counts of correct, predicted and expected items."""
 
 from typing import NamedTuple
 
 
 class F1Counts(NamedTuple):
-    """What was to be found, what was found, and how much of that is right.
+    """Counts of correct, predicted and expected items, with their precision, recall and F1.
 
     Precision P = correct / predicted, recall R = correct / expected, F1 = 2PR / (P + R) (van Rijsbergen 1979, chapter
-    7). Each lies from 0 to 1 and is 0 where its denominator is.
+    7). Each lies from 0 to 1, and is 0 if its denominator is 0.
     """
 
     correct: int
@@ -16,15 +16,15 @@ class F1Counts(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of what was predicted that is right."""
+        """Precision: the share of predicted items that are correct."""
         return self.correct / max(self.predicted, 1)
 
     @property
     def recall(self) -> float:
-        """Share of what is right that was predicted."""
+        """Recall: the share of expected items that were predicted."""
         return self.correct / max(self.expected, 1)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall."""
+        """F1: the harmonic mean of precision and recall."""
         return 2 * self.correct / max(self.predicted + self.expected, 1)

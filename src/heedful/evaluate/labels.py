@@ -1,4 +1,6 @@
-"""How well classes are told apart. All figures follow from the confusion matrix, and lie from 0 to 1 but Matthews'.
+"""Metrics of classification from a confusion matrix: accuracy, macro and micro F1, Matthews correlation.
+
+The Matthews correlation lies from -1 to 1, all other metrics from 0 to 1.
 
 Shapes: N examples, C classes.
 """
@@ -14,15 +16,15 @@ from heedful.evaluate.f1 import F1Counts
 def confusion_matrix(
     predicted: np.ndarray | Sequence[int], expected: np.ndarray | Sequence[int], classes: int
 ) -> np.ndarray:
-    """Count the examples of each class that were taken for each class.
+    """Return the confusion matrix: the counts of examples by expected class (rows) and predicted class (columns).
 
     Args:
-        predicted: Class ids from 0, integers, shape (N,).
-        expected: The right ones, shape (N,).
-        classes: Their number C, those that do not occur included.
+        predicted: Predicted class ids from 0, integers, shape (N,).
+        expected: Correct class ids, shape (N,).
+        classes: The number C of classes, including classes that do not occur.
 
     Returns:
-        int64, shape (C, C): row i, column j counts the examples of class i that were taken for class j.
+        int64, shape (C, C): row i, column j counts the examples of class i that were predicted as class j.
 
     Raises:
         InputError: There are no examples, the lengths differ, or an id is not below `classes`.
@@ -36,33 +38,33 @@ def confusion_matrix(
 
 
 def accuracy(matrix: np.ndarray) -> float:
-    """Return the share of examples whose class is right, of a confusion matrix (C, C)."""
+    """Return the accuracy, the share of examples whose class is right, from a confusion matrix (C, C)."""
     return float(np.trace(matrix) / matrix.sum())
 
 
 def class_tallies(matrix: np.ndarray) -> list[F1Counts]:
-    """Return precision, recall and F1 of each class against all others, of a confusion matrix (C, C)."""
+    """Return the counts for precision, recall and F1 of each class against the rest, from a confusion matrix (C, C)."""
     counts = zip(np.diag(matrix), matrix.sum(0), matrix.sum(1), strict=True)
     return [F1Counts(*map(int, three)) for three in counts]
 
 
 def macro_f1(matrix: np.ndarray) -> float:
-    """Return the mean of the classes' F1, every class counting alike (Opitz & Burst 2019, "Macro F1 and macro F1").
+    """Return macro F1, the mean of the classes' F1 with equal weights (Opitz & Burst 2019, "Macro F1 and macro F1").
 
-    It is the mean of harmonic means, and not the harmonic mean of mean precision and mean recall. A class that
+    Macro F1 is the mean of harmonic means, and not the harmonic mean of mean precision and mean recall. A class that
     neither occurs nor is predicted has F1 0.
     """
     return float(np.mean([tally.f1 for tally in class_tallies(matrix)]))
 
 
 def micro_f1(matrix: np.ndarray, classes: Sequence[int] | None = None) -> float:
-    """Return the F1 of all decisions of some classes together (Sokolova & Lapalme 2009, table 3).
+    """Return micro F1, the F1 of the summed counts of some classes (Sokolova & Lapalme 2009, table 3).
 
-    Over all classes it is the accuracy; it differs where one, such as "no relation", is left out.
+    Over all classes micro F1 equals accuracy; it differs if a class, such as "no relation", is left out.
 
     Args:
         matrix: Confusion matrix, shape (C, C).
-        classes: Which count; None: all.
+        classes: Ids of the classes that count; None: all.
     """
     tallies = class_tallies(matrix)
     chosen = tallies if classes is None else [tallies[i] for i in classes]
@@ -70,10 +72,10 @@ def micro_f1(matrix: np.ndarray, classes: Sequence[int] | None = None) -> float:
 
 
 def matthews(matrix: np.ndarray) -> float:
-    """Return the correlation of predicted and right classes, from -1 to 1 (Matthews 1975).
+    """Return the Matthews correlation coefficient of predicted and right classes, from -1 to 1 (Matthews 1975).
 
-    For more than two classes it is R_K (Gorodkin 2004). Where all predictions, or all labels, are one
-    class it is undefined and given as 0.
+    For more than two classes it is R_K (Gorodkin 2004). If all predictions, or all labels, are one class, the
+    coefficient is undefined and given as 0.
 
     Args:
         matrix: Confusion matrix, shape (C, C).

@@ -1,4 +1,4 @@
-"""The bootstrap (Efron & Tibshirani 1993): how far scores would move on another test set of the same kind."""
+"""Bootstrap resampling (Efron & Tibshirani 1993): confidence intervals of scores, and paired significance tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ import numpy as np
 
 from heedful.errors import InputError
 
-SIGNIFICANT = 0.05  # p-values below it are taken for more than chance
+SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 
 
 class Interval(NamedTuple):
-    """A score on the test set itself, and between which values it lies in most resamples."""
+    """Score on a test set, with the bounds of its bootstrap confidence interval."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Resampled:
-    """A system's score on the test set; and, over resamples of it, the mean and half the 95 % interval's width."""
+    """Score of a system on a test set, with the mean and half the width of the 95 % interval over resamples."""
 
     value: float
     mean: float
@@ -30,34 +30,34 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems under one metric; `p_value`: how often chance alone makes a difference as large as theirs."""
+    """Comparison of two systems under one metric; `p_value`: how often chance alone makes a difference this large."""
 
     name: str
     baseline: Resampled
     system: Resampled
     p_value: float
-    signature: str = ""  # sacrebleu's, of the scores of translations
+    signature: str = ""  # sacrebleu's, for metrics of translations
     lower_is_better: bool = False
 
     @property
     def is_better(self) -> bool:
-        """True if the system has the better score of the two."""
+        """True if the system has a better score than the baseline."""
         better, worse = (self.baseline, self.system) if self.lower_is_better else (self.system, self.baseline)
         return better.value > worse.value
 
     @property
     def is_significant(self) -> bool:
-        """True if the difference is more than chance."""
+        """True if the difference between the two systems is statistically significant: the p-value is below 0.05."""
         return self.p_value < SIGNIFICANT
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Results on each example of a test set, from which the scores of any choice of examples follow.
+    """Results on each example of a test set, from which the scores of any resample of the examples are computed.
 
     Attributes:
-        count: Examples.
-        measure: Gives the scores, by name, of the examples with these numbers, int64, from 0; one may come repeatedly.
+        count: The number of examples.
+        measure: Computes the scores, by name, of the examples with given numbers, int64, from 0, which may repeat.
     """
 
     count: int
@@ -65,12 +65,12 @@ class Outcomes:
 
     @property
     def scores(self) -> dict[str, float]:
-        """The scores of all examples."""
+        """Scores, by name, over all examples of the test set."""
         return self.measure(np.arange(self.count))
 
 
 def mean_outcomes(figures: Mapping[str, Sequence[float] | np.ndarray]) -> Outcomes:
-    """Return outcomes whose scores are means; each score comes with its figure for every example."""
+    """Make `Outcomes` whose scores are means over examples; `figures` has, for each score, a number per example."""
     columns = {name: np.asarray(values, np.float64) for name, values in figures.items()}
     (count,) = {len(values) for values in columns.values()}
     return Outcomes(count, lambda chosen: {name: float(values[chosen].mean()) for name, values in columns.items()})
@@ -83,16 +83,16 @@ def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, 
     as good as the other one.
 
     Args:
-        baseline: Of one system.
-        system: Of another one, on the same examples in the same order.
-        samples: Test sets to draw; the smallest p-value that can result is 2 / (samples + 1).
-        seed: Decides the draws.
+        baseline: Outcomes of the baseline system.
+        system: Outcomes of another system, on the same examples in the same order.
+        samples: The number of test sets to draw; the smallest possible p-value is 2 / (samples + 1).
+        seed: The seed of the draws.
 
     Returns:
         One comparison for each score.
 
     Raises:
-        InputError: There are no examples, not as many of both, or no samples.
+        InputError: There are no examples, the two numbers of examples differ, or `samples` is below 1.
     """
     if not baseline.count == system.count > 0 or samples < 1:
         raise InputError(
@@ -120,17 +120,17 @@ def _resampled(value: float, drawn: np.ndarray) -> Resampled:
 def bootstrap_interval(
     score: Callable[[np.ndarray], float], count: int, samples: int = 1000, level: float = 0.95, seed: int = 1
 ) -> Interval:
-    """Return a score with its percentile interval (Efron & Tibshirani 1993, chapter 13).
+    """Return a score with its bootstrap percentile interval (Efron & Tibshirani 1993, chapter 13).
 
     The draws depend on (count, samples, seed) alone, so that two systems are scored on the same resamples.
 
     Args:
-        score: Gives the score of the examples with these numbers, int64, shape (count,): for a mean
-            `lambda chosen: scores[chosen].mean()`, and for a figure of the whole set its own computation.
-        count: Examples in the test set.
-        samples: Test sets to draw, each of `count` examples with replacement.
-        level: Share of the resamples whose score lies in the interval.
-        seed: Decides the draws.
+        score: Computes the score of the examples with given numbers, int64, shape (count,): for a mean
+            `lambda chosen: scores[chosen].mean()`, and for a metric of the whole set its own computation.
+        count: The number of examples in the test set.
+        samples: The number of test sets to draw, each of `count` examples with replacement.
+        level: The share of the resamples whose score lies in the interval.
+        seed: The seed of the draws.
 
     Raises:
         InputError: There are no examples, no samples, or the level does not lie between 0 and 1.

@@ -1,4 +1,4 @@
-"""How far up a ranking has what is relevant. Every figure is a mean over queries and lies from 0 to 1.
+"""Metrics of retrieval: recall at k, mean reciprocal rank and nDCG, means over queries from 0 to 1.
 
 A ranking is the gains of a query's candidates, the best-placed candidate first: 0 for irrelevant ones, 1 for relevant
 ones, or grades. `ranked` makes it from scores. Rankings of different queries may differ in length.
@@ -14,9 +14,9 @@ Ranking = np.ndarray | Sequence[float]
 
 
 def ranked(scores: Ranking, gains: Ranking) -> np.ndarray:
-    """Return the gains of n candidates in the order of falling scores, float64, shape (n,).
+    """Return the gains of n candidates sorted by falling score, float64, shape (n,).
 
-    Among equal scores the smallest gain comes first: a model that tells nothing apart earns nothing by luck.
+    Among equal scores the smallest gain comes first: a model that scores all candidates alike earns nothing by luck.
 
     Raises:
         InputError: The lengths differ, or a number is not finite.
@@ -28,7 +28,7 @@ def ranked(scores: Ranking, gains: Ranking) -> np.ndarray:
 
 
 def recall_at(rankings: Sequence[Ranking], k: int) -> float:
-    """Return the share of a query's relevant candidates that are among its first k (Manning et al. 2008, section 8.4).
+    """Return recall at k, the share of relevant candidates among a query's first k (Manning et al. 2008, section 8.4).
 
     Raises:
         InputError: There is no query, one has no relevant candidate, or k is below 1.
@@ -37,7 +37,7 @@ def recall_at(rankings: Sequence[Ranking], k: int) -> float:
 
 
 def mean_reciprocal_rank(rankings: Sequence[Ranking]) -> float:
-    """Return the mean of 1 / the place, from 1, of a query's first relevant candidate (Voorhees 1999).
+    """Return the mean reciprocal rank (MRR): 1 / the rank of a query's first relevant candidate (Voorhees 1999).
 
     Raises:
         InputError: There is no query, or one has no relevant candidate.
@@ -46,7 +46,7 @@ def mean_reciprocal_rank(rankings: Sequence[Ranking]) -> float:
 
 
 def ndcg_at(rankings: Sequence[Ranking], k: int) -> float:
-    """Return the discounted gain of the first k, divided by that of the best order (Järvelin & Kekäläinen 2002).
+    """Return nDCG at k: the discounted cumulative gain over that of the best order (Järvelin & Kekäläinen 2002).
 
     DCG@k = sum over places i = 1 ... k of gain_i / log2(i + 1). The discount is the usual one, which the paper does
     not have for the first two places; the gain is the paper's, not 2^gain - 1 (Burges et al. 2005).

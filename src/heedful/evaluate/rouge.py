@@ -1,4 +1,4 @@
-"""How much summaries share with a reference (ROUGE, Lin 2004), and how varied dialogue is. All figures: 0 to 1.
+"""ROUGE, the overlap of a summary with a reference (Lin 2004), and distinct-n, the variety of dialogue; from 0 to 1.
 
 Tokens are lower-case runs of letters and digits, without stemming, and Chinese characters each. For ASCII text that is
 what the Python package rouge-score does; it drops letters such as é and 字, which are kept here.
@@ -16,22 +16,22 @@ TOKEN = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
 
 
 def rouge_n(summary: str, reference: str, n: int) -> F1Counts:
-    """Return how many n-grams a summary shares with its reference, each as often as both have it (section 2)."""
+    """Return ROUGE-N: n-grams that a summary shares with its reference, each as often as in both (section 2)."""
     ours, theirs = _grams(_tokens(summary), n), _grams(_tokens(reference), n)
     return F1Counts((ours & theirs).total(), ours.total(), theirs.total())
 
 
 def rouge_l(summary: str, reference: str) -> F1Counts:
-    """Return the longest common subsequence of the tokens of two whole texts, line ends aside (section 3.1)."""
+    """Return ROUGE-L: the longest common subsequence of the tokens of two texts, line ends ignored (section 3.1)."""
     ours, theirs = _tokens(summary), _tokens(reference)
     return F1Counts(len(_common(theirs, ours)), len(ours), len(theirs))
 
 
 def rouge_lsum(summary: str, reference: str) -> F1Counts:
-    """Return the union of the longest common subsequences of sentences, one a line, of two texts (section 3.2).
+    """Return ROUGE-Lsum: the union of longest common subsequences by sentence, one sentence per line (section 3.2).
 
-    A token of the reference is met if it stands in a longest common subsequence of its sentence and any sentence of
-    the summary; no token is met more often than either text has it.
+    A token of the reference counts as correct if it is in a longest common subsequence of its sentence and any
+    sentence of the summary; no token counts more often than it occurs in either text.
     """
     ours, theirs = ([_tokens(line) for line in text.split("\n")] for text in (summary, reference))
     ours_left, theirs_left = (Counter(chain.from_iterable(lines)) for lines in (ours, theirs))
@@ -40,9 +40,9 @@ def rouge_lsum(summary: str, reference: str) -> F1Counts:
 
 
 def distinct_n(texts: Iterable[str], n: int) -> float:
-    """Return the number of different n-grams of all texts over the number of their tokens (Li et al. 2016).
+    """Return distinct-n, the number of different n-grams of all texts divided by their tokens (Li et al. 2016).
 
-    Texts without any token have 0.
+    The result is 0 if no text has a token.
     """
     tokens = [_tokens(text) for text in texts]
     different = set(chain.from_iterable(_grams(text, n) for text in tokens))
@@ -63,9 +63,9 @@ def _union(sentence: Sequence[str], summary: Sequence[Sequence[str]]) -> list[st
 
 
 def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return the places in `first`, last one first, of a longest common subsequence with `second`.
+    """Return the indices in `first`, in falling order, of a longest common subsequence with `second`.
 
-    Of several ones it is the one that rouge-score takes, on which the union of many depends.
+    If there are several, rouge-score's choice is taken, as the union in ROUGE-Lsum depends on it.
     """
     lengths = _lengths(first, second)
     places: list[int] = []
@@ -82,7 +82,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> list[int]:
 
 
 def _lengths(first: Sequence[str], second: Sequence[str]) -> list[list[int]]:
-    """Return the length of a longest common subsequence of the first i and the first j tokens, at [i][j]."""
+    """Return a table of the lengths of the longest common subsequence of the first i and first j tokens, at [i][j]."""
     table = [[0] * (len(second) + 1)]
     for token in first:
         above, row = table[-1], [0]

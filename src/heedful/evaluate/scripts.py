@@ -1,10 +1,10 @@
-"""Whether the tokenizer of a score can cut a text into words: some scripts put no space between them."""
+"""Check that sacrebleu's tokenizer suits the script of a text, as some scripts put no space between words."""
 
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
-LANGUAGES = {  # that are written in a script, by the first word of the Unicode names of its letters
+LANGUAGES = {  # language code of a script, by the first word of the Unicode names of the script's letters
     "CJK": "zh",
     "HIRAGANA": "ja",
     "KATAKANA": "ja",
@@ -15,7 +15,7 @@ LANGUAGES = {  # that are written in a script, by the first word of the Unicode 
     "MYANMAR": "my",
 }
 
-MADE_FOR = {  # the scripts that a tokenizer of sacrebleu is made for; the others are made for words between spaces
+MADE_FOR = {  # scripts that a tokenizer of sacrebleu is made for; other tokenizers split words at spaces
     "zh": {"CJK"},
     "ja-mecab": {"CJK", "HIRAGANA", "KATAKANA"},
     "ko-mecab": {"HANGUL"},
@@ -26,7 +26,7 @@ KANA = 0.05  # the share of letters above which a text with Chinese characters i
 
 
 def script_warning(lines: Iterable[str], tokenizer: str) -> str | None:
-    """What to say if most letters of a text are in a script that its tokenizer is not made for; else None.
+    """Return a warning if most letters of a text are in a script that the tokenizer of BLEU is not made for; else None.
 
     Args:
         lines: The text.
@@ -49,7 +49,7 @@ def script_warning(lines: Iterable[str], tokenizer: str) -> str | None:
 
 
 def count_letters(lines: Iterable[str]) -> Counter[str]:
-    """How many letters of each script there are, by the first word of their Unicode names."""
+    """Count the letters of a text by script, named by the first word of the letters' Unicode names."""
     characters = Counter(character for line in lines for character in line if character.isalpha())
     scripts: Counter[str] = Counter()
     for character, count in characters.items():

@@ -1,4 +1,4 @@
-"""How well spans, such as names, are found: both ends and the kind must be right (Tjong Kim Sang & De Meulder 2003)."""
+"""Span F1 of tagging, as for named entities: both ends and the kind must match (Tjong Kim Sang & De Meulder 2003)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ Tags = Sequence[Sequence[str]]
 
 
 def span_tally(predicted: Tags, expected: Tags) -> F1Counts:
-    """Return precision, recall and F1 of all spans together, as the script conlleval does (there from 0 to 100).
+    """Return precision, recall and F1 over all tagged spans, as the script conlleval does (there from 0 to 100).
 
     Args:
-        predicted: The tags of each sentence; sequences that break a scheme are cut by conlleval's convention.
-        expected: The right ones, as many.
+        predicted: The predicted tags of each sentence; sequences that break a scheme are cut by conlleval's convention.
+        expected: The correct tags of each sentence.
 
     Raises:
         InputError: The numbers of sentences, or of tags in a sentence, differ.
@@ -24,10 +24,10 @@ def span_tally(predicted: Tags, expected: Tags) -> F1Counts:
 
 
 def span_tallies(predicted: Tags, expected: Tags) -> dict[str, F1Counts]:
-    """Return the same for each kind of span that occurs on either side, by name in alphabetical order.
+    """Return precision, recall and F1 of tagged spans for each kind of span, by kind in alphabetical order.
 
     Raises:
-        InputError: As `span_tally`.
+        InputError: The numbers of sentences, or of tags in a sentence, differ.
     """
     correct, found, wanted = _count(predicted, expected)
     return {kind: F1Counts(correct[kind], found[kind], wanted[kind]) for kind in sorted(found | wanted)}

@@ -1,4 +1,4 @@
-"""How good translations are, by sacrebleu, and whether one system beats another by more than chance.
+"""Metrics of translation by sacrebleu (BLEU, chrF, TER), and paired bootstrap tests between two systems.
 
 A figure without its settings cannot be compared, so each carries sacrebleu's signature (Post 2018, "A Call for
 Clarity in Reporting BLEU Scores") and equals what the `sacrebleu` command prints with these settings, to all
@@ -35,10 +35,10 @@ TOKENIZERS = {  # languages that 13a, sacrebleu's usual tokenizer, does not spli
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """What to measure. TER ignores case in every setting, which is its definition in sacrebleu and TERCOM."""
+    """Settings of translation scores: metrics, target language, lower-casing; TER ignores case in every setting."""
 
     metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
-    language: str = ""  # of the target, as in "de" or "zh-Hans"; decides how text is cut into words
+    language: str = ""  # target language, as in "de" or "zh-Hans"; decides how text is cut into words
     lowercase: bool = False
 
     def __post_init__(self) -> None:
@@ -49,17 +49,17 @@ class Scoring:
 
     @property
     def tokenizer(self) -> str:
-        """Sacrebleu's tokenizer for the language."""
+        """Name of the sacrebleu tokenizer for the target language, such as "13a" or "zh"."""
         return TOKENIZERS.get(base_language(self.language), "13a")
 
     def warning(self, references: Sequence[Sequence[str]]) -> str | None:
-        """What to say if the tokenizer cannot cut references into words, so that BLEU means nothing; else None."""
+        """Return a warning if the tokenizer cannot cut references into words, so that BLEU means nothing; else None."""
         return script_warning((line for lines in references for line in lines), self.tokenizer)
 
 
 @dataclass(frozen=True)
 class Score:
-    """One figure: BLEU and chrF from 0 to 100, TER in edits per 100 reference words (lower is better)."""
+    """Score of translations: BLEU and chrF from 0 to 100, TER in edits per 100 reference words (lower is better)."""
 
     name: str
     value: float
@@ -67,12 +67,12 @@ class Score:
 
 
 def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring = Scoring()) -> list[Score]:
-    """Measure translations against one or more references.
+    """Score translations against one or more reference translations.
 
     Args:
         hypotheses: N translations.
         references: R lists of N reference translations each.
-        scoring: What to measure.
+        scoring: The metrics and their settings.
 
     Returns:
         One score for each of `scoring.metrics`, in that order.
@@ -98,15 +98,15 @@ def paired_bootstrap(
     samples: int = 1000,
     seed: int = 12345,
 ) -> list[Comparison]:
-    """Compare two systems on the same resamples of a test set (Koehn 2004), by sacrebleu's implementation.
+    """Compare two translation systems on the same resamples of a test set (Koehn 2004), as sacrebleu does.
 
     Args:
-        baseline: N translations.
+        baseline: N translations by the baseline system.
         system: N translations of the same text by another system.
         references: R lists of N reference translations each.
-        scoring: What to measure.
-        samples: How many test sets to draw; the smallest p-value that can result is 1 / (samples + 1).
-        seed: Decides the draws, from 1; the default is sacrebleu's own.
+        scoring: The metrics and their settings.
+        samples: The number of test sets to draw; the smallest possible p-value is 1 / (samples + 1).
+        seed: The seed of the draws, from 1; the default is sacrebleu's own.
 
     Returns:
         One comparison for each of `scoring.metrics`, in that order.
@@ -139,10 +139,10 @@ def _compare(
 
 
 def check_aligned(texts: Mapping[str, Sequence[str]]) -> None:
-    """Make sure that texts, given by name, have lines and equally many.
+    """Make sure that texts, given by name, have at least one line and equally many lines.
 
     Raises:
-        InputError: One is empty, or two differ in length.
+        InputError: A text is empty, or two texts differ in length.
     """
     (first, lines), *others = texts.items()
     for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""The machine that a run is on: its device, cores and memory, its limits, and what slows it down."""
+"""Hardware of this machine: device, CPU cores, precision, memory, measured speed, other processes."""
 
 from heedful.machine.cores import map_on_cores
 from heedful.machine.device import choose_device, environment

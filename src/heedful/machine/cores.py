@@ -1,4 +1,4 @@
-"""The cores that this process may use, and several batches at a time on them, each on a core of its own."""
+"""CPU cores that this process may use, and a parallel map that computes one batch per core."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,10 @@ R = TypeVar("R")
 
 
 def map_on_cores(function: Callable[[T], R], items: Sequence[T], device: torch.device) -> Iterator[R]:
-    """`map(function, items)`, on a CPU with one item a core.
+    """Map a function over items; on a CPU the items run in parallel threads, one item per core.
 
-    The operations of a search are too small to be divided among cores: side by side they take less time than one after
-    another on all cores. Fewer items than cores share them.
+    The operations of a beam search are too small to be divided among cores: side by side they take less time than one
+    after another on all cores. If there are fewer items than cores, each item in turn uses all cores.
     """
     cores = torch.get_num_threads()
     if device.type != "cpu" or cores == 1 or len(items) < cores:
@@ -31,7 +31,7 @@ def map_on_cores(function: Callable[[T], R], items: Sequence[T], device: torch.d
 
 
 def usable_cores() -> int:
-    """The cores that this process may use, by its affinity and, on Linux, by the quota of its control group."""
+    """Number of CPU cores that this process may use, by its affinity and, on Linux, by its control group's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = Path("/sys/fs/cgroup/cpu.max")
     if not quota.is_file():

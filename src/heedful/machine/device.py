@@ -1,4 +1,4 @@
-"""The device of a run, and what else its exact numbers depend on."""
+"""Choice of the torch device, and a description of the software and hardware that exact results depend on."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from heedful.errors import InputError
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; "auto" takes a GPU where there is one.
+    """Return the torch device of a name such as "cuda:1"; "auto" takes a GPU if there is one.
 
     Raises:
         InputError: torch does not know the device, or the machine does not have it.
@@ -29,7 +29,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def environment(device: torch.device) -> dict[str, str | int]:
-    """What a run's exact numbers depend on besides its recipe."""
+    """Describe what a run's exact numbers depend on besides its recipe: versions, system, device, threads, cores."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else "none"
     return {
         "torch": torch.__version__,

@@ -1,4 +1,4 @@
-"""What slows this machine down, and what to change: each check is a function that returns one finding."""
+"""Checks of `heedful doctor`: the speed of this machine and what slows it down; each check returns a `Finding`."""
 
 import os
 import platform
@@ -20,12 +20,12 @@ CPU = torch.device("cpu")
 LAYER = (4096, 512, 2048)  # rows, inputs and outputs of the first feed-forward layer of `vaswani-base`
 LARGE_LAYER = (8192, 4096, 16384)  # fills a GPU
 LITTLE_DISK, LITTLE_MEMORY = 2, 2  # GB
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # variables that tell torch how many to take
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # environment variables that set torch's number of threads
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, what is there, and what to do about it; nothing where all is well."""
+    """Result of a check of this machine: subject, what was found, and advice, which is empty if all is well."""
 
     subject: str
     found: str
@@ -33,14 +33,15 @@ class Finding:
 
 
 def versions() -> Finding:
-    """Python and torch."""
+    """Report the versions of Python and torch, and the operating system."""
     return Finding("software", f"Python {platform.python_version()}, torch {torch.__version__}, {platform.system()}")
 
 
 def threads() -> Finding:
     """Compare the threads of torch with the cores that this process may use; heedful takes no more threads than cores.
 
-    Fewer are a fault only where somebody has asked for them: torch itself leaves a core's second hardware thread out.
+    Fewer threads than cores are a fault only if an environment variable asks for them: torch by itself leaves a core's
+    second hardware thread out.
     """
     used, cores = min(torch.get_num_threads(), usable_cores()), usable_cores()
     found = f"{counted(used, 'threads')} on {counted(cores, 'cores')}"
@@ -52,7 +53,7 @@ def threads() -> Finding:
 
 
 def other_work() -> Finding:
-    """Measure how many cores other processes use, which waiting threads then leave to them."""
+    """Measure how many CPU cores other processes use."""
     if not STAT.is_file():
         return Finding("other work", "not known on this system")
     others = OtherWork()
@@ -65,14 +66,14 @@ def other_work() -> Finding:
 
 
 def allocator() -> Finding:
-    """Whether freed memory stays with the process."""
+    """Report the memory allocator: heedful makes glibc keep freed memory, and leaves other allocators as they are."""
     if platform.libc_ver()[0] == "glibc":
         return Finding("memory allocator", "glibc, which heedful tells to keep freed memory while it trains or decodes")
     return Finding("memory allocator", "not glibc: nothing is changed")
 
 
 def matrix_products() -> Finding:
-    """Matrix products of the size of a layer, in both types."""
+    """Measure the speed of matrix products of the size of a layer, in float32 and bfloat16."""
     single, half = (matmul_speed(*LAYER, dtype, CPU) for dtype in (torch.float32, torch.bfloat16))
     found = (
         f"float32 {single / 1e9:,.0f}, bfloat16 {half / 1e9:,.0f} GFLOP/s; {torch.backends.cpu.get_cpu_capability()}"
@@ -82,7 +83,7 @@ def matrix_products() -> Finding:
 
 
 def memory() -> Finding:
-    """How fast memory is, and how much of it is free."""
+    """Measure how fast memory is copied, and report how much memory is free."""
     found = f"{copy_speed(CPU) / 1e9:,.0f} GB/s"
     available = free_memory()
     if available is None:
@@ -92,19 +93,19 @@ def memory() -> Finding:
 
 
 def overhead() -> Finding:
-    """What an operation costs that does nothing."""
+    """Measure the fixed cost of a torch operation on the CPU, by a tiny addition."""
     return Finding("smallest operation", f"{smallest_time(CPU) * 1e6:,.1f} microseconds")
 
 
 def disk() -> Finding:
-    """Room for runs in the current folder."""
+    """Report the free disk space in the current folder, where runs are written."""
     free = shutil.disk_usage(".").free / 1e9
     advice = "checkpoints need room: free some, or name another disk with --out" if free < LITTLE_DISK else ""
     return Finding("disk", f"{free:,.0f} GB free here", advice)
 
 
 def gpu() -> Finding:
-    """The GPU that `device = "auto"` would take."""
+    """Measure the GPU that `device = "auto"` takes: name, memory, and the speed of bfloat16 products and of copies."""
     if not torch.cuda.is_available():
         return Finding("GPU", "none that torch can use", no_gpu_advice())
     device = torch.device("cuda")
@@ -114,7 +115,7 @@ def gpu() -> Finding:
 
 
 def no_gpu_advice() -> str:
-    """What to do if there is one that torch does not see."""
+    """Advise on an NVIDIA GPU that torch cannot use; empty if the machine has none."""
     if not Path("/dev/nvidia0").exists():
         return ""
     if torch.version.cuda is None:
@@ -136,7 +137,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 
 
 def free_memory() -> float | None:
-    """GB that programs can still take; None where the system does not say."""
+    """Read the memory, in GB, that programs can still take; None if the system does not report it."""
     info = Path("/proc/meminfo")
     if not info.is_file():
         return None

@@ -1,9 +1,10 @@
-"""Other work on the machine, and threads that leave it the cores while they wait.
+"""CPU use by other processes, and OpenMP threads that leave them the cores while waiting (spin less).
 
 Between two operations of a training step torch's OpenMP threads spin: they ask in a loop whether there is work. That is
 fastest on a quiet machine. Beside a busy process it takes the core from the very thread that all others wait for. GNU's
 OpenMP library spins 3,000 times less as soon as more of its threads exist than there are processors (GOMP_SPINCOUNT in
-its manual), and an idle second pool of threads brings that about, and takes it back, while training goes on.
+its manual). Making an idle second pool of threads switches to short spinning, and ending the pool switches back, while
+training goes on.
 """
 
 import os
@@ -18,7 +19,7 @@ from heedful.machine.cores import usable_cores
 
 STAT = Path("/proc/stat")
 PERIOD = 1.0  # seconds over which use is averaged
-BUSY, QUIET = 0.25, 0.1  # cores that other processes use, from which threads spin briefly, and below which long again
+BUSY, QUIET = 0.25, 0.1  # cores used by other processes: above BUSY threads spin briefly, below QUIET long again
 GRAIN = 32_768  # elements that torch gives to a thread at least
 
 
@@ -32,29 +33,29 @@ class SparePool:
         self.started.wait()
 
     def hold(self) -> None:
-        """Make the pool by one parallel operation, and keep it until it is closed."""
+        """Create the spare OpenMP pool by one parallel operation, and keep the pool alive until `close`."""
         torch.zeros(GRAIN * torch.get_num_threads()).add_(1)
         self.started.set()
         self.over.wait()
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads of the spare OpenMP pool."""
         self.over.set()
         self.thread.join()
 
 
 class OtherWork:
-    """Measures how many cores other processes use between two calls."""
+    """Measures how many CPU cores other processes use between two calls."""
 
     def __init__(self) -> None:
         self.before = self.now()
 
     def now(self) -> tuple[float, float, float]:
-        """Seconds: of the clock, of the processors by all processes, by this one."""
+        """Read three times in seconds: the clock, processor time of all processes, processor time of this process."""
         return time.monotonic(), busy_seconds(), time.process_time()
 
     def cores(self) -> float | None:
-        """Cores in use by others since the last call; None while the time is too short to tell."""
+        """Return the mean number of cores used by other processes since the last result; None in less than a second."""
         clock, everybody, ours = (now - before for now, before in zip(self.now(), self.before, strict=True))
         if clock < PERIOD:
             return None
@@ -63,7 +64,7 @@ class OtherWork:
 
 
 def busy_seconds() -> float:
-    """Read the seconds that all processes have spent on the processors that this one may use."""
+    """Read the seconds that all processes have spent on the processors that this process may use."""
     ours = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     rows = (line.split() for line in STAT.read_text().splitlines())
     # user, nice, system, idle, iowait, irq, softirq
@@ -72,10 +73,10 @@ def busy_seconds() -> float:
 
 
 class WaitPolicy:
-    """Keeps the time that waiting threads spin suited to what else the machine does; changes no result.
+    """Adapts how long waiting OpenMP threads spin to the other work on the machine; changes no result.
 
     Args:
-        others: measures the cores that other processes use; None where the system does not say.
+        others: measures the cores that other processes use; None to leave spinning as it is.
         tell: called with one line when the policy changes.
     """
 
@@ -91,7 +92,7 @@ class WaitPolicy:
         self.spin_long()
 
     def adapt(self) -> None:
-        """Look at the other work, at most once a second, and change the policy if it no longer suits."""
+        """Measure the other work, at most once a second, and let threads spin briefly on a busy machine, else long."""
         cores = self.others.cores() if self.others else None
         if cores is None:
             return
@@ -103,14 +104,14 @@ class WaitPolicy:
             self.tell("the other processes are done: waiting threads spin again")
 
     def spin_long(self) -> None:
-        """Let waiting threads spin as long as the OpenMP library does by itself."""
+        """Let waiting threads spin as long as the OpenMP library's default, by closing the spare pool."""
         if self.spare is not None:
             self.spare.close()
             self.spare = None
 
 
 def wait_policy(device: torch.device, tell: Callable[[str], None]) -> WaitPolicy:
-    """The policy for computing on a device: threads matter on a Linux CPU all of whose cores are taken."""
+    """Make the wait policy for a device; it acts only on a Linux CPU with a thread on every usable core."""
     threads = torch.get_num_threads()
     matters = device.type == "cpu" and threads > 1 and threads >= usable_cores() and STAT.is_file()
     return WaitPolicy(OtherWork() if matters else None, tell)

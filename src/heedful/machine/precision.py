@@ -1,4 +1,4 @@
-"""The precision that trains fastest on this machine: bfloat16 where the hardware computes it, float32 elsewhere."""
+"""Choice of the fastest training precision for a device: bfloat16 if the hardware computes it, else float32."""
 
 import re
 import time
@@ -27,8 +27,8 @@ class PrecisionChoice:
 def choose_precision(device: torch.device) -> PrecisionChoice:
     """Find the faster training precision of a device; takes a tenth of a second.
 
-    A CPU without bfloat16 instructions computes bfloat16 in software, at a seventh of the speed of float32. One that
-    has them may still not use them, as under `ONEDNN_MAX_CPU_ISA=AVX2`, so that a short product of each type decides.
+    A CPU without bfloat16 instructions computes bfloat16 in software, at a seventh of the speed of float32. A CPU with
+    them may still not use them, as under `ONEDNN_MAX_CPU_ISA=AVX2`, so that a short product of each type decides.
     """
     if device.type == "cuda":
         return choose_on_gpu(device)
@@ -64,9 +64,9 @@ def cpu_flags() -> frozenset[str]:
 
 @torch.no_grad()
 def bfloat16_ratio() -> float:
-    """Time a matrix product of each type in turn; return the speed of bfloat16 divided by that of float32.
+    """Time matrix products in both types; return the speed of bfloat16 divided by the speed of float32.
 
-    One thread does it, and its processor time counts, so that other work on the machine changes the ratio little.
+    The processor time of a single thread is taken, so that other work on the machine changes the ratio little.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -79,7 +79,7 @@ def bfloat16_ratio() -> float:
 
 
 def product_seconds(dtype: torch.dtype) -> float:
-    """Take the processor time of one matrix product of the size `LAYER`, after one that sets up its kernel."""
+    """Measure the processor time, in seconds, of a matrix product of size `LAYER`, after a warm-up product."""
     rows, inner, columns = LAYER
     x, weight = torch.ones(rows, inner, dtype=dtype), torch.ones(columns, inner, dtype=dtype)
     F.linear(x, weight)

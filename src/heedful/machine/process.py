@@ -1,4 +1,4 @@
-"""What heedful arranges for its process before it computes: threads and the memory allocator."""
+"""Settings of the process before it computes: number of torch threads, and glibc's memory allocator."""
 
 import ctypes
 import platform
@@ -11,20 +11,20 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # parameters of glibc's ma
 
 
 def prepare_process(threads: int | None = None) -> None:
-    """Arrange this process for computing: no more threads than cores, and freed memory stays with it.
+    """Set up this process for computing: no more torch threads than cores, and freed memory stays with the process.
 
     Args:
-        threads: how many threads torch computes with; None: its own choice, but no more than the cores that the process
-            may use, of which torch does not know the quota of a container.
+        threads: the number of threads that torch computes with; None: torch's own choice, but no more than the usable
+            cores, as torch does not know the quota of a container.
     """
     torch.set_num_threads(threads or min(torch.get_num_threads(), usable_cores()))
     keep_freed_memory()
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep freed blocks instead of giving them back to the kernel and fetching them again at every step.
+    """Let glibc keep freed memory blocks, instead of returning them to the kernel and fetching them at every step.
 
-    Training steps on a CPU take a quarter less time; the process holds its peak memory. Elsewhere nothing is done.
+    Training steps on a CPU take a quarter less time; the process holds its peak memory. Without glibc nothing is done.
     """
     if platform.libc_ver()[0] != "glibc":
         return

@@ -1,1 +1,1 @@
-"""Models over HTTP: one thread that computes, a queue before it, and whoever asks is checked first."""
+"""HTTP server of the inspector: its API, the worker thread that runs models, and guards against bad requests."""

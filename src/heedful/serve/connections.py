@@ -1,4 +1,4 @@
-"""How long a connection may be silent, and how many there may be: what uvicorn leaves open."""
+"""Limits on connections that uvicorn lacks: how long a connection may be silent, and how many there may be."""
 
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
@@ -17,11 +17,11 @@ DRAINING = 3  # seconds in which answers under way have to end when the server d
 
 
 class Server(uvicorn.Server):
-    """uvicorn with these limits.
+    """A uvicorn server with limits on the number and the silence of connections.
 
     Args:
-        app: what answers.
-        closing: called when the server is to end, before it waits for answers under way.
+        app: the ASGI application that answers requests.
+        closing: called when the server shuts down, before it waits for answers under way.
     """
 
     def __init__(self, app: ASGIApp, closing: Callable[[], object]) -> None:
@@ -40,18 +40,18 @@ class Server(uvicorn.Server):
         self.closing = closing
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """End, and let what is computed end first."""
+        """Shut the server down, after the callback `closing` has told running computations to stop."""
         self.closing()
         await super().shutdown(sockets)
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when its client is silent, and the longest silent one where there are too many.
+    """HTTP connection that is closed if its client is silent too long, or silent longest among too many connections.
 
     Attributes:
-        headers_due: closes it unless a request is there by then; None while one is answered.
-        reading_due: closes it unless some of the answer is read by then; None while nothing waits to be read.
-        since: the time of the event loop when the client was heard of last.
+        headers_due: timer that closes the connection unless a request has come; None while a request is answered.
+        reading_due: timer that closes the connection unless the client reads; None while nothing waits to be read.
+        since: the time of the event loop, in seconds, when the client last sent something.
     """
 
     headers_due: TimerHandle | None = None
@@ -60,11 +60,11 @@ class Connection(H11Protocol):
 
     @property
     def answering(self) -> bool:
-        """Whether a request is there that is not answered yet."""
+        """True if the connection has a request that is not fully answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: Transport) -> None:
-        """Begin to wait for a request, and make room for it."""
+        """Begin to wait for a request on a new connection, and close the longest silent one if there are too many."""
         super().connection_made(transport)
         self.await_headers()
         if len(self.connections) > MOST:
@@ -74,12 +74,12 @@ class Connection(H11Protocol):
             longest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come, and wait for the rest of its headers."""
+        """Process bytes from the client, and wait for the rest of the request's headers."""
         super().data_received(data)
         self.await_headers()
 
     def await_headers(self) -> None:
-        """A client that has no request open is given so much time to send one, however slowly it does."""
+        """Start the timer that closes a connection without a request after `HEADERS` seconds; none while answering."""
         self.since = self.loop.time()
         if self.answering:
             self.headers_due = cancelled(self.headers_due)
@@ -87,18 +87,18 @@ class Connection(H11Protocol):
             self.headers_due = self.loop.call_later(HEADERS, self.give_up)
 
     def give_up(self) -> None:
-        """Close a connection without a request."""
+        """Close the connection if no request has come in time."""
         self.headers_due = None
         if not self.answering:
             self.transport.abort()
 
     def pause_writing(self) -> None:
-        """More is waiting to be read than the system takes."""
+        """Start to watch whether the client reads its answer, as the write buffer is full."""
         super().pause_writing()
         self.await_reader(self.transport.get_write_buffer_size() + 1)
 
     def await_reader(self, before: int) -> None:
-        """Close a connection whose client has read nothing since `before` bytes were left."""
+        """Close the connection if the client has read nothing since `before` bytes were left, else check again."""
         left = self.transport.get_write_buffer_size()
         if left >= before:
             self.transport.abort()
@@ -106,17 +106,17 @@ class Connection(H11Protocol):
             self.reading_due = self.loop.call_later(READING, self.await_reader, left)
 
     def resume_writing(self) -> None:
-        """Almost all of it was read."""
+        """Stop watching whether the client reads, as the write buffer has drained."""
         super().resume_writing()
         self.reading_due = cancelled(self.reading_due)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Cancel the timers of a connection that is closed."""
         super().connection_lost(exc)
         self.headers_due, self.reading_due = cancelled(self.headers_due), cancelled(self.reading_due)
 
 
 def cancelled(timer: TimerHandle | None) -> None:
-    """Stop a timer that may be running."""
+    """Cancel a timer of the event loop, unless it is None."""
     if timer is not None:
         timer.cancel()

@@ -1,4 +1,4 @@
-"""What the page tries on models: heads switched off in one look, heads weighed on a sample, minimal pairs."""
+"""Experiments of the inspector's API: switch attention heads off, measure their worth in BLEU, probe minimal pairs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -22,44 +22,44 @@ from heedful.serve.streaming import streamed
 if TYPE_CHECKING:
     from heedful.serve.inspector import Inspector
 
-MOST_LINES = 300  # of a list of minimal pairs
+MOST_LINES = 300  # of a request's list of minimal pairs
 
 
 @dataclass(frozen=True)
 class Way:
-    """How heads are switched off."""
+    """Request body: the way in which attention heads are switched off, such as "silent"."""
 
     way: str = "silent"
 
 
 @dataclass(frozen=True)
 class Off(Way):
-    """Heads, and how they are switched off."""
+    """Request body: attention heads to switch off, and the way in which they are switched off."""
 
     off: tuple[Head, ...] = ()
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """A list of minimal pairs, and the head whose attention is measured; None: the mean over all."""
+    """Request body: minimal pairs, and the head whose attention is measured, or None for the mean over all heads."""
 
     lines: tuple[str, ...]
     head: Head | None = None
 
 
 class Experiments:
-    """What can be tried on the models of an inspector.
+    """Request handlers for experiments on the models of an inspector: head ablation and minimal pairs.
 
     Args:
-        inspector: has the models, the looks, the sample, and the worker that runs everything.
+        inspector: the inspector with the models, the looks, the sample, and the worker that runs all computations.
     """
 
     def __init__(self, inspector: "Inspector") -> None:
         self.inspector = inspector
-        self._whole: dict[str, list[str]] = {}  # the sample as each model translates it with all heads
+        self._whole: dict[str, list[str]] = {}  # by model, the translations of the sample with all heads
 
     async def switch_off(self, request: Request) -> Response:
-        """One look without some heads, beside what it was."""
+        """Answer a request to repeat an inspection without some attention heads, compared with all heads."""
         model, seen, _ = self.inspector.kept(request)
         wanted = read_as(Off, await body(request))
         subject = self.inspector.subjects[model]
@@ -67,7 +67,7 @@ class Experiments:
         return JSONResponse(asdict(found))
 
     async def weigh(self, request: Request) -> Response:
-        """What the sample loses without some heads."""
+        """Answer a request for the loss in BLEU on the sample without some attention heads."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         wanted = read_as(Off, values)
@@ -75,14 +75,14 @@ class Experiments:
         return JSONResponse(asdict(found))
 
     async def sweep(self, request: Request) -> Response:
-        """The same for each head alone, one after another, as events."""
+        """Answer a request for the loss in BLEU on the sample without each head alone, as server-sent events."""
         values = await body(request)
         model = self.translator(values.pop("model", None))
         steps = self.costs(model, read_as(Way, values).way)
         return streamed(self.inspector.worker, (asdict(head) | asdict(found) for head, found in steps))
 
     async def probe(self, request: Request) -> Response:
-        """Minimal pairs, each alone in its turn, so that others are not kept waiting by a long list."""
+        """Answer a request to probe a model with minimal pairs; each pair is a job of its own in the queue."""
         values = await body(request)
         subject = self.inspector.subjects[self.inspector.model(values.pop("model", None))]
         wanted = read_as(Pairs, values)
@@ -95,10 +95,10 @@ class Experiments:
         return JSONResponse({"shifts": [asdict(one) for one in results], "summaries": kinds})
 
     def translator(self, name: object) -> str:
-        """The name of a model on which heads can be weighed.
+        """Check that `name` is a translator on which heads can be measured, and return the name.
 
         Raises:
-            InputError: it is no translator, or there is no sample.
+            InputError: there is no such model, it is no translator, or there is no sample.
         """
         model = self.inspector.model(name)
         if not isinstance(self.inspector.subjects[model], Translator) or not self.inspector.sample[0]:
@@ -106,15 +106,15 @@ class Experiments:
         return model
 
     def cost(self, model: str, off: Sequence[Head], way: str) -> Comparison:
-        """What the sample loses without some heads."""
+        """Compute the loss in BLEU on the sample without some attention heads."""
         return cost(self.inspector.subjects[model], off, *self.inspector.sample, way, **self.known(model))
 
     def costs(self, model: str, way: str) -> Iterator[tuple[Head, Comparison]]:
-        """What it loses without each head."""
+        """Compute the loss in BLEU on the sample without each attention head alone, one head after another."""
         yield from sweep(self.inspector.subjects[model], *self.inspector.sample, way, **self.known(model))
 
     def known(self, model: str) -> dict[str, Any]:
-        """What all of these have in common: the sample is translated with all heads only once."""
+        """Return common arguments of ablations: translations of the sample with all heads, made once, and language."""
         if model not in self._whole:
             self._whole[model] = self.inspector.subjects[model].translate(self.inspector.sample[0])
         return {"whole": self._whole[model], "language": self.inspector.models[model].recipe.data.target_language}

@@ -1,7 +1,7 @@
-"""Who may ask: pages of this server, under names that it has, with its token where it is open to other machines.
+"""Access control of the HTTP server: checks of Host, Origin and token, and security headers on all answers.
 
-A page of somebody else, open in the same browser, can send requests to this machine, and can let a name of its own
-point here (DNS rebinding). So the Host of a request must be one of ours, and the Origin of what changes something, too.
+A foreign page, open in the same browser, can send requests to this machine, and can let a host name of its own point
+here (DNS rebinding). So the Host of a request must be one of this server's names, and so must an Origin, if sent.
 """
 
 import secrets
@@ -24,13 +24,13 @@ HEADERS = {
 
 
 class Guard:
-    """Refuse whom we do not know, and tell browsers what a page of ours may do.
+    """ASGI middleware that refuses requests of wrong Host, Origin or token, and adds security headers to answers.
 
     Args:
-        app: what answers the others.
-        policy: the Content-Security-Policy of whatever is sent.
-        token: what a visitor has to bring, once, as `?token=`; None: nothing, but the server has to be asked under a
-            name of this machine for itself.
+        app: the ASGI application that answers requests that are let in.
+        policy: the Content-Security-Policy of all answers.
+        token: the token that a visitor has to send once, as `?token=`; None: no token, but the Host of a request has
+            to be a loopback name.
     """
 
     def __init__(self, app: ASGIApp, policy: str, token: str | None = None) -> None:
@@ -39,7 +39,7 @@ class Guard:
         self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request or hand it on."""
+        """Refuse or redirect a request, or pass it on to the application; add security headers to the answer."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -54,7 +54,7 @@ class Guard:
         await (answer or self.app)(scope, receive, send_guarded)
 
     def refusal(self, scope: Scope) -> Response | None:
-        """What is said to whom we do not know."""
+        """Return the refusal of a request with a wrong Host or a foreign Origin; None if both are right."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if self.token is None and split(f"//{host}").hostname not in LOOPBACK:
@@ -65,7 +65,7 @@ class Guard:
         return None
 
     def entrance(self, scope: Scope) -> Response | None:
-        """A token in the address becomes a cookie; whoever has neither stays outside."""
+        """Check the token: turn `?token=` into a cookie, refuse requests with neither; None lets the request in."""
         if self.token is None:
             return None
         [brought] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[:1]
@@ -79,12 +79,12 @@ class Guard:
         return PlainTextResponse("open the address that heedful printed, with its token\n", 401)
 
     def is_token(self, text: str) -> bool:
-        """Whether it is the token; takes as long for any."""
+        """True if the text is the server's token; compares in constant time."""
         return self.token is not None and secrets.compare_digest(text.encode(), self.token.encode())
 
 
 def split(address: str) -> SplitResult:
-    """The parts of an address; none of what is no address."""
+    """Split a URL into its parts, which are empty if the URL is invalid."""
     try:
         return urlsplit(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the inspector's page asks for: `/api/v1`, described in `openapi.json` beside this file."""
+"""HTTP API of the inspector's page under `/api/v1`, described in `openapi.json` beside this file."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -37,16 +37,16 @@ FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 class UnknownError(InputError):
-    """There is nothing of that name."""
+    """Raised if a request names a model or an inspection that is not there; the answer has status 404."""
 
 
 class Inspector:
-    """The models that can be looked into, and what was seen of them.
+    """Request handlers of the inspector, with its models and the looks (recorded inspections) made of them.
 
     Args:
-        models: by the name that the page calls them.
-        page: what is shown.
-        sample: sentences and their translations, on which heads are weighed.
+        models: the models by the names that the page shows.
+        page: the web page to serve.
+        sample: source sentences and reference translations, on which the worth of heads is measured.
     """
 
     def __init__(
@@ -67,22 +67,22 @@ class Inspector:
                 block.register_forward_pre_hook(self.worker.check)
 
     async def show(self, request: Request) -> Response:
-        """The page."""
+        """Answer a request for the inspector's web page, as HTML."""
         del request
         return HTMLResponse(self.page.html, headers={"Cache-Control": "no-cache"})
 
     async def describe(self, request: Request) -> Response:
-        """What can be asked."""
+        """Answer a request for the OpenAPI description of the inspector's API."""
         del request
         return Response((files("heedful.serve") / "openapi.json").read_bytes(), media_type="application/json")
 
     async def list_models(self, request: Request) -> Response:
-        """Every model, and on how many sentences heads can be weighed."""
+        """Answer a request for the list of models, and the number of sentences in the sample."""
         del request
         return JSONResponse({"models": list(self.facts.values()), "sample": len(self.sample[0])})
 
     async def make_trace(self, request: Request) -> Response:
-        """Look into a model; the same question again is not computed again."""
+        """Answer a request to inspect a model on a text; a repeated question is answered from the cache."""
         values = await body(request)
         model = self.model(values.pop("model", None))
         question = read_as(Question, values)
@@ -92,11 +92,11 @@ class Inspector:
         return json_bytes(kept.shown, 201, {"Location": f"/api/v1/traces/{name}"})
 
     async def read_trace(self, request: Request) -> Response:
-        """A look that was made before."""
+        """Answer a request for a look (a recorded inspection of a model) that was made before, as JSON."""
         return json_bytes(self.kept(request).shown, 200, FOREVER)
 
     async def read_tensors(self, request: Request) -> Response:
-        """Some of its tensors, of all heads or of one, as a safetensors file."""
+        """Answer a request for recorded tensors of a forward pass, of all heads or of one, as a safetensors file."""
         seen = self.kept(request).look
         names = request.query_params.get("names", "*").split(",")
         chosen = seen.trace.only(names, number(request, "head"))
@@ -105,7 +105,7 @@ class Inspector:
         return Response(content, media_type="application/octet-stream", headers=FOREVER)
 
     async def read_attribution(self, request: Request) -> Response:
-        """What each part of the model adds to one logit."""
+        """Answer a request for the attribution of one logit to the parts of the model."""
         seen = self.kept(request).look
         place, token = number(request, "place"), number(request, "token")
         if place is None or token is None:
@@ -114,7 +114,7 @@ class Inspector:
         return JSONResponse(asdict(found), headers=FOREVER)
 
     async def export(self, request: Request) -> Response:
-        """One file that shows it without a server."""
+        """Answer a request to export a recorded inspection of a model as one HTML file that needs no server."""
         kept = self.kept(request)
         shown = kept.overview
         head = request.query_params.get("block") or shown["blocks"][-1]["name"], number(request, "head") or 0
@@ -122,7 +122,7 @@ class Inspector:
         return HTMLResponse(html, headers={"Content-Disposition": "attachment; filename=inspector.html"})
 
     async def read_neighbours(self, request: Request) -> Response:
-        """The row of the embedding table that a token of a look was found in, and the tokens with rows like it."""
+        """Answer a request for the embedding of a token of an inspected text, and tokens with similar embeddings."""
         name, seen, _ = self.kept(request)
         line, place = request.query_params.get("line", ""), number(request, "place") or 0
         if line not in seen.trace.lines or place >= len(seen.trace.lines[line].read.ids):
@@ -135,7 +135,7 @@ class Inspector:
         return JSONResponse(found, headers=FOREVER)
 
     async def read_development(self, request: Request) -> Response:
-        """How a model was trained, as far as its run tells; null for a model without one."""
+        """Answer a request for the training curves and checkpoints of a model's run; null for a model without a run."""
         folder = run_of(self.models[self.model(request.path_params["name"])].path)
         if folder is None:
             return JSONResponse(None)
@@ -143,7 +143,7 @@ class Inspector:
         return JSONResponse({"steps": run.steps, "best": run.best, "curves": run.curves})
 
     async def measure_heads(self, request: Request) -> Response:
-        """What the heads did at each checkpoint of a run, one after another, as events."""
+        """Answer a request for measures of attention heads at each checkpoint of a run, as server-sent events."""
         question = read_as(Question, await body(request))
         folder = run_of(self.models[self.model(request.path_params["name"])].path)
         if folder is None:
@@ -153,7 +153,7 @@ class Inspector:
         return streamed(self.worker, (asdict(found) for found in chain(first, steps)))
 
     def model(self, name: Any) -> str:
-        """The name of a model that is there; a client never says where one lies.
+        """Check that a client's model name is one of the models served, and return it; paths are never accepted.
 
         Raises:
             UnknownError: there is no such model.
@@ -163,16 +163,16 @@ class Inspector:
         return name
 
     def look(self, name: str, model: str, question: Question) -> Kept:
-        """Look into a model."""
+        """Inspect a model on a question, and return the result in the form that is cached and sent to the page."""
         found = look(self.subjects[model], question)
         self.worker.check()
         return Kept.of(model, found, {"id": name, "model": self.facts[model], **overview(found)})
 
     def kept(self, request: Request) -> Kept:
-        """The look that an address names.
+        """Return the cached look (a recorded inspection of a model) whose id is in the path of a request.
 
         Raises:
-            UnknownError: it is not there, or not any more.
+            UnknownError: there is no such look, or it was dropped to save memory.
         """
         found = self.looks.get(request.path_params["id"])
         if found is None:
@@ -181,12 +181,12 @@ class Inspector:
 
 
 def json_bytes(content: bytes, status: int, headers: Mapping[str, str]) -> Response:
-    """An answer that is JSON already."""
+    """Make an HTTP response of bytes that are JSON already."""
     return Response(content, status, headers, media_type="application/json")
 
 
 def answering(handler: Handler) -> Handler:
-    """Let an error that a user can act on become an answer."""
+    """Wrap a request handler, so that an error that a user can act on becomes a JSON answer with a fitting status."""
 
     @wraps(handler)
     async def answer(request: Request) -> Response:
@@ -204,12 +204,12 @@ def answering(handler: Handler) -> Handler:
 def application(
     inspector: Inspector, token: str | None = None, ready: Callable[[], object] = lambda: None
 ) -> Starlette:
-    """The server.
+    """Make the Starlette application of the inspector: its routes, access control and limits.
 
     Args:
-        inspector: what answers.
-        token: what visitors have to bring; None: nothing, and only this machine's own names are answered to.
-        ready: called when it can be asked.
+        inspector: the inspector that answers requests.
+        token: the token that visitors have to send; None: no token, and the Host has to be a loopback name.
+        ready: called when the application has started.
     """
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What a request may take: so many bytes in so many seconds, and work for as long as its client is there."""
+"""Limits on HTTP requests: size, time to arrive, and cancellation when the client disconnects."""
 
 from collections.abc import AsyncIterator
 
@@ -7,16 +7,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LONGEST = 100_000  # bytes of a request
-PATIENCE = 30.0  # seconds until all of it is there
+PATIENCE = 30.0  # seconds in which a request has to arrive
 
 
 class Limits:
     """Middleware that reads a request, hands it on as a whole, and cancels the answer when the client disconnects.
 
     Args:
-        app: what answers.
-        longest: bytes that a request may bring.
-        patience: seconds in which it has to bring them.
+        app: the ASGI application that answers requests.
+        longest: the most bytes of a request's body.
+        patience: the seconds in which a request's body has to arrive.
     """
 
     def __init__(self, app: ASGIApp, longest: int = LONGEST, patience: float = PATIENCE) -> None:
@@ -25,7 +25,7 @@ class Limits:
         self.patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Read a request within the limits and pass it on to the application; cancel that if the client disconnects."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -39,7 +39,7 @@ class Limits:
             group.cancel_scope.cancel()
 
     async def read(self, receive: Receive) -> bytes | Response:
-        """The body of a request, or what is said to one that is too long or too slow."""
+        """Read the body of a request; return an error response if the body is too long or arrives too slowly."""
         body = b""
         try:
             with fail_after(self.patience):
@@ -53,7 +53,7 @@ class Limits:
 
 
 async def parts(receive: Receive) -> AsyncIterator[bytes]:
-    """The body of a request as it comes; it ends early if the client disconnects."""
+    """Iterate over the parts of a request's body as they arrive; ends early if the client disconnects."""
     more = True
     while more:
         message = await receive()
@@ -62,12 +62,12 @@ async def parts(receive: Receive) -> AsyncIterator[bytes]:
 
 
 def refused(words: str, status: int) -> Response:
-    """An error as the API tells it."""
+    """Make an error response of the API: a JSON object with the message."""
     return JSONResponse({"error": words}, status)
 
 
 def replayed(body: bytes) -> Receive:
-    """What gives a body that was read before, and nothing after it."""
+    """Make an ASGI `receive` callable that gives a request body read before, and then waits forever."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""What has been looked at, as much as fits into memory."""
+"""Cache of looks, the recorded inspections of models: the last used ones, up to a limit of memory."""
 
 import hashlib
 import json
@@ -15,17 +15,17 @@ from heedful.inspector.overview import Json
 
 
 def key(model: str, question: Question) -> str:
-    """The name of a look: the same for the same question to the same model."""
+    """Compute the id of an inspection, a hash of the model's name and the question; equal questions get equal ids."""
     return hashlib.sha256(json.dumps([model, asdict(question)], sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Kept(NamedTuple):
-    """A look that was made.
+    """Cache entry of a look, a recorded inspection of a model on a text.
 
     Attributes:
-        model: the name of the model that was looked into.
-        look: the pass and its tensors, without what is in `shown`.
-        shown: what a page shows of it first, as JSON.
+        model: the name of the model that was inspected.
+        look: the forward pass and its tensors, without the results that are in `shown`.
+        shown: the overview of the look, which the page shows first, as JSON.
     """
 
     model: str
@@ -34,21 +34,21 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, model: str, look: Look, shown: Json) -> "Kept":
-        """What is kept of a look: as JSON a search takes a tenth of the memory that its candidates take as objects."""
+        """Make a cache entry of a look; its beam search is kept as JSON, in a tenth of the memory of its objects."""
         pass_alone = replace(look, answers=[], lens=None, log=None, ghost=None)
         return cls(model, pass_alone, json.dumps(shown, ensure_ascii=False, allow_nan=False).encode())
 
     @property
     def overview(self) -> Json:
-        """What a page shows of it first."""
+        """Overview of a recorded inspection, which the page shows first, as JSON values."""
         return json.loads(self.shown)
 
 
 class Looks:
-    """The looks that were used last.
+    """Cache of the last used looks, the recorded inspections of models.
 
     Args:
-        most: bytes that are kept; the newest look is kept in any case.
+        most: the most bytes to keep; the newest look is kept in any case.
     """
 
     def __init__(self, most: int = 256_000_000) -> None:
@@ -57,13 +57,13 @@ class Looks:
         self._sizes: dict[str, int] = {}
 
     def get(self, name: str) -> Kept | None:
-        """The look of that name, if it is still there."""
+        """Return the cached look (a recorded inspection) with an id, or None if it is not in the cache."""
         if name in self._kept:
             self._kept.move_to_end(name)
         return self._kept.get(name)
 
     def add(self, name: str, kept: Kept) -> None:
-        """Keep a look, and forget what was not used for longest."""
+        """Add a recorded inspection to the cache, and drop the least recently used ones above the memory limit."""
         self._kept[name] = kept
         self._kept.move_to_end(name)
         self._sizes[name] = size(kept)
@@ -73,12 +73,12 @@ class Looks:
 
     @property
     def bytes(self) -> int:
-        """Of all that is kept."""
+        """Memory of all looks in the cache, in bytes."""
         return sum(self._sizes.values())
 
 
 def size(held: Any) -> int:
-    """The bytes of tensors, texts and numbers, and of what holds them; models and tokenizers are not counted."""
+    """Estimate the memory of a value in bytes: arrays, texts, numbers and containers; models and tokenizers count 0."""
     if isinstance(held, np.ndarray):
         return held.nbytes + sys.getsizeof(held[:0])
     if is_dataclass(held):

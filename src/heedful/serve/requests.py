@@ -1,4 +1,4 @@
-"""What a request says, checked: JSON into the dataclass that is meant."""
+"""Parsing and validation of HTTP requests: JSON bodies into dataclasses, whole numbers from the query string."""
 
 import json
 from dataclasses import fields
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 async def body(request: Request) -> dict[str, Any]:
-    """The JSON object that a request brings.
+    """Parse the body of a request as a JSON object.
 
     Raises:
-        InputError: it brings none, or one with numbers or characters that JSON does not have.
+        InputError: the body is no JSON object, or has numbers or characters that JSON does not have.
     """
     try:
         found = json.loads(await request.body(), parse_constant=refuse)
@@ -38,7 +38,7 @@ def refuse(constant: str) -> None:
 
 
 def read_as(kind: type[T], values: dict[str, Any]) -> T:
-    """A dataclass from the values of its fields.
+    """Make a dataclass from JSON values by field name, strictly validated.
 
     Raises:
         InputError: a value does not fit, is missing, or belongs to no field; the message names it.
@@ -54,10 +54,10 @@ def read_as(kind: type[T], values: dict[str, Any]) -> T:
 
 
 def number(request: Request, name: str) -> int | None:
-    """A whole number in the address.
+    """Parse a query parameter of a request as a whole number from 0; None if the parameter is missing.
 
     Raises:
-        InputError: it is none.
+        InputError: the parameter is no such number.
     """
     text = request.query_params.get(name)
     if text is None:

@@ -1,4 +1,4 @@
-"""What is found little by little, as server-sent events."""
+"""Server-sent events for results that are computed step by step."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +12,10 @@ from heedful.serve.worker import Worker
 
 
 def streamed(worker: Worker, steps: Iterator[dict[str, Any]]) -> StreamingResponse:
-    """An event for each step, worked out in its turn; what goes wrong is the last. Whoever goes away ends it."""
+    """Make a response with a server-sent event per step, computed by the worker; an error is sent as the last event.
+
+    The computation ends if the client disconnects.
+    """
 
     async def events() -> AsyncIterator[str]:
         try:

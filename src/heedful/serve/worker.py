@@ -1,4 +1,4 @@
-"""The one place where models run: torch spreads a single computation over the cores by itself."""
+"""Worker thread that runs one model computation at a time, as torch spreads each over all cores by itself."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,32 +13,32 @@ T = TypeVar("T")
 
 
 class BusyError(RunError):
-    """So many are waiting that one more would wait too long."""
+    """Raised if too many jobs are waiting for the worker already."""
 
 
 class CancelledError(RunError):
-    """Whoever asked for a job does not wait for its result any more."""
+    """Raised inside a job whose caller does not wait for the result any more."""
 
 
 class Worker:
-    """Runs one job at a time, in the order in which they came.
+    """Runs jobs in a thread, one at a time, in the order of arrival.
 
     Args:
-        waiting: jobs that may wait.
+        waiting: the number of jobs that may wait.
     """
 
     def __init__(self, waiting: int = 8) -> None:
         self._most = waiting
         self._turn = CapacityLimiter(1)
         self._running = Lock()  # until a cancelled job has stopped, the next one waits
-        self._cancelled = Event()  # of the job that runs
+        self._cancelled = Event()  # set when the job that runs is cancelled
         self._closed = Event()
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Run a job. If its caller is cancelled, it never begins, or stops where it asks `check` next.
+        """Run a job in the worker thread; if the caller is cancelled, a job never begins, or stops at the next `check`.
 
         Raises:
-            BusyError: too many wait already.
+            BusyError: too many jobs wait already.
         """
         if self._turn.statistics().tasks_waiting >= self._most:
             raise BusyError(f"{self._most} requests are waiting already; ask again in a moment")
@@ -50,16 +50,16 @@ class Worker:
             cancelled.set()
 
     def check(self, *_: object) -> None:
-        """Stop the job that runs, if nobody waits for it; whatever takes long asks this between its steps.
+        """Stop the running job if its caller is gone; long computations call this between their steps.
 
         Raises:
-            CancelledError: its caller was cancelled, or the worker is closed.
+            CancelledError: the job's caller was cancelled, or the worker is closed.
         """
         if self._cancelled.is_set() or self._closed.is_set():
             raise CancelledError("nobody waits for the answer any more")
 
     def close(self) -> None:
-        """Stop the job that runs, and let no other begin."""
+        """Stop the running job at its next `check`, and let no other job begin."""
         self._closed.set()
 
     def _alone(self, job: Callable[[], T], cancelled: Event) -> T:
