@@ -1,7 +1,8 @@
-"""Warm start: a run that begins with the weights of another model.
+"""Warm start: a run that begins with the weights of one or two trained models.
 
-What both models have goes over; the rest, such as the head of another task, is fresh. The backbone of a masked language
-model can become the encoder of a translator, that of a language model its decoder (Rothe et al. 2020).
+Weights that both models have are copied; the rest, such as the head of another task, is freshly initialised. The
+backbone of a masked language model can become the encoder of a translator, that of a language model its decoder (Rothe
+et al. 2020).
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 
-Names = dict[str, str]  # how the names of weights begin, there and here
+Names = dict[str, str]  # prefixes of the names of weights, in the start model and in the new model
 
 OWN = {  # keys of [model] that a recipe decides for itself
     "dropout",
@@ -33,7 +34,7 @@ OWN = {  # keys of [model] that a recipe decides for itself
     "target_vectors",
     "freeze_vectors",
 }
-HALF = {  # and further ones, where a model becomes half of another
+HALF = {  # and further keys, where a model becomes the encoder or decoder of another
     "encoder": {"family", "tie", "segments", "decoder_layers"},
     "decoder": {"family", "tie", "segments", "encoder_layers"},
 }
@@ -44,7 +45,7 @@ DECODER: Names = {"backbone.embedding.": "target_embedding.", "backbone.stack.":
 HALVES = {"encoder": ENCODER, "decoder": DECODER}
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 
-# Weights with a row for each piece of a vocabulary, and which vocabulary that is.
+# Weights with a row for each piece of a vocabulary, and the side of that vocabulary.
 EMBEDDINGS = {
     "backbone.embedding.weight": "source",
     "source_embedding.weight": "source",
@@ -54,7 +55,7 @@ PROJECTIONS = {"output.weight": "target", "output.bias": "target"}
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """The recipe with the shape and, unless it names another, the tokenizer of the models that it starts from.
+    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start.
 
     Raises:
         InputError: there is no such model, its vocabulary is not the recipe's, or two models do not go together.
@@ -77,11 +78,11 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 
 def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    """The models that a recipe starts from.
+    """Load the models that a recipe's warm start begins from.
 
     Raises:
-        InputError: one cannot be loaded, is of a family that has no place in the recipe's model, or begins a decoder
-            that there is not, or cannot.
+        InputError: a model cannot be loaded or is of a family that has no place in the recipe's model; or
+            `train.start_decoder` is no language model, or the recipe's model has no decoder to begin.
     """
     if recipe.train.start is not None:
         start = load_model(recipe.train.start)
@@ -98,10 +99,10 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether a model can begin one for the task of a recipe: as the whole of it, or as half of an encoder-decoder.
+    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder.
 
     Raises:
-        InputError: it is of another family.
+        InputError: the model is of another family.
     """
     family, families = start.recipe.model.family, find_task(recipe.task).families
     if family not in families and not (family in HALF and "encoder_decoder" in families):
@@ -113,7 +114,7 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
-    """The recipe's model in the shape of another one; the shape that the recipe itself has is for runs from scratch."""
+    """Replace the shape of the recipe's model, which is meant for training from scratch, by that of a start model."""
     there = asdict(start.recipe.model)
     becomes_half = there["family"] not in find_task(recipe.task).families
     own = OWN | (HALF[there["family"]] if becomes_half else set())
@@ -121,10 +122,10 @@ def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
 
 
 def check_shape(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether a model still has the recipe's shape when another one has given its own.
+    """Check that the recipe's model has the shape of a start model, after another start model has set the shape.
 
     Raises:
-        InputError: it has not; all that differs is listed.
+        InputError: the shapes differ; all differences are listed.
     """
     here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
     other = [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]
@@ -136,10 +137,10 @@ def check_shape(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def check_length(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether a model of one text can read texts as long as the recipe's.
+    """Check that the start model's learned positions suffice for texts of the recipe's `data.max_length`.
 
     Raises:
-        InputError: It has learned fewer positions.
+        InputError: The model has learned fewer positions.
     """
     model, length = recipe.model, recipe.data.max_length
     if model.family != "encoder_decoder" and model.positions == "learned" and length > model.max_positions:
@@ -151,17 +152,17 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
-    """Which vocabularies of the recipe are those of a model."""
+    """List the sides of the recipe's vocabulary (source, target) that a start model has as well."""
     if recipe.model.family == "encoder_decoder":
         return {"encoder": ("source",), "decoder": ("target",)}.get(start.recipe.model.family, ("source", "target"))
     return ("source",)
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether the recipe's vocabulary can take the place of the one that a model was trained with.
+    """Check that the recipe's vocabulary can replace the one that a start model was trained with.
 
     Raises:
-        InputError: they differ, and `train.vocabulary` does not say what to do; or to extend would lose pieces.
+        InputError: the vocabularies differ, and `train.vocabulary` does not say what to do, or "extend" loses pieces.
     """
     path = Path(recipe.tokenizer.path or "")
     here = TokenizerPair.load(path)
@@ -186,7 +187,7 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Weights that go over from a model to another: their names there and here, and their values."""
+    """Weights to copy from a start model to the new model: their names in both models, and their values."""
 
     start: LoadedModel
     names: Names
@@ -194,14 +195,14 @@ class Transfer:
 
 
 def transfers(recipe: Recipe, model: nn.Module) -> list[Transfer]:
-    """The weights that go over from each model that a recipe starts from.
+    """Find the weights to copy from each model of a recipe's warm start.
 
     Args:
-        recipe: names the models.
-        model: the recipe's own; its weights may be without values, on the meta device.
+        recipe: the recipe, which names the start models.
+        model: the recipe's own model; its weights may be without values, on the meta device.
 
     Raises:
-        InputError: a model has nothing in common with this one, or a weight would be copied twice.
+        InputError: a start model has nothing in common with this one, or a weight would be copied twice.
     """
     found, taken = [], set()
     for start in starts(recipe):
@@ -222,13 +223,13 @@ def transfers(recipe: Recipe, model: nn.Module) -> list[Transfer]:
 
 
 def copy_start_weights(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPair) -> list[str]:
-    """Copy weights from the models that a recipe starts from.
+    """Copy weights to a model from the start models of a recipe (warm start).
 
     Returns:
-        The names of the weights that stay fresh; empty if nothing was to be copied.
+        The names of the weights that stay freshly initialised; empty if nothing was to be copied.
 
     Raises:
-        InputError: as `transfers`.
+        InputError: under the same conditions as `transfers`.
     """
     copied: set[int] = set()
     for transfer in transfers(recipe, model):
@@ -242,7 +243,7 @@ def copy_start_weights(recipe: Recipe, model: nn.Module, tokenizers: TokenizerPa
 
 
 def pairs_of_names(start: LoadedModel, model: nn.Module) -> Names:
-    """The weights that go over: their names there and here."""
+    """Pair the names of weights in the start model with the names of the same weights in the new model."""
     here, names = dict(model.named_parameters(remove_duplicate=False)), {}
     for name, value in weights(start.model).items():
         for there, prefix in prefixes(start, model).items():
@@ -253,20 +254,20 @@ def pairs_of_names(start: LoadedModel, model: nn.Module) -> Names:
 
 
 def prefixes(start: LoadedModel, model: nn.Module) -> Names:
-    """How names there begin, and the same weights' names here."""
+    """Map name prefixes of weights in the start model to the prefixes of the same weights in the new model."""
     if type(start.model) is type(model):
         return ALIKE
     return BACKBONE if hasattr(model, "backbone") else HALVES.get(start.recipe.model.family, ALIKE)
 
 
 def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
-    """The weights of a model, as another one can use them.
+    """Get the weights of a start model in the form that the new model can use.
 
-    An encoder-decoder has no segments: what all tokens of a first segment have added goes into the positions, which are
+    An encoder-decoder has no segments: the vector of the first segment is added to the position vectors, which are
     added to all tokens, too.
 
     Raises:
-        InputError: there is no table of positions to take it.
+        InputError: there is no table of learned positions to add the segment vector to.
     """
     values = weights(start.model)
     if isinstance(model, EncoderDecoder) and SEGMENTS in values:
@@ -280,19 +281,19 @@ def values_of(start: LoadedModel, model: nn.Module) -> dict[str, Tensor]:
 
 
 def token_rows(model: nn.Module) -> Names:
-    """The weights of a model that have a row for each piece of a vocabulary, and which vocabulary that is."""
+    """Map each weight that has a row for each piece of a vocabulary to that vocabulary's side, source or target."""
     predicts_tokens = isinstance(model, EncoderDecoder | LanguageModel | MaskedLanguageModel)
     return EMBEDDINGS | PROJECTIONS if predicts_tokens else EMBEDDINGS
 
 
 def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:
-    """Whether a weight has the right shape; the size of the vocabulary does not matter."""
+    """True if a weight has the right shape to be copied; with `of_tokens` the size of the vocabulary may differ."""
     return there.shape[1:] == here.shape[1:] and (of_tokens or there.shape == here.shape)
 
 
 @torch.no_grad()
 def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) -> None:
-    """Copy a weight, or some of its rows."""
+    """Copy a weight of a start model into a parameter, or only some of its rows."""
     if rows is None:
         parameter.copy_(value)
     else:
@@ -301,7 +302,7 @@ def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) 
 
 
 def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
-    """The rows, there and here, of the pieces that both vocabularies of a side have."""
+    """List the rows, in the old and the new vocabulary, of the pieces that both have on a side."""
     old, new = getattr(there, side), getattr(here, side)
     if old.digest == new.digest:
         return [(row, row) for row in range(len(new))]
@@ -310,5 +311,5 @@ def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list
 
 
 def pieces(tokenizer: Tokenizer) -> list[str]:
-    """All pieces of a vocabulary, in order."""
+    """List all pieces of a tokenizer's vocabulary, in order."""
     return tokenizer.pieces(range(len(tokenizer)))
