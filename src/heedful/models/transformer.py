@@ -1,4 +1,4 @@
-"""The encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017, figure 1).
+"""Encoder-decoder Transformer of "Attention Is All You Need" (Vaswani et al. 2017, figure 1).
 
 B batch, R rows of a search, S source tokens, T target tokens, D model, V target vocabulary.
 """
@@ -17,7 +17,7 @@ from heedful.text.tokenizer import BOS, EOS
 
 
 class EncoderDecoder(nn.Module):
-    """Reads a source, writes a target."""
+    """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text."""
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each target position."""
+        """Compute the logits of the next token at each target position (teacher forcing)."""
         return self.output(self.hidden(source, source_padding_mask, target, target_padding_mask))
 
     def hidden(
@@ -51,13 +51,13 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """The decoder's last states, for a loss that fuses the output projection."""
+        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
         return self.decoder(
             self.target_embedding(target), target_padding_mask, self.encode(source, source_padding_mask)
         )
 
     def encode(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> Memory:
-        """Read the source once, for any number of decoding steps."""
+        """Encode the source once, for any number of decoding steps."""
         if not self.source_eos:
             padding_mask = padding_mask & (source != EOS)
         mask = AttentionMask(padding_mask, source.size(1), causal=False)
@@ -65,12 +65,12 @@ class EncoderDecoder(nn.Module):
 
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> "EncoderDecoderState":
-        """Begin to decode: one row a source sentence."""
+        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return EncoderDecoderState(self, self.encode(source, padding_mask))
 
 
 class EncoderDecoderState:
-    """The decoding state of an encoder-decoder: its memory, its KV caches and its beam lanes. It has no gradients."""
+    """Decoding state of an encoder-decoder: the cache of its decoder and its beam lanes. It has no gradients."""
 
     def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
         self.model = model
@@ -81,14 +81,14 @@ class EncoderDecoderState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token a row; return the logits of the next."""
+        """Feed one token to each row; return the logits of the next token."""
         x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))
         return self.model.output(self.model.decoder.step(x, self.lanes, self.cache).flatten(0, 1))
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat rows.
+        """Keep, reorder or repeat the rows of the decoding state.
 
-        Keys and values are copied only where a sentence leaves, or where half of them are seen no more.
+        Keys and values are copied only if a sentence leaves, or if no lane attends to half of them any more.
         """
         kept = self.lanes.select(rows)
         if not torch.equal(kept, torch.arange(self.sentences, device=kept.device)):
