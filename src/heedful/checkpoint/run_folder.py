@@ -54,7 +54,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Best:
-    """The best step so far by a metric on validation data."""
+    """Best checkpoint of a run so far: its step, and the value of the validation metric."""
 
     step: int
     metric: str
@@ -78,7 +78,7 @@ class Latest:
 
 
 class Checkpoints:
-    """Saves, loads and deletes the checkpoints of a run. After the first `save` one is always intact on the disk.
+    """Saves, loads and deletes a run's checkpoints; from the first `save` on, at least one is intact at any time.
 
     Args:
         run_folder: The folder of the run, locked by `claim` before anything is written.

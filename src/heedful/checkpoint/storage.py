@@ -9,7 +9,7 @@ class Storage:
     """Operations on a local file system. All methods raise OSError."""
 
     def make_folder(self, folder: Path) -> None:
-        """Make one folder, whose parent exists."""
+        """Make one folder; its parent folder must exist."""
         folder.mkdir()
 
     def create(self, path: Path) -> FileIO:

@@ -79,7 +79,7 @@ class Live:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates of one step of beam search: each live hypothesis with each possible next token, best first."""
+    """Candidates of one step of beam search: each live hypothesis with each of its best next tokens, best first."""
 
     parents: Int[Tensor, "B C"]
     tokens: Int[Tensor, "B C"]

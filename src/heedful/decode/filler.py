@@ -88,7 +88,7 @@ class Filler(BasePredictor[MaskedLanguageModel]):
         return [BOS, *ids, EOS]
 
     def candidate(self, token: int, probability: float) -> MaskCandidate:
-        """Create the candidate for a gap from a token id and its probability, with the token decoded as text."""
+        """Create the candidate for a gap from a token id and its probability; decodes the token to text."""
         return MaskCandidate(
             self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
         )

@@ -109,7 +109,7 @@ def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 
 
 def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Keep the tokens of smallest distance, as few as have the probability `mass`; the one that crosses it stays.
+    """Keep the tokens of smallest distance, as few as have the probability `mass` together, rounded up.
 
     A token stays if the tokens before it have less than `mass`: if it and the tokens after it have more than
     1 - `mass`. Summed from the far end, even the least probable token counts, and a `mass` of 1 keeps all.

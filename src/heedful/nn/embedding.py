@@ -45,7 +45,7 @@ class Segments(nn.Module):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets that one."""
+        """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets the last."""
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
 

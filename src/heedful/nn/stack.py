@@ -79,7 +79,7 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
     ) -> Float[Tensor, "B T D"]:
-        """Apply self-attention, then the feed-forward network; the KV cache holds the tokens before these."""
+        """Apply self-attention, then the feed-forward network; the KV cache holds earlier tokens."""
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         return self.feed_residual(x, self.feed_forward)
 
@@ -158,7 +158,7 @@ class Decoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], memory: Memory
     ) -> Float[Tensor, "B T D"]:
-        """Compute the hidden states of all target positions at once, each from those before it (teacher forcing)."""
+        """Compute the hidden states of all target positions at once, each from earlier ones (teacher forcing)."""
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
         inputs = mask.inputs(self.positions, x)

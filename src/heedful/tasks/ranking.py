@@ -73,7 +73,7 @@ def same(rows: np.ndarray) -> np.ndarray:
 
 
 def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smoothing: float) -> Loss:
-    """Compute the cross-entropy of each query's own passage, on the diagonal, against those that do not answer it."""
+    """Cross-entropy of each query's own passage, on the diagonal, against passages that do not answer the query."""
     own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
     candidates = own | ~answers
     logs = scores.masked_fill(~candidates, -torch.inf).log_softmax(-1)

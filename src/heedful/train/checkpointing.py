@@ -11,7 +11,7 @@ from heedful.errors import RunError
 
 
 class CheckpointSaver:
-    """Saves checkpoints during training, and keeps in memory those that could not be written but are still needed.
+    """Saves checkpoints during training; checkpoints that cannot be written wait in memory while they are needed.
 
     No checkpoint is published before an earlier one that the end of the run needs. So any checkpoint that a resumed
     run misses on the disk is later than the newest one, and is computed again: a full disk changes no final model.

@@ -43,7 +43,7 @@ class Lines:
             raise cannot_write(path, error) from error
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record, which has an "update"; a number that is not finite becomes null.
+        """Append one record as a JSON line to the log file; a number that is not finite becomes null.
 
         Raises:
             OSError: the file cannot be written; the record waits in memory.

@@ -10,14 +10,14 @@ N = TypeVar("N", int, float)
 
 @dataclass
 class LogWindow:
-    """Sums of losses and token counts since the last record of the log."""
+    """Sums of losses, and their counts, since the last record of the training log."""
 
     losses: list[float] = field(default_factory=list)  # for each term of the loss, in nats
     nlls: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
 
     def add(self, losses: list[float], nlls: list[float], counts: list[int]) -> None:
-        """Add the loss sums and token counts of one update."""
+        """Add the loss sums and the counts of one update to the sums."""
         self.losses = added(self.losses, losses)
         self.nlls = added(self.nlls, nlls)
         self.counts = added(self.counts, counts)
