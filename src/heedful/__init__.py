@@ -1,4 +1,4 @@
-"""heedful: the Transformer, whole: train it, translate with it, measure it, look inside.
+"""heedful: a Transformer toolkit: train translators, BERT and GPT, use and evaluate them, look inside.
 
 `heedful.load("en-de").translate("Where is the train station?")` uses the model in the box.
 """
@@ -24,7 +24,7 @@ __all__ = ["__version__", "load", "look", "trace", "train"]
 
 __version__ = "0.1.0"
 
-import_module("heedful.train")  # a package that is imported takes its name here: first, so that the function keeps it
+import_module("heedful.train")  # an imported package takes its name here: first, so that the function keeps it
 
 
 @overload
@@ -38,11 +38,11 @@ def load(
 def load(
     model: str | Path, device: "str | torch.device" = "auto", precision: Literal["float32", "int8"] = "float32"
 ) -> "AnyPredictor":
-    """Open a trained model for use: a `Translator`, or whatever else its task makes of it.
+    """Load a trained model for use, as a `Translator` or the predictor of another task.
 
     Args:
-        model: a folder: of a model, a checkpoint or a run; or the name of a model in the box, such as "en-de".
-        device: where to compute: "auto", "cpu", "cuda", or a device of torch.
+        model: the folder of a model, a checkpoint or a run; or the name of a model in the box, such as "en-de".
+        device: the device to compute on: "auto", "cpu", "cuda", or a device of torch.
         precision: "float32", or "int8": less memory and almost the same results, on a CPU. It is faster (up to 2.6
             times) where the processor multiplies 8-bit integers (VNNI) and the model is large; a small model gains
             little or nothing, and without VNNI it is slower.
@@ -67,7 +67,7 @@ def train(
     set: Mapping[str, Any] | None = None,
     console: "Console | None" = None,
 ) -> "TrainingResult":
-    """Train a model in this process, as `heedful train` does; a run that was interrupted goes on.
+    """Train a model in this process, as `heedful train` does; an interrupted run is resumed.
 
     `heedful.train("recipes/scenes-en-de", set={"train.max_updates": 100}).predictor.translate("Some text.")` trains
     and uses a translator.
@@ -76,14 +76,14 @@ def train(
 
     Args:
         recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings like the tables of one.
-        out: the run's folder; None: "runs/NAME", by the name of the recipe.
-        data: the folder where the recipe's relative data paths start; None: the one that the recipe names.
+        out: the folder of the run; None: "runs/NAME", by the name of the recipe.
+        data: the folder where the recipe's relative data paths start; None: the folder that the recipe names.
         set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
-        console: where progress is told; None: on standard error, or below the cell of a notebook. A
-            `rich.console.Console(quiet=True)` tells nothing.
+        console: the console for progress; None: standard error, or below the cell of a notebook. A
+            `rich.console.Console(quiet=True)` shows nothing.
 
     Returns:
-        The end of the run: its folder, its scores, its log, and the model, ready for use.
+        The result of the run: its folder, its scores, its log, and the model, ready for use.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
@@ -105,19 +105,19 @@ def trace(
 def trace(
     model: "str | Path | AnyPredictor", text: Any, target: str | None = None, keep: str | Collection[str] = ("*",)
 ) -> "Trace | list[Trace]":
-    """Run a model over a text, or over each of several, and keep every number of it.
+    """Trace a model on a text, or on each of several texts: run the model and record its intermediate values.
 
-    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` is where each head of the first layer looks.
+    `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` gives attention weights of the first layer.
 
     Args:
-        model: what `load` takes, or what it gives.
-        text: what is read; a language model goes on from it. A string has one trace, an iterable of strings a list.
-        target: what a translator or a language model is to have written, instead of what it would write; or the second
-            text of a pair. It belongs to one text.
+        model: what `load` takes, or what it returns.
+        text: the input; a language model continues it. A string has one trace, an iterable of strings a list of traces.
+        target: the output that a translator or a language model is to have written, instead of its own; or the second
+            text of a pair. A target belongs to one text.
         keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
 
     Raises:
-        InputError: a text is empty or too long, there is no such tap, or as in `load`.
+        InputError: a text is empty or too long, there is no such tap, or for the reasons of `load`.
     """
     from heedful.decode.predictor import as_text, one_or_all
     from heedful.errors import InputError
@@ -133,17 +133,17 @@ def trace(
 def look(
     model: "str | Path | AnyPredictor", text: str, target: str | None = None, head: tuple[str, int] | None = None
 ) -> "View":
-    """Run a model over a text and open what it computes as a page.
+    """Show what a model computes on a text as an interactive page (inspector).
 
-    A notebook shows it by itself, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes a file
-    that any browser opens without a server.
+    A notebook shows the page by itself, and `heedful.look("en-de", "Two dogs are running.").save("page.html")` writes
+    a file that any browser opens without a server.
 
     Args:
-        model: what `load` takes, or what it gives.
-        text: what is read; a language model goes on from it.
-        target: as in `trace`.
-        head: whose formula can be followed on the page, such as ("dec.1.cross", 2), counted from 0 as in a trace; None:
-            the first of the last block.
+        model: what `load` takes, or what it returns.
+        text: the input; a language model continues it.
+        target: the output that the model is to have written, as in `trace`.
+        head: the attention head whose formula can be followed on the page, such as ("dec.1.cross", 2), counted from 0
+            as in a trace; None: the first head of the last block.
 
     Raises:
         InputError: the text is empty or too long, there is no such model or head, or the page was not built.

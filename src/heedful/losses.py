@@ -1,4 +1,4 @@
-"""Cross-entropy with label smoothing, fused with the output projection. A loss is a pair (sum, count).
+"""Loss functions: cross-entropy with label smoothing, fused with the output projection. A loss is a sum and a count.
 
 N tokens, D model, V vocabulary.
 """
@@ -11,22 +11,22 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-LARGEST_EXPONENT = 709.0  # of e in a float64
+LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
 LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
-ROWS = 64  # tokens are filled up to a multiple with zeros: a CPU's kernels are compiled for each size of a product
+ROWS = 64  # tokens are padded with zeros to a multiple: a CPU's kernels are compiled for each size of a product
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over tokens, so that the losses of batches of different sizes add up to that of one large batch."""
+    """Loss of a batch as sums over tokens with their count, so that losses of batches of different sizes add up."""
 
     sum: Float[Tensor, ""]  # smoothed cross-entropy in nats; has the gradient
-    nll: Float[Tensor, ""]  # negative log-likelihood in nats, what perplexity is made of
+    nll: Float[Tensor, ""]  # negative log-likelihood in nats, from which perplexity is computed
     count: int
 
 
 def perplexity(nll: float) -> float:
-    """e^nll of a mean negative log-likelihood in nats; of a run that diverges, the largest that JSON can hold."""
+    """Perplexity e^nll of a mean negative log-likelihood in nats, at most the largest number that JSON can hold."""
     return math.exp(min(nll, LARGEST_EXPONENT))
 
 
@@ -37,18 +37,18 @@ def cross_entropy(
     smoothing: float,
     bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """Cross-entropy of the logits `hidden @ weight.T + bias` without ever holding all of them.
+    """Cross-entropy of the logits `hidden @ weight.T + bias` with label smoothing, without all logits in memory.
 
     The smoothed target keeps 1 - smoothing on the right token and spreads the rest evenly over all V (Szegedy et al.
-    2016, as in Vaswani et al. 2017, section 5.4). The gradient is made in the forward pass, a few rows at a time. A
-    token counts 87 nats at most, which is what the smallest number in float32 is worth; its gradient is not bounded.
+    2016, as in Vaswani et al. 2017, section 5.4). The gradient is computed in the forward pass, a few rows at a time.
+    The loss of a token is at most 87 nats, that of the smallest number in float32; its gradient is not bounded.
     """
     total, nll = FusedCrossEntropy.apply(hidden, weight, bias, target, smoothing)
     return Loss(total, nll, target.numel())
 
 
 def label_cross_entropy(logits: Float[Tensor, "N V"], target: Int[Tensor, " N"], smoothing: float = 0.0) -> Loss:
-    """Cross-entropy of few classes, whose logits are at hand; computed in float32."""
+    """Cross-entropy of a few classes from their logits, computed in float32."""
     logits = logits.float()
     total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
@@ -61,22 +61,23 @@ def reference_cross_entropy(
     smoothing: float,
     bias: Float[Tensor, " V"] | None = None,
 ) -> Loss:
-    """The same by torch's own functions, with all logits in memory."""
+    """Cross-entropy as `cross_entropy`, by torch's own functions and with all logits in memory, as a reference."""
     return label_cross_entropy(F.linear(hidden, weight, bias), target, smoothing)
 
 
 class FusedCrossEntropy(torch.autograd.Function):
-    """The sum of smoothed losses and the sum of negative log-likelihoods, both float32.
+    """Autograd function of the fused cross-entropy: sums of smoothed loss and negative log-likelihood, both float32.
 
-    With p the softmax of the logits, the gradient of each is p - smoothing / V, less 1 - smoothing for the target.
-    Only p needs a matrix: what the two other terms give to hidden states and weights is added once, without the logits.
+    With p the softmax of the logits, the gradient of each logit is p - smoothing / V, less 1 - smoothing for the
+    target. Only p needs a matrix: the contributions of the two other terms to hidden states and weights are added once,
+    without the logits.
     """
 
     @staticmethod
     def forward(
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        """Loop over rows; keep the gradients of `hidden`, `weight` and `bias`, as large as these, for later."""
+        """Compute smoothed loss and negative log-likelihood row by row, and keep the gradients for backward."""
         rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight) // ROWS) * ROWS
         tokens = hidden.size(0)
         hidden, target = F.pad(hidden, (0, 0, 0, -tokens % ROWS)), F.pad(target, (0, -tokens % ROWS))
@@ -100,7 +101,7 @@ class FusedCrossEntropy(torch.autograd.Function):
         right, even = 1 - smoothing, weight.mean(0, dtype=torch.float32)
         mean = hidden.float() @ even
         hidden_grad -= right * weight[target] + (smoothing * even).to(hidden.dtype)
-        # Not index_add_: this adds the states of each target in the same order on every device.
+        # Not index_add_: embedding_dense_backward adds the states of each target in the same order on every device.
         weight_grad -= right * torch.ops.aten.embedding_dense_backward(hidden.float(), target, len(weight), -1, False)
         weight_grad -= smoothing / len(weight) * hidden.sum(0, dtype=torch.float32)
         if bias is not None and bias_grad is not None:
@@ -113,7 +114,7 @@ class FusedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None, None]:
-        """Scale what the forward pass has made by the gradient of the smoothed loss; the other sum has none."""
+        """Scale the gradients of the forward pass by that of the smoothed loss; the log-likelihood has none."""
         hidden_grad, weight_grad, bias_grad = ctx.saved_tensors
         scale = grad_outputs[0].to(hidden_grad.dtype)
         return hidden_grad * scale, weight_grad * scale, None if bias_grad is None else bias_grad * scale, None, None

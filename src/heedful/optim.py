@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules. A schedule is a function of the clock, so that resuming is arithmetic."""
+"""Optimisers (Adam, AdamW, Muon) and learning-rate schedules, which are functions of the number of updates."""
 
 import math
 from collections.abc import Callable
@@ -15,47 +15,47 @@ from heedful.nn.stack import stacks
 
 @dataclass(frozen=True)
 class Clock:
-    """When it is, and what a schedule needs to know of the run."""
+    """Input of a learning-rate schedule: the current update, and facts about the run."""
 
-    step: int  # from 1
+    step: int  # number of the update, from 1
     warmup: int
     total: int
     d_model: int
-    floor: float  # smallest factor
+    floor: float  # smallest factor of the learning rate
 
 
 def vaswani(clock: Clock) -> float:
-    """d_model^-0.5 min(step^-0.5, step warmup^-1.5): formula 3 of Vaswani et al. (2017)."""
+    """Schedule d_model^-0.5 min(step^-0.5, step warmup^-1.5): formula 3 of Vaswani et al. (2017)."""
     return clock.d_model**-0.5 * min(clock.step**-0.5, clock.step * clock.warmup**-1.5)
 
 
 def inverse_sqrt(clock: Clock) -> float:
-    """Linear warm-up to 1, then sqrt(warmup / step)."""
+    """Schedule with linear warm-up to 1, then decay by sqrt(warmup / step)."""
     return min(warm(clock), math.sqrt(max(clock.warmup, 1) / clock.step))
 
 
 def cosine(clock: Clock) -> float:
-    """Linear warm-up to 1, then half a cosine down to the floor (Loshchilov & Hutter 2017)."""
+    """Schedule with linear warm-up to 1, then cosine decay to the floor (Loshchilov & Hutter 2017)."""
     return warm(clock) * (clock.floor + (1 - clock.floor) * 0.5 * (1 + math.cos(math.pi * done(clock))))
 
 
 def linear(clock: Clock) -> float:
-    """Linear warm-up to 1, then a line down to the floor."""
+    """Schedule with linear warm-up to 1, then linear decay to the floor."""
     return warm(clock) * (clock.floor + (1 - clock.floor) * (1 - done(clock)))
 
 
 def constant(clock: Clock) -> float:
-    """Linear warm-up to 1, then 1."""
+    """Schedule with linear warm-up to 1, then constant."""
     return warm(clock)
 
 
 def warm(clock: Clock) -> float:
-    """How far the warm-up is: from 1 / warmup to 1."""
+    """Progress of the warm-up as a factor, from 1 / warmup to 1."""
     return min(1.0, clock.step / max(clock.warmup, 1))
 
 
 def done(clock: Clock) -> float:
-    """How much of the time after the warm-up is over: from 0 to 1."""
+    """Progress of the run after the warm-up, from 0 to 1."""
     return min(1.0, max(0, clock.step - clock.warmup) / max(1, clock.total - clock.warmup))
 
 
@@ -69,17 +69,17 @@ SCHEDULES: dict[str, Callable[[Clock], float]] = {
 
 
 def learning_rate(config: OptimizerConfig, step: int, total: int, d_model: int) -> float:
-    """The learning rate of update `step`, counted from 1, in a run of `total` updates."""
+    """Compute the learning rate of update `step`, counted from 1, in a run of `total` updates."""
     clock = Clock(step, config.warmup, total, d_model, config.min_lr / config.lr)
     return config.lr * SCHEDULES[config.schedule](clock)
 
 
 class Muon(torch.optim.AdamW):
-    """AdamW, but with orthogonal steps for the groups that say so (Jordan et al. 2024, "Muon").
+    """Muon optimiser (Jordan et al. 2024): orthogonal steps for some parameter groups, AdamW steps for the rest.
 
-    An orthogonal step goes along the momentum with all its singular values made about equal. It is as long as Adam's
-    usually are, root mean square 0.2 lr (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so that
-    one rate serves all parameters.
+    An orthogonal step goes along the momentum with all its singular values made about equal. Its length is that of
+    usual Adam steps, root mean square 0.2 lr (Liu et al. 2025, "Muon is Scalable for LLM Training", section 2.2), so
+    that one learning rate serves all parameters.
     """
 
     MOMENTUM = 0.95
@@ -87,7 +87,7 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """Step, and take the gradients of the orthogonal groups away."""
+        """Perform one optimisation step; the gradients of the orthogonal groups are removed."""
         for group in self.param_groups:
             if group["orthogonal"]:
                 for matrices in of_one_shape(group["params"]):
@@ -95,7 +95,7 @@ class Muon(torch.optim.AdamW):
         super().step(closure)
 
     def step_orthogonally(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
-        """Step matrices of one shape together; without their gradients, Adam passes over them."""
+        """Perform an orthogonal step on matrices of one shape, and remove their gradients, so that AdamW skips them."""
         gradients = torch.stack([matrix.grad for matrix in matrices if matrix.grad is not None])
         momenta = torch.stack([self.state[matrix].get("momentum", torch.zeros_like(matrix)) for matrix in matrices])
         momenta.lerp_(gradients, 1 - self.MOMENTUM)
@@ -108,7 +108,7 @@ class Muon(torch.optim.AdamW):
 
 
 def of_one_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
-    """Those that have a gradient, by shape."""
+    """Group the matrices that have a gradient by their shape."""
     shapes: dict[torch.Size, list[Tensor]] = {}
     for matrix in matrices:
         if matrix.grad is not None:
@@ -117,14 +117,15 @@ def of_one_shape(matrices: list[Tensor]) -> list[list[Tensor]]:
 
 
 def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Tensor, "N M K"]:
-    """U V^T of each U S V^T, roughly: with singular values between 0.7 and 1.2 instead of 1.
+    """Orthogonalise matrices by five Newton-Schulz steps: U V^T of each U S V^T, roughly.
 
-    Five times the polynomial a x + b x^3 + c x^5, which brings singular values in (0, 1] towards 1 by matrix products
-    alone, for which the 8 bits of bfloat16 are enough (Jordan et al. 2024).
+    The singular values come out between 0.7 and 1.2 instead of 1. Each step is the polynomial a x + b x^3 + c x^5,
+    which brings singular values in (0, 1] towards 1 by matrix products alone, for which the 8 bits of bfloat16 are
+    enough (Jordan et al. 2024).
 
     Args:
         matrices: N matrices of one shape.
-        dtype: the type of the products; the result has that of `matrices`.
+        dtype: the type of the products; the result has the type of `matrices`.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     tall = matrices.shape[1] > matrices.shape[2]
@@ -140,10 +141,10 @@ OPTIMIZERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adam
 
 
 def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtype) -> torch.optim.Adam:
-    """The optimiser over all parameters that are trained. Matrices decay; biases and the weights of norms do not.
+    """Create the optimiser of all trained parameters. Weight decay is for matrices, not for biases and norms.
 
-    Muon's orthogonal steps are for the linear maps within stacks: not for tables of vectors, and not for heads. Their
-    matrix products are computed in `dtype`; everything else is float32.
+    Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix products of
+    these steps are computed in `dtype`; everything else is float32.
     """
     linear = [module for stack in stacks(model) for module in stack.modules() if isinstance(module, nn.Linear)]
     inner = {id(module.weight) for module in linear}
@@ -160,7 +161,7 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
 
 
 def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str, Tensor]:
-    """The optimiser's state as `exp_avg.NAME`, `exp_avg_sq.NAME` and `step.NAME` for each parameter NAME."""
+    """Get the optimiser's state as `exp_avg.NAME`, `exp_avg_sq.NAME` and `step.NAME` for each parameter NAME."""
     return {
         f"{kind}.{name}": tensor
         for name, parameter in model.named_parameters()
@@ -169,7 +170,7 @@ def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str
 
 
 def load_optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Restore what `optimizer_tensors` gave, moments and step counts, on each parameter's device."""
+    """Restore the optimiser's state that `optimizer_tensors` gave, on each parameter's device."""
     parameters = dict(model.named_parameters())
     for key, value in values.items():
         kind, name = key.split(".", 1)

@@ -1,4 +1,4 @@
-"""Checkpoints and models on the disk: published whole, checked byte for byte, never pickled."""
+"""Checkpoints and model folders on disk: written atomically, verified by checksums, without pickle."""
 
 from heedful.checkpoint.load import LoadedModel, find_model, load_model
 from heedful.checkpoint.lock import claim

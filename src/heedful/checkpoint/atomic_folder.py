@@ -1,4 +1,4 @@
-"""Folders that are there as a whole or not at all: filled under a hidden name, published by one rename."""
+"""Atomic writing of folders: filled under a hidden name, then published by one rename."""
 
 import os
 import zlib
@@ -10,14 +10,14 @@ from typing import Any
 from heedful.checkpoint.manifest import MANIFEST, Entry, manifest_text
 from heedful.checkpoint.storage import Storage
 
-INCOMING = ".tmp-"  # begins the name of what is not yet published
-OUTGOING = ".old-"  # and of what is no longer wanted
+INCOMING = ".tmp-"  # prefix of a folder or file that is not published yet
+OUTGOING = ".old-"  # prefix of a folder that is about to be removed
 
 Content = Iterable[bytes | memoryview]
 
 
 def publish(storage: Storage, folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any]) -> None:
-    """Write a folder and its manifest; a folder that has the name already is replaced.
+    """Write a folder and its manifest atomically; an existing folder of the same name is replaced.
 
     Args:
         storage: Where to write.
@@ -26,7 +26,7 @@ def publish(storage: Storage, folder: Path, files: Mapping[str, Content], facts:
         facts: JSON values for the manifest.
 
     Raises:
-        OSError: Writing failed. What was there before is there, and of the rest whatever could be removed is gone.
+        OSError: Writing failed. An earlier folder is still there, and new files are removed as far as possible.
     """
     incoming = folder.with_name(INCOMING + folder.name)
     try:
@@ -40,7 +40,7 @@ def publish(storage: Storage, folder: Path, files: Mapping[str, Content], facts:
 
 
 def replace_file(storage: Storage, path: Path, content: Content) -> None:
-    """Write one file; all see its old bytes or its new ones.
+    """Write one file atomically: readers see its old bytes or its new ones.
 
     Raises:
         OSError: Writing failed.
@@ -53,7 +53,7 @@ def replace_file(storage: Storage, path: Path, content: Content) -> None:
 
 
 def discard(storage: Storage, folder: Path) -> None:
-    """Remove a folder, out of sight first: nobody finds it half empty.
+    """Remove a folder; it is renamed first, so that nobody finds it half empty.
 
     Raises:
         OSError: Removing failed.
@@ -66,7 +66,7 @@ def discard(storage: Storage, folder: Path) -> None:
 
 
 def sweep(storage: Storage, folder: Path) -> None:
-    """Remove what interrupted writers left in a folder.
+    """Remove temporary files that interrupted writers left in a folder.
 
     Raises:
         OSError: Removing failed.
@@ -77,7 +77,7 @@ def sweep(storage: Storage, folder: Path) -> None:
 
 
 def remove(storage: Storage, path: Path) -> None:
-    """Remove a file, or a folder with all it holds, if there is one.
+    """Remove a file or a folder with all its content, if it exists.
 
     Raises:
         OSError: Removing failed.
@@ -91,10 +91,10 @@ def remove(storage: Storage, path: Path) -> None:
 
 
 def make_folders(storage: Storage, folder: Path) -> None:
-    """Make a folder and those above it, where they are missing.
+    """Make a folder and its parent folders where they are missing.
 
     Raises:
-        OSError: Making one failed.
+        OSError: Making a folder failed.
     """
     if not folder.is_dir():
         make_folders(storage, folder.parent)

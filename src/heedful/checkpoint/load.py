@@ -1,4 +1,4 @@
-"""Find a model by its place or by its name in the box, and make it ready for use."""
+"""Loads trained models from a folder, a run or the box of models that come with heedful."""
 
 import logging
 import sys
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unles
 BOX = Path(str(files("heedful"))) / "box"  # models that come with the package
 PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
-# Nothing of a test set is left out.
+# Filter settings that leave out no example of a test set.
 EVERYTHING = FilterConfig(max_characters=sys.maxsize, max_tokens=sys.maxsize, max_ratio=None, duplicates=True)
 
 U = TypeVar("U")
@@ -39,7 +39,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model ready for use."""
+    """Loaded model with its recipe and tokenizers, ready for use."""
 
     recipe: Recipe
     model: Any  # a torch module in evaluation mode, as the task of the recipe builds it
@@ -47,17 +47,17 @@ class LoadedModel:
     path: Path  # the model folder or checkpoint that was read
 
     def use(self) -> Any:
-        """What makes the model useful: a translator, a generator, a classifier, as its task says."""
+        """Create the predictor for the model's task, such as a translator, a generator or a classifier."""
         used = find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
         if isinstance(used, BasePredictor):
             used.recipe = self.recipe
         return used
 
     def use_as(self, kind: type[U]) -> U:
-        """The same where only one kind of use will do, such as a `Translator`.
+        """Create the predictor of the model and check that it is of one kind, such as a `Translator`.
 
         Raises:
-            InputError: the model is trained for another task; the message names the command for it.
+            InputError: the model was trained for another task; the message names the command for that task.
         """
         used = self.use()
         if not isinstance(used, kind):
@@ -66,15 +66,15 @@ class LoadedModel:
         return used
 
     def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
-        """The scores of the task on `data.test`.
+        """Score the model on the test set `data.test`, with the metrics of its task.
 
         Args:
-            data: where the test set is and how it is read; what training has decided, such as the classes, stays.
-            report: told in sentences what is done.
-            progress: told what is done of each part of the work; None: nobody is.
+            data: the test set and how it is read; settings of the training, such as the classes, stay.
+            report: called with sentences about the progress.
+            progress: receives the progress of each part of the work; None: no report.
 
         Raises:
-            InputError: there is no test set, or it cannot be used.
+            InputError: there is no test set, or the test set cannot be used.
         """
         with self._testing(data, report, progress) as task:
             return task.test(self.model) or {}
@@ -82,10 +82,10 @@ class LoadedModel:
     def outcomes(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
     ) -> Outcomes:
-        """The results on each example of `data.test`, for a comparison with another model; the arguments are as above.
+        """Score the model on each example of `data.test`, for a comparison of two models; arguments as for `test`.
 
         Raises:
-            InputError: as `test`; or no score of the task follows from examples.
+            InputError: as for `test`; or the task has no score that can be computed from single examples.
         """
         with self._testing(data, report, progress) as task:
             return task.outcomes(self.model)
@@ -94,7 +94,7 @@ class LoadedModel:
     def _testing(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None
     ) -> Iterator[Task[Any]]:
-        """The task on a test set, which stands in for the training data as well: nothing is learned."""
+        """Set up the model's task on a test set, which replaces the training set as well: nothing is learned."""
         if data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         test = replace(data.test, weight=1.0)
@@ -111,19 +111,19 @@ class LoadedModel:
 
 
 def load_model(path: str | Path, device: str = "cpu", precision: str = "float32") -> LoadedModel:
-    """Load a model.
+    """Load a trained model with its recipe and tokenizers, ready for use.
 
     Args:
-        path: A model folder; a checkpoint; a run, of which the final model is taken, else (with a warning that names
+        path: A model folder; a checkpoint; a run, of which the final model is loaded, else (with a warning that names
             it) the best checkpoint, else the latest; or the name of a model in the box.
-        device: Where torch puts the model.
-        precision: "float32", or "int8": linear maps in integers, see `heedful.load`.
+        device: The torch device for the model.
+        precision: "float32", or "int8" for quantised linear layers, see `heedful.load`.
 
     Raises:
-        InputError: There is no such model or precision, the weights do not fit the recipe, or its task is a class of
-            somebody's own whose module was not imported: heedful imports no code that a model folder names.
-        DamagedError: What is read is not what was saved. Of a checkpoint that is recipe, tokenizers and weights; the
-            optimizer is left alone.
+        InputError: There is no such model or precision, the weights do not fit the recipe, or its task is a user's own
+            class whose module was not imported: heedful imports no code that a model folder names.
+        DamagedError: A file that is read differs from what was saved. Of a checkpoint only recipe, tokenizers and
+            weights are read, not the optimizer.
     """
     if precision not in INFERENCE_PRECISIONS:
         raise InputError(f'no precision "{precision}"; there are {" and ".join(INFERENCE_PRECISIONS)}')
@@ -141,10 +141,10 @@ def load_model(path: str | Path, device: str = "cpu", precision: str = "float32"
 
 
 def find_model(path: str | Path) -> Path:
-    """The folder that `load_model` reads.
+    """Find the model folder or checkpoint that `load_model` reads for a path or a name in the box.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no such model.
     """
     place = Path(path)
     if place.is_file():
@@ -166,7 +166,7 @@ def find_model(path: str | Path) -> Path:
 
 
 def _in_folder(folder: Path) -> Path | None:
-    """The model folder, or of a run the final model, else the best checkpoint, else the latest; None without any."""
+    """Find the model folder; in a run the final model, else the best checkpoint, else the latest; None without any."""
     for place in (folder, folder / "model"):
         if (place / MANIFEST).is_file():
             return place

@@ -1,4 +1,4 @@
-"""One run, one folder, one writer."""
+"""File lock of a run folder: only one process can write to a run."""
 
 import os
 import platform
@@ -9,17 +9,17 @@ from typing import TextIO
 
 from heedful.errors import InputError
 
-LOCK = "heedful.lock"  # also the mark by which a run's folder is known
+LOCK = "heedful.lock"  # also marks a folder as the folder of a run
 
 
 @contextmanager
 def claim(run_folder: Path) -> Iterator[None]:
-    """Make a run's folder, or take one that is there, and keep other trainings out of it.
+    """Create a run folder, or take over an existing one, and lock other trainings out of it within the block.
 
-    The claim ends with the block, and with the process however it ends.
+    The lock ends with the block, and with the process however it ends.
 
     Raises:
-        InputError: The folder holds something else than a run, another process writes there, or rights are missing.
+        InputError: The folder holds something other than a run, another process writes to it, or rights are missing.
     """
     try:
         run_folder.mkdir(parents=True, exist_ok=True)
@@ -33,10 +33,10 @@ def claim(run_folder: Path) -> Iterator[None]:
 
 
 def check_claimable(run_folder: Path) -> None:
-    """Whether a run could have this folder; nothing is made.
+    """Check that a run could use a folder, without creating anything.
 
     Raises:
-        InputError: It holds something else than a run, is a file, or rights are missing.
+        InputError: The folder holds something other than a run, is a file, or rights are missing.
     """
     there = next(folder for folder in (run_folder, *run_folder.absolute().parents) if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -46,7 +46,7 @@ def check_claimable(run_folder: Path) -> None:
 
 
 def refuse_foreign(run_folder: Path) -> None:
-    """Keep a run out of a folder of something else.
+    """Check that a folder is empty or belongs to a run of heedful.
 
     Raises:
         InputError: The folder is not empty, and no run has claimed it before.
@@ -56,7 +56,7 @@ def refuse_foreign(run_folder: Path) -> None:
 
 
 def _lock(file: TextIO, run_folder: Path) -> None:
-    import fcntl  # Unix only; the rest of the package needs none of it
+    import fcntl  # Unix only; the rest of the package does not need fcntl
 
     try:
         # A record lock, unlike flock, is not inherited by child processes, which may outlive a killed training.

@@ -1,4 +1,4 @@
-"""The list of a folder's files by which no changed byte stays unnoticed.
+"""Manifest of a folder: sizes and checksums by which every changed byte of a file is noticed.
 
 Neither safetensors nor JSON notices a flipped bit. So `manifest.json` holds the size and the CRC-32 of every other
 file, and a CRC-32 of its own text.
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class DamagedError(InputError):
-    """What is on the disk is not what was saved. `reason` names the file without the folders above it."""
+    """Error raised if a file differs from what was saved. `reason` names the file without the folders above it."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path} {what}: copy it again from where it is whole, or use another checkpoint")
@@ -32,7 +32,7 @@ class DamagedError(InputError):
 
 @dataclass(frozen=True)
 class Entry:
-    """What the manifest says about one file."""
+    """Entry of one file in a manifest: its size and its CRC-32 checksum."""
 
     bytes: int
     crc32: str
@@ -40,17 +40,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A folder's files, by their names relative to it, and facts about the whole."""
+    """Manifest of a folder: its files, by their names relative to it, and facts about the whole folder."""
 
     folder: Path
     facts: dict[str, Any]
     files: dict[str, Entry]
 
     def path(self, name: str) -> Path:
-        """Compare every byte of a file with the manifest, and return where the file is.
+        """Verify every byte of a file against the manifest, and return the path of the file.
 
         Raises:
-            DamagedError: The manifest does not list the file, or it is not what was saved.
+            DamagedError: The manifest does not list the file, or the file is not what was saved.
         """
         if name not in self.files:
             raise DamagedError(self.folder / name, "is not listed in the manifest")
@@ -62,7 +62,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read what a folder should hold; its other files are looked at when they are asked for.
+    """Read the manifest of a folder; its files are verified later, when they are read.
 
     Raises:
         DamagedError: The manifest is missing or is not what was saved.
@@ -72,7 +72,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check(folder: Path) -> Manifest:
-    """Read every byte of a folder and compare it with the manifest.
+    """Verify every byte of a folder's files against its manifest.
 
     Raises:
         DamagedError: A file is missing or is not what was saved.
@@ -85,7 +85,7 @@ def check(folder: Path) -> Manifest:
 
 
 def check_sizes(folder: Path) -> Manifest:
-    """Compare sizes only: quick, and finds all but changed bytes.
+    """Verify the sizes of a folder's files against its manifest: quick, but misses changed bytes.
 
     Raises:
         DamagedError: A file is missing or its size is not what was saved.
@@ -98,7 +98,7 @@ def check_sizes(folder: Path) -> Manifest:
 
 
 def manifest_text(files: Mapping[str, Entry], facts: Mapping[str, Any]) -> bytes:
-    """The bytes of `manifest.json`."""
+    """Format the bytes of `manifest.json` from the entries of the files and the facts."""
     return seal({"format": FORMAT, **facts, "files": {name: vars(entry) for name, entry in files.items()}})
 
 
@@ -111,20 +111,20 @@ def _manifest(folder: Path, document: dict[str, Any]) -> Manifest:
 
 
 def json_text(document: Mapping[str, Any]) -> bytes:
-    """Strict JSON, laid out for people; floats come back to the last bit."""
+    """Format a document as strict, indented JSON; floats are kept to the last bit."""
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
 def seal(document: Mapping[str, Any]) -> bytes:
-    """JSON with its own checksum as the last entry."""
+    """Format a document as JSON with its own CRC-32 checksum as the last entry."""
     return json_text({**document, "crc32": f"{zlib.crc32(json_text(document)):08x}"})
 
 
 def unseal(data: bytes) -> dict[str, Any]:
-    """Read what `seal` wrote.
+    """Parse a JSON document that `seal` wrote, and verify its checksum.
 
     Raises:
-        ValueError: Any byte differs.
+        ValueError: A byte differs from what was written.
     """
     document = json.loads(data)
     if not isinstance(document, dict) or "crc32" not in document:
@@ -136,10 +136,10 @@ def unseal(data: bytes) -> dict[str, Any]:
 
 
 def parse(path: Path, reader: Callable[[bytes], T]) -> T:
-    """Read a whole small file and make something of it.
+    """Read a whole small file and parse its bytes with a given function.
 
     Raises:
-        DamagedError: The file cannot be read, or the reader could make nothing of it.
+        DamagedError: The file cannot be read, or the function cannot parse its bytes.
     """
     try:
         return reader(path.read_bytes())

@@ -1,9 +1,9 @@
-"""The model folder: all that is needed to use a model, wherever it is copied.
+"""Model folder: all files that are needed to use a model, wherever the folder is copied.
 
-- `manifest.json`: sizes and checksums of the others;
+- `manifest.json`: sizes and checksums of the other files;
 - `recipe.json`: the resolved recipe and the vocabulary sizes;
 - `model.safetensors`: the weights;
-- `tokenizer/`: as `TokenizerPair` saves it.
+- `tokenizer/`: the tokenizers, as `TokenizerPair` saves them.
 """
 
 import json
@@ -34,10 +34,10 @@ TOKENIZER = "tokenizer"
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """What `recipe.json` says."""
+    """Content of `recipe.json`: the resolved recipe and the vocabulary sizes."""
 
     recipe: dict[str, Any]
-    source_vocab: int  # tokens, special ones included
+    source_vocab: int  # number of tokens, special tokens included
     target_vocab: int
 
 
@@ -49,20 +49,20 @@ def write_model(
     dtype: Literal["float32", "bfloat16"] = "float32",
     storage: Storage = DISK,
 ) -> None:
-    """Write a model folder in one step; a model that is there already is replaced.
+    """Write a model folder atomically; an existing model in the folder is replaced.
 
     Args:
-        folder: Where; folders above it are made.
+        folder: The folder; missing parent folders are made.
         recipe: The resolved recipe.
-        tokenizers: Text to ids of both languages.
-        weights: As `heedful.models.weights` names them.
-        dtype: How to store them; bfloat16 takes half the space and keeps 8 bits of precision.
+        tokenizers: The tokenizers of source and target.
+        weights: The weights, with the names of `heedful.models.weights`.
+        dtype: The type to store them in; bfloat16 takes half the space and keeps 8 bits of precision.
         storage: The file system.
 
     Raises:
-        InputError: The folder holds something else than a model.
-        RunError: Writing failed. A model that was there is there, or beside it with `.old-` before its name where the
-            disk refused even to take that back.
+        InputError: The folder holds something other than a model.
+        RunError: Writing failed. An earlier model is still there, or beside it with `.old-` before its name if the disk
+            refused even to move it back.
     """
     folder = folder.resolve()
     stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
@@ -77,11 +77,11 @@ def write_model(
 
 
 def average(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the weights of models or checkpoints, summed in float64 and returned as float32.
+    """Average the weights of several models or checkpoints, summed in float64 and returned as float32.
 
     Raises:
         InputError: No folder is given, or their weights differ in name or shape.
-        DamagedError: A folder is not what was saved.
+        DamagedError: A file of a folder is not what was saved.
     """
     if not folders:
         raise InputError("there is nothing to average: give at least one checkpoint")
@@ -97,13 +97,13 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
-    """The files of a model folder without the manifest, which checkpoints hold as well."""
+    """List the files of a model folder, without the manifest; checkpoints contain the same files."""
     description = ModelDescription(recipe_to_dict(recipe), len(tokenizers.source), len(tokenizers.target))
     return {RECIPE: [json_text(vars(description))], **_tokenizer_files(tokenizers), WEIGHTS: tensor_file(weights)}
 
 
 def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
-    """The recipe and the tokenizers of a folder, checked as they are read.
+    """Read the recipe and the tokenizers of a model folder, and verify them.
 
     Raises:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
@@ -123,10 +123,10 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
 
 
 def read_tokenizers(manifest: Manifest) -> TokenizerPair:
-    """The tokenizers of a folder, checked as they are read; those that its manifest does not list are not read.
+    """Read the tokenizers of a model folder, and verify them; files that the manifest does not list are not read.
 
     Raises:
-        DamagedError: The manifest lists none, or a part of one only.
+        DamagedError: The manifest lists no tokenizer, or only a part of one.
     """
     layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
     for part in layout:
@@ -136,7 +136,7 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """The weights of a folder, checked, as they are stored, on the CPU."""
+    """Read the weights of a model folder, verified, in the stored type, on the CPU."""
     return read_tensors(manifest.path(WEIGHTS))
 
 

@@ -1,10 +1,10 @@
-"""The checkpoints of a run: from each of them training goes on as if it had never stopped.
+"""Run folder: saves the checkpoints of a run, from which training resumes as if it had never stopped.
 
 The folder `checkpoints/` holds
 
 - `step-00012000/`: a model folder with two more files, `optimizer.safetensors` and `state.json`;
-- `step-00011000.bad/`: one that was found damaged and put aside;
-- `best.json`: which step is best, and in what.
+- `step-00011000.bad/`: a checkpoint that was found damaged and renamed;
+- `best.json`: the best step, with its metric and value.
 """
 
 import json
@@ -42,19 +42,19 @@ STATE = "state.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """All that training needs to go on."""
+    """Checkpoint of a training run: all that is needed to resume the training."""
 
     step: int  # updates made
     recipe: Recipe
     tokenizers: TokenizerPair
-    weights: dict[str, Tensor]  # float32 masters; they come back on the CPU, as does the optimizer's state
+    weights: dict[str, Tensor]  # float32 masters; after loading they are on the CPU, as is the optimizer's state
     optimizer: dict[str, Tensor]
     state: dict[str, Any]  # strict JSON: no tuples, keys that are strings, no NaN; floats come back to the last bit
 
 
 @dataclass(frozen=True)
 class Best:
-    """The best step so far by a metric on validation data."""
+    """Best checkpoint of a run so far: its step, and the value of the validation metric."""
 
     step: int
     metric: str
@@ -63,7 +63,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A damaged checkpoint: where it lies now, and which file is wrong with what."""
+    """Damaged checkpoint: the folder where it now lies, and the reason why it was rejected."""
 
     folder: Path
     reason: str
@@ -71,21 +71,21 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Latest:
-    """The newest intact checkpoint, None before the first; and newer ones that are damaged."""
+    """Newest intact checkpoint of a run, None if there is none yet, and the newer checkpoints that are damaged."""
 
     checkpoint: Checkpoint | None
     rejected: tuple[Rejected, ...] = ()
 
 
 class Checkpoints:
-    """What a run has saved. At every instant after the first `save` at least one intact checkpoint is on the disk.
+    """Saves, loads and deletes a run's checkpoints; from the first `save` on, at least one is intact at any time.
 
     Args:
-        run_folder: The run, claimed by `claim` before anything is written.
-        keep_last: How many of the newest regular steps to keep. The best and the newest two of all are kept as well.
+        run_folder: The folder of the run, locked by `claim` before anything is written.
+        keep_last: Number of newest regular steps to keep. The best step and the two newest of all are kept as well.
         storage: The file system.
-        every: Steps that are multiples of this are regular. Others are saved on a signal or by the clock; they take no
-            regular step's place, so that which regular steps are there depends on nothing but the step.
+        every: Steps that are multiples of this are regular. Other steps are saved on a signal or by the clock; they
+            do not count for `keep_last`, so that the regular steps that are kept depend on nothing but the step.
 
     Raises:
         InputError: `best.json` is not what was saved.
@@ -99,11 +99,11 @@ class Checkpoints:
         self._best = _read_best(self.folder / BEST)
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Publish a checkpoint in one step, then delete old ones. A step that is there already is left as it is.
+        """Save a checkpoint atomically, then delete old ones; a step that is saved already is left as it is.
 
         Raises:
-            RunError: Writing failed, on a full disk for instance, or a weight is not finite. What was saved before is
-                as it was, nothing half-written is left, and training can go on.
+            RunError: Writing failed, on a full disk for instance, or a weight is not finite. Earlier checkpoints are
+                unchanged, nothing half-written is left, and training can go on.
         """
         folder = self.path(checkpoint.step)
         try:
@@ -117,16 +117,16 @@ class Checkpoints:
             raise self._failed(f"save step {checkpoint.step}", error) from error
 
     def load_latest(self, strict: bool = False) -> Latest:
-        """Read the newest intact checkpoint and put newer, damaged ones aside as `step-N.bad`.
+        """Load the newest intact checkpoint and rename newer, damaged ones to `step-N.bad`.
 
         Args:
-            strict: Take a damaged checkpoint as an error.
+            strict: Raise an error for a damaged checkpoint.
 
         Raises:
             DamagedError: The newest is damaged and `strict` is set; or there are checkpoints and none is intact, which
                 must not look like a run that has not begun.
             InputError: Another version of heedful wrote the checkpoint.
-            RunError: A damaged checkpoint cannot be put aside.
+            RunError: A damaged checkpoint cannot be renamed.
         """
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
@@ -144,7 +144,7 @@ class Checkpoints:
         return Latest(None)
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
-        """Remember a saved step as the best: it is not deleted before another is marked.
+        """Mark a saved step as the best checkpoint: it is not deleted before another step is marked.
 
         Raises:
             RunError: The step is not saved, or writing failed.
@@ -160,22 +160,22 @@ class Checkpoints:
 
     @property
     def best(self) -> Best | None:
-        """The best step, if one is marked and still there."""
+        """The best step of the run with its metric; None if no step is marked or its checkpoint is gone."""
         return self._best if self._best and self.path(self._best.step).is_dir() else None
 
     def lost(self, steps: Iterable[int]) -> set[int]:
-        """Those of some steps that are not saved, or of which a byte has changed."""
+        """Select the steps whose checkpoint is missing or has a changed byte."""
         return {step for step in steps if not _is_intact(self.path(step))}
 
     def steps(self) -> list[int]:
-        """The saved steps, in order."""
+        """List the saved steps of the run, in order."""
         if not self.folder.is_dir():
             return []
         matches = (re.fullmatch(r"step-(\d{8,})", path.name) for path in self.folder.iterdir())
         return sorted(int(match[1]) for match in matches if match)
 
     def path(self, step: int) -> Path:
-        """Where a step is saved."""
+        """Folder in which the checkpoint of a step is saved."""
         return self.folder / f"step-{step:08d}"
 
     def _delete_old(self) -> None:

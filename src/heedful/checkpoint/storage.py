@@ -1,4 +1,4 @@
-"""Every change that saving makes to a disk goes through one small object, so that tests can let each of them fail."""
+"""Storage layer for saving: every change to the disk goes through one object, so that tests can let each one fail."""
 
 import os
 from io import FileIO
@@ -6,28 +6,28 @@ from pathlib import Path
 
 
 class Storage:
-    """A local file system. All methods raise OSError."""
+    """Operations on a local file system. All methods raise OSError."""
 
     def make_folder(self, folder: Path) -> None:
-        """Make one folder, whose parent exists."""
+        """Make one folder; its parent folder must exist."""
         folder.mkdir()
 
     def create(self, path: Path) -> FileIO:
-        """Open a file that is not there yet for writing, unbuffered, so that each write meets its own errors."""
+        """Open a new file for writing, unbuffered, so that each write raises its own errors."""
         return FileIO(path, "xb")
 
     def write(self, file: FileIO, data: bytes | memoryview) -> None:
-        """Write all bytes."""
+        """Write all bytes of a buffer to a file."""
         view = memoryview(data)
         while view:
             view = view[file.write(view) :]
 
     def flush(self, file: FileIO) -> None:
-        """Return when the file's bytes are on the disk."""
+        """Flush a file: return when its bytes are on the disk."""
         os.fsync(file.fileno())
 
     def flush_folder(self, folder: Path) -> None:
-        """Return when the folder's entries are on the disk."""
+        """Flush a folder: return when its entries are on the disk."""
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -35,7 +35,7 @@ class Storage:
             os.close(descriptor)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Move a file over another, or a folder to a free name, in one step: all see the one or the other."""
+        """Rename a file over another, or a folder to a free name, in one atomic step."""
         os.rename(old, new)
 
     def remove_file(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class Storage:
         folder.rmdir()
 
     def list(self, folder: Path) -> list[Path]:
-        """The paths in a folder, in order of their names."""
+        """List the paths in a folder, in order of their names."""
         return sorted(folder.iterdir())
 
 

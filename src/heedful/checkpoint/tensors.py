@@ -1,4 +1,4 @@
-"""Tensors to safetensors files and back."""
+"""Writes and reads safetensors files."""
 
 import json
 import struct
@@ -28,8 +28,8 @@ RENAMED = {"trunk": "backbone"}  # parts of the names of weights in the files of
 def tensor_file(
     tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None
 ) -> Iterator[bytes | memoryview]:
-    """The bytes of a safetensors file, a tensor at a time, so that the whole is never in memory twice."""
-    # Larger elements come first, then every tensor begins at a multiple of its element size.
+    """Produce the bytes of a safetensors file, a tensor at a time, so that the whole is never in memory twice."""
+    # Tensors with larger elements come first, so that every tensor begins at a multiple of its element size.
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     header: dict[str, dict[str, object]] = {"__metadata__": {"format": "pt", **(metadata or {})}}
     end = 0
@@ -44,10 +44,10 @@ def tensor_file(
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU.
+    """Read the tensors of a safetensors file, on the CPU.
 
     Raises:
-        DamagedError: It is not a safetensors file.
+        DamagedError: The file is not a safetensors file.
     """
     try:
         return {modern(name): tensor for name, tensor in load_file(path).items()}
@@ -56,15 +56,15 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def modern(name: str) -> str:
-    """A name of a weight as this version has it: "trunk.embedding.weight" is "backbone.embedding.weight"."""
+    """Translate a weight's name of an older version: "trunk.embedding.weight" becomes "backbone.embedding.weight"."""
     return ".".join(RENAMED.get(part, part) for part in name.split("."))
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """What a safetensors file says beside its tensors.
+    """Read the metadata of a safetensors file, without its tensors.
 
     Raises:
-        DamagedError: It is not a safetensors file.
+        DamagedError: The file is not a safetensors file.
     """
     try:
         with safe_open(path, "pt") as file:

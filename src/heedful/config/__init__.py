@@ -1,1 +1,1 @@
-"""Recipes: what can be configured, how it is read, and what is refused."""
+"""Configuration: recipes as dataclasses, their presets, and the loading and validation of TOML files."""

@@ -1,6 +1,6 @@
-"""Values that fit their types and still cannot work, alone or together.
+"""Checks of recipe values that have the right types but cannot work: ranges, and rules for combinations.
 
-Everything here is a table. Rules look at the recipe only: whether files exist or a GPU is there is found out by
+All checks are tables and look at the recipe only: missing files or a missing GPU are found by
 `heedful.train.preflight`.
 """
 
@@ -16,7 +16,7 @@ from heedful.config.schema import Recipe
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong, and the dotted key at which it can be mended."""
+    """Problem found in a recipe: the dotted key at which to fix it, and a message."""
 
     key: str
     text: str
@@ -24,7 +24,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Rule:
-    """A combination that is refused or remarked upon; `text` is a format string over the recipe, `r`."""
+    """Rule for a combination of recipe values that is refused or remarked upon; `text` is a format string over `r`."""
 
     key: str
     broken: Callable[[Recipe], bool]
@@ -82,7 +82,7 @@ AT_LEAST = {
     "generate.batch_tokens": 1,
 }
 
-AT_MOST = {  # a damaged config.json that asks for a million layers is refused before they are made
+AT_MOST = {  # so that a damaged config.json that asks for a million layers is refused early
     "model.encoder_layers": 1000,
     "model.decoder_layers": 1000,
 }
@@ -98,7 +98,7 @@ MORE_THAN_ZERO = {
     "generate.typical",
 }
 
-ANY = {"generate.frequency_penalty", "generate.presence_penalty"}  # less than zero favours what was said
+ANY = {"generate.frequency_penalty", "generate.presence_penalty"}  # less than zero favours tokens that were generated
 
 RATES = {
     "tokenizer.dropout",
@@ -297,12 +297,12 @@ REMARKS = (
 
 
 def remarks(recipe: Recipe) -> list[str]:
-    """What a user should know of a recipe that works."""
+    """List the remarks on a valid recipe that a user should know."""
     return [rule.text.format(r=recipe) for rule in REMARKS if rule.broken(recipe)]
 
 
 def impossible(recipe: Recipe) -> list[Problem]:
-    """What cannot work in a recipe. Combinations are looked at only once every number is possible by itself."""
+    """List the problems of a recipe; combinations are checked only if every single number is in range."""
     return list(_out_of_range(asdict(recipe))) or [
         Problem(rule.key, rule.text.format(r=recipe)) for rule in RULES if rule.broken(recipe)
     ]
@@ -326,7 +326,7 @@ def _out_of_range(values: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _numbers(values: Any, key: str = "") -> Iterator[tuple[str, int | float]]:
-    """Every number of a nested value, with its dotted key."""
+    """Iterate over every number of a nested value, with its dotted key."""
     if isinstance(values, int | float) and not isinstance(values, bool):
         yield key, values
     elif isinstance(values, dict | tuple):

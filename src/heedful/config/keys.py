@@ -1,4 +1,4 @@
-"""The dotted keys of a recipe, and which of them somebody meant who wrote another one."""
+"""Dotted keys of a recipe: lists them, finds unknown ones, and suggests the keys that a user probably meant."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 from heedful.config.schema import Recipe
 
-# What other toolkits call it. The nearest spelling would miss these.
+# Names in other toolkits, which a search for similar spellings would miss.
 _OTHER_NAMES = {
     "batch_size": "train.batch_tokens",
     "beam_size": "decode.beam",
@@ -32,12 +32,12 @@ _OTHER_NAMES = {
 
 
 def table_of(hint: Any) -> type | None:
-    """The dataclass behind a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`."""
+    """Find the dataclass in a field's type, such as `CorpusConfig | None` or `tuple[CorpusConfig, ...]`."""
     return next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), None)
 
 
 def all_keys(table: type = Recipe, prefix: str = "") -> Iterator[str]:
-    """Every dotted key and table of a recipe; the elements of a list of tables stand once, as number 0."""
+    """Iterate over every dotted key and table of a recipe; a list of tables is listed once, with the number 0."""
     hints = get_type_hints(table)
     for field in fields(table):
         hint = hints[field.name]
@@ -48,7 +48,7 @@ def all_keys(table: type = Recipe, prefix: str = "") -> Iterator[str]:
 
 
 def unknown_keys(values: Any, table: type = Recipe, prefix: str = "") -> Iterator[str]:
-    """The dotted keys in `values` that a recipe does not have."""
+    """Iterate over the dotted keys in `values` that a recipe does not have."""
     if isinstance(values, list):
         for index, item in enumerate(values):
             yield from unknown_keys(item, table, f"{prefix}{index}.")
@@ -62,9 +62,9 @@ def unknown_keys(values: Any, table: type = Recipe, prefix: str = "") -> Iterato
 
 
 def nearest(key: str) -> list[str]:
-    """The valid keys that `key` most likely stands for, at most three.
+    """Suggest the valid recipe keys that an unknown `key` most likely stands for, at most three.
 
-    A key of the same name in another table comes first, then what other toolkits call it, then the spelling.
+    Keys of the same name in another table come first, then names in other toolkits, then similar spellings.
     """
     index = re.search(r"\.(\d+)\.", key)
     key = re.sub(r"\.\d+\.", ".0.", key)
@@ -83,7 +83,7 @@ def nearest(key: str) -> list[str]:
 
 
 def siblings(key: str) -> list[str]:
-    """The names that are valid in the table in which `key` stands."""
+    """List the names that are valid in the table that contains `key`."""
     table = re.sub(r"\.\d+\b", ".0", key.rpartition(".")[0])
     start = f"{table}." if table else ""
     return [other[len(start) :] for other in all_keys() if re.fullmatch(re.escape(start) + r"[^.]+", other)]

@@ -1,4 +1,4 @@
-"""From a TOML file to a `Recipe`: a preset below, the file over it, `--set` overrides on top."""
+"""Loads recipes from TOML files: presets below, the file over them, `--set` overrides on top."""
 
 import json
 import os
@@ -22,7 +22,7 @@ __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "rec
 
 
 class Override(NamedTuple):
-    """Another value for a key of a recipe, and how a message calls it."""
+    """Override of a recipe key: the key, its new value, and its name in messages."""
 
     key: str
     value: Any
@@ -33,19 +33,19 @@ Overrides = Sequence[str] | Mapping[str, Any]
 
 
 def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | None = None) -> Recipe:
-    """Read a recipe and check it.
+    """Load a recipe from a TOML file or a recipe folder, and validate it.
 
     Args:
         path: a TOML file, or a folder that holds `config.toml`. Its key `preset` names one or several presets that
-            stand below the file, the later ones over the earlier.
+            the values of the file override; a later preset overrides an earlier one.
         overrides: `key=value`, such as `optimizer.lr=3e-4` or `data.train.0.source=more.en`, as if written in the
-            file. A value that is not TOML is text; `null` takes a value back to none. Or a mapping from such keys to
+            file. A value that is not TOML is text; `null` resets a value to none. Or a mapping from such keys to
             values of Python.
         data_root: the folder of the data, whatever the file says. Otherwise a relative `data.root` starts at the
-            recipe's folder. All other relative paths start at `data.root`, which is absolute in what is returned.
+            recipe's folder. All other relative paths start at `data.root`, which is absolute in the result.
 
     Raises:
-        InputError: the file cannot be read, or what it says cannot work; the message lists every problem.
+        InputError: the file cannot be read, or a value cannot work; the message lists every problem.
     """
     file = recipe_file(Path(path))
     values, lines = read_toml(file)
@@ -55,7 +55,7 @@ def load_recipe(path: str | Path, overrides: Overrides = (), data_root: Path | N
 
 
 def make_recipe(recipe: Recipe | Mapping[str, Any], overrides: Overrides = (), data_root: Path | None = None) -> Recipe:
-    """A recipe from Python's values, checked like one from a file.
+    """Make a recipe from Python values, validated like one from a file.
 
     Args:
         recipe: another recipe, or nested mappings like the tables of a TOML file.
@@ -63,7 +63,7 @@ def make_recipe(recipe: Recipe | Mapping[str, Any], overrides: Overrides = (), d
         data_root: the folder of the data, whatever the recipe says; a relative one starts at the current folder.
 
     Raises:
-        InputError: what it says cannot work; the message lists every problem.
+        InputError: a value cannot work; the message lists every problem.
     """
     values = recipe_to_dict(recipe) if isinstance(recipe, Recipe) else dict(recipe)
     made = _resolve(values, overrides, {}, "the recipe")
@@ -71,7 +71,7 @@ def make_recipe(recipe: Recipe | Mapping[str, Any], overrides: Overrides = (), d
 
 
 def load_preset(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """A preset as a recipe without data.
+    """Load a preset as a recipe without data.
 
     Raises:
         InputError: there is no such preset, or an override cannot work.
@@ -80,7 +80,7 @@ def load_preset(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str], where: str) -> Recipe:
-    """Lay presets below the values and overrides over them."""
+    """Merge presets, values and overrides, each over the one before, and validate the recipe."""
     for override in _overrides(overrides):
         values = assign(values, override.key.split("."), override)
         places[override.key] = override.shown
@@ -88,7 +88,7 @@ def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str
 
 
 def _anchor(recipe: Recipe, root: str) -> Recipe:
-    """Let `data.root` and the paths that nobody else joins to it start at `root`."""
+    """Make `data.root`, and the paths that are not joined to it elsewhere, start at `root`."""
     tokenizer, model = recipe.tokenizer, recipe.model
     return replace(
         recipe,
@@ -107,7 +107,7 @@ def _below(root: str, path: str | None) -> str | None:
 
 
 def recipe_file(path: Path) -> Path:
-    """The TOML file that `path`, a file or a recipe's folder, stands for."""
+    """Find the TOML file of a recipe, given the file itself or the recipe's folder."""
     if path.is_dir():
         if not (path / "config.toml").is_file():
             raise InputError(f"{path}: this folder holds no config.toml; name a recipe's folder or a TOML file")
@@ -119,7 +119,7 @@ def recipe_file(path: Path) -> Path:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """`key=value` as a dotted key and a value: TOML where it is TOML, text where it is not."""
+    """Parse a `key=value` override to a dotted key and a value: TOML if it parses, else text."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", key):
         raise InputError(f"--set {text}: write key=value, such as --set optimizer.lr=3e-4")
@@ -133,7 +133,7 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 
 def _overrides(given: Overrides) -> Iterator[Override]:
-    """Overrides from the command line, or from Python; tables in a mapping change some of their keys."""
+    """Iterate over overrides from the command line, or from Python; nested mappings change single keys of tables."""
     if isinstance(given, Mapping):
         yield from (Override(key, value, f"set {key} = {value!r}") for key, value in _flat(given))
     else:
@@ -149,7 +149,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def assign(node: Any, path: list[str], override: Override) -> Any:
-    """`node` with another value at `path`; a list takes an index, and one past its end appends."""
+    """Copy nested values with another value at `path`; a list takes an index, and one past its end appends."""
     if not path:
         return override.value
     name, *rest = path
@@ -166,7 +166,7 @@ def assign(node: Any, path: list[str], override: Override) -> Any:
 
 
 def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The values laid over the presets that they name and what their task needs, without the key `preset`."""
+    """Merge recipe values over the presets that they name and the defaults of their task, without the key `preset`."""
     names = values.get("preset", [])
     below: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
@@ -182,12 +182,12 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as JSON values; `recipe_from_dict` takes them back."""
+    """Convert a recipe to JSON values, which `recipe_from_dict` converts back."""
     return RECIPE.dump_python(recipe, mode="json")
 
 
 def recipe_schema() -> dict[str, Any]:
-    """JSON Schema of a recipe file, for editors; each field is described by the comment beside it."""
+    """Create the JSON Schema of a recipe file, for editors; each field is described by the comment beside it."""
     whole = RECIPE.json_schema()
     tables = {"Recipe": whole, **whole["$defs"]}
     for name, table in tables.items():
@@ -203,5 +203,5 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def field_comments(table: type) -> dict[str, str]:
-    """The comment beside each field of a dataclass."""
+    """Get the comment beside each field of a dataclass."""
     return dict(re.findall(r"^    (\w+): .*  # (.+)$", getsource(table), flags=re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Options of a call, such as `translate(text, beam=1)`: keys of a table of the recipe, checked as a recipe's are."""
+"""Options of a call, such as `translate(text, beam=1)`: keys of a recipe table, validated like a recipe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -17,7 +17,7 @@ TABLES = {DecodeConfig: "decode", GenerateConfig: "generate"}
 
 
 class DecodeOptions(TypedDict, total=False):
-    """Keys of [decode]; what is left out stays as the model's recipe has it."""
+    """Options of a decoding call: keys of [decode]; a missing key has the value of the model's recipe."""
 
     beam: int
     penalty: Literal["gnmt", "average"]
@@ -29,7 +29,7 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class GenerateOptions(TypedDict, total=False):
-    """Keys of [generate]; what is left out stays as the model's recipe has it."""
+    """Options of a generation call: keys of [generate]; a missing key has the value of the model's recipe."""
 
     max_tokens: int
     repetition_penalty: float
@@ -47,14 +47,14 @@ class GenerateOptions(TypedDict, total=False):
 
 
 def with_options(config: C, options: Mapping[str, Any]) -> C:
-    """A table of the recipe with other values for some of its keys.
+    """Copy a table of the recipe with other values for some of its keys, and validate it.
 
     Args:
         config: the table.
-        options: values by the names of its keys; numbers may be NumPy's.
+        options: values by the names of the table's keys; numbers may be NumPy's.
 
     Raises:
-        InputError: there is no such option, or a value that a recipe cannot have.
+        InputError: an option does not exist, or has a value that a recipe cannot have.
     """
     if not options:
         return config
@@ -68,7 +68,7 @@ def with_options(config: C, options: Mapping[str, Any]) -> C:
 
 
 def _unknown(table: str, name: str, names: list[str]) -> str:
-    """What to say of an option that there is not; other toolkits' names for one are known."""
+    """Format the message about an unknown option, with suggestions; other toolkits' names are known."""
     own = [key.partition(".")[2] for key in nearest(f"{table}.{name}") if key.startswith(f"{table}.")]
     near = own or get_close_matches(name, names, n=1)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
@@ -76,10 +76,10 @@ def _unknown(table: str, name: str, names: list[str]) -> str:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A value as JSON has it.
+    """Convert a value to its JSON form.
 
     Raises:
-        InputError: it is neither a number nor a text, a list of them, true, false or None.
+        InputError: the value is not a number, a text, a list of these, true, false or None.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -1,6 +1,6 @@
-"""Named starting points: the models of "Attention Is All You Need", Table 3, a tiny one for small data, BERT and GPT.
+"""Presets: named recipes to start from, such as the models of "Attention Is All You Need", Table 3, BERT and GPT.
 
-A recipe takes one with `preset = "NAME"`; what the recipe itself says goes over it.
+A recipe takes a preset with `preset = "NAME"`; values of the recipe itself override it.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Values = Mapping[str, Any]
 
 
 def merge(below: Values, above: Values) -> dict[str, Any]:
-    """`above` laid over `below`, table by table; anything but a table is replaced whole."""
+    """Merge `above` over `below`, table by table; values other than tables are replaced whole."""
     merged = {**below, **above}
     for key in below.keys() & above.keys():
         if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
@@ -23,12 +23,12 @@ def merge(below: Values, above: Values) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Table3Row:
-    """A row of Table 3: what differs from the base model, and what the paper printed (None where it left a gap)."""
+    """Row of Table 3 in Vaswani et al. (2017): changes from the base model and printed results, None where left out."""
 
     name: str
     changes: Values = field(default_factory=dict)
     millions: int | None = None  # parameters, in 10^6
-    perplexity: float = 0.0  # per piece, newstest2013
+    perplexity: float = 0.0  # per subword, newstest2013
     bleu: float = 0.0  # newstest2013
 
 
@@ -118,8 +118,8 @@ _TINY: Values = {
     },
 }
 
-# What some tasks need, below all presets: outputs that may be of any length beside their inputs; no smoothing over what
-# happens to be in a batch.
+# Defaults of some tasks, below all presets: no limit on the ratio of the lengths of input and output; no label
+# smoothing over the passages of a batch.
 _OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
 OF_TASKS: dict[str, Values] = {
     "dialogue": _OF_ANY_LENGTH,

@@ -1,7 +1,7 @@
-"""Presets of the Transformer's two children: the sizes that were published, and how they were trained.
+"""Presets of BERT and GPT: the published sizes and training settings.
 
 BERT: Devlin et al. (2019), section 3 and appendix A.2; the small ones: Turc et al. (2019), table 1. GPT-2: Radford et
-al. (2019), table 2. Shakespeare's: the settings that nanoGPT publishes for characters, for a GPU and for a CPU.
+al. (2019), table 2. Shakespeare: the settings that nanoGPT publishes for characters, for a GPU and for a CPU.
 """
 
 from collections.abc import Mapping
@@ -100,22 +100,22 @@ _SHAKESPEARE: Values = {
 
 
 def sized(below: Values, **tables: Values) -> Values:
-    """`below` with some keys of its tables changed."""
+    """Copy a preset with some keys of its tables changed."""
     return {**below, **{name: {**below.get(name, {}), **values} for name, values in tables.items()}}
 
 
 def encoder(layers: int, width: int) -> Values:
-    """A BERT of some size: 64 dimensions a head and four times its width in the feed-forward network."""
+    """Make the preset of a BERT with some layers and width: 64 dimensions for each head, feed-forward of 4 x width."""
     return sized(_BERT, model={"encoder_layers": layers, "d_model": width, "d_ff": 4 * width, "heads": width // 64})
 
 
 def decoder(layers: int, width: int) -> Values:
-    """A GPT-2 of some size, with 64 dimensions a head."""
+    """Make the preset of a GPT-2 with some layers and width, with 64 dimensions for each head."""
     return sized(_GPT2, model={"decoder_layers": layers, "d_model": width, "d_ff": 4 * width, "heads": width // 64})
 
 
 def shakespeare(layers: int, width: int, context: int, rows: int, dropout: float, updates: int) -> Values:
-    """A character model of some size with as many heads as layers, that reads some rows of a context at once."""
+    """Make the preset of a character-level GPT with as many heads as layers, and batches of `rows` contexts."""
     return sized(
         _SHAKESPEARE,
         data={"max_length": context},

@@ -1,13 +1,13 @@
-"""What keys of a recipe were called before: models that were saved then can still be read."""
+"""Renamed recipe keys: reads recipes saved by older versions."""
 
 from collections.abc import Mapping
 from typing import Any
 
-RENAMED = {"train": {"validate_bleu": "validate_decoding"}}  # by table: the old name, and the new one
+RENAMED = {"train": {"validate_bleu": "validate_decoding"}}  # for each table: old names, and the new ones
 
 
 def modern(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe as it was stored, in today's names."""
+    """Rename the keys of a stored recipe to the current names."""
     tables = {
         table: {new.get(key, key): value for key, value in stored[table].items()}
         for table, new in RENAMED.items()

@@ -1,4 +1,4 @@
-"""Everything that can be configured, as frozen typed dataclasses. Plain values only: no torch, nothing of ours.
+"""Schema of recipes: every configuration key as frozen, typed dataclasses of plain values, without torch.
 
 A recipe is one TOML file whose tables are the fields of `Recipe`. Each field is documented by the comment beside it;
 `heedful config schema` prints the same as JSON Schema.
@@ -10,7 +10,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """One corpus: plain text, two files line by line, or one TSV, CSV or JSONL file. Any of them may end in .gz."""
+    """Settings of a corpus: plain text, two files line by line, or one TSV, CSV or JSONL file, each also as .gz."""
 
     source: str  # a text file; or, without `target`, a .tsv, .csv or .jsonl file with all sides; GPT, BERT: or a folder
     target: str | None = None
@@ -23,7 +23,7 @@ class CorpusConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterConfig:
-    """Which training pairs are dropped, counted and reported. Validation and test text is never filtered."""
+    """Settings of the filters that drop training pairs, with a report. Validation and test text is never filtered."""
 
     max_characters: int = 2000  # longer lines on either side are dropped before they are encoded
     max_tokens: int = 250  # longer sentences on either side, in tokens with <eos>
@@ -35,7 +35,7 @@ class FilterConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Text. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
+    """Settings of the data. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
 
     root: str = "."
     source_language: str = "src"  # a code of ISO 639, such as en or zh-Hant; src and tgt: not said
@@ -53,7 +53,7 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig:
-    """What a masked language model learns from (Devlin et al. 2019, section 3.1 and appendix A.1)."""
+    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1)."""
 
     rate: float = 0.15  # of the tokens of a sequence are chosen, to be predicted
     mask: float = 0.8  # of those chosen become <mask>
@@ -65,7 +65,7 @@ class MaskingConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerConfig:
-    """Text to ids. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, and <mask> 4 where there is one.
+    """Settings of the tokenizer. Special tokens are fixed: <pad> 0, <unk> 1, <bos> 2, <eos> 3, with `mask` <mask> 4.
 
     In terms of BERT, <bos> is [CLS] and <eos> is [SEP].
     """
@@ -85,7 +85,7 @@ class TokenizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The model of "Attention Is All You Need" (Vaswani et al. 2017, section 3); the defaults are its base model."""
+    """Settings of the model; the defaults are the base model of "Attention Is All You Need" (Vaswani et al. 2017)."""
 
     family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
     d_model: int = 512  # size of embeddings and hidden states
@@ -122,7 +122,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """The optimiser and the learning rate over time. Steps are counted from 1."""
+    """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
 
     name: Literal["adam", "adamw", "muon"] = "adam"  # muon: orthogonal steps for the matrices of the stacks, else adamw
     lr: float = 1.0  # peak rate; with schedule = "vaswani" a factor on the paper's formula
@@ -137,7 +137,7 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """The training loop. Everything counted in updates is absolute: a resumed run ends where the whole run would."""
+    """Settings of the training loop. Numbers of updates count from the start of the run, also when it is resumed."""
 
     seed: int = 1  # random seed
     start: str | None = None  # warm start: a model folder or a run to begin with, its shape and tokenizer too
@@ -167,7 +167,7 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DecodeConfig:
-    """Search. A hypothesis scores log P(y|x) / penalty(|y|), |y| with <eos>."""
+    """Settings of decoding by beam search. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
 
     beam: int = 4  # beam size; 1: greedy search
     penalty: Literal["gnmt", "average"] = "gnmt"  # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
@@ -180,7 +180,7 @@ class DecodeConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateConfig:
-    """Sampling. Choices are narrowed in the order of these fields, then one is drawn."""
+    """Settings of text generation. The sampling filters apply in the order of these fields, then a token is drawn."""
 
     max_tokens: int = 256  # longest output
     repetition_penalty: float = 1.0  # divides positive logits of tokens seen, multiplies negative (Keskar et al. 2019)
@@ -199,7 +199,7 @@ class GenerateConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A whole run: what `heedful train` reads, and what it stores with the model once everything is resolved."""
+    """Recipe of a run: all settings that `heedful train` reads, and that are stored, resolved, with the model."""
 
     name: str = "heedful"
     task: str = "translation"  # a file in heedful/tasks, or a class of yours as module:Class

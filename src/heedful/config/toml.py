@@ -1,4 +1,4 @@
-"""TOML with places: values, the line each key stands on, and text again."""
+"""TOML files: reads values with the line of each key, and writes values as TOML."""
 
 import json
 import re
@@ -17,11 +17,11 @@ _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
 
 def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """The values of a TOML file, and the line on which each dotted key stands.
+    """Read the values of a TOML file, and the line of each dotted key.
 
     Raises:
         InputError: the file cannot be read, is not UTF-8, or is not TOML; the message names the line, or says that the
-            file is a text and no recipe.
+            file is a text and not a recipe.
     """
     try:
         text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
@@ -40,14 +40,14 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _text_problem(file: Path) -> str | None:
-    """What to say of a text to learn from that stands in for a recipe; None for files of other names."""
+    """Format the message about a training text given in place of a recipe; None for files of other names."""
     if not file.name.removesuffix(".gz").endswith(_TEXTS):
         return None
     return f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
 
 
 def _syntax_problem(file: Path, text: str, reason: str) -> str:
-    """The parser's reason, with the line itself, since most slips are visible in it."""
+    """Format the parser's reason with the line itself, since most mistakes are visible in the line."""
     lines = text.split("\n")
     position = _POSITION.search(reason)
     number = int(position[1]) if position and position[1] else len(lines)
@@ -57,9 +57,9 @@ def _syntax_problem(file: Path, text: str, reason: str) -> str:
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Dotted key -> line from 1; tables of an array are numbered from 0, as in `data.train.0.source`.
+    """Map each dotted key of a TOML text to its line, from 1; an array's tables count from 0 (`data.train.0.source`).
 
-    It reads headers and `key =` only. Keys inside inline tables are missing, and a multi-line string may add false
+    Only headers and `key =` are read. Keys inside inline tables are missing, and a multi-line string may add false
     ones; both only make an error message less exact.
     """
     lines: dict[str, int] = {}
@@ -83,7 +83,7 @@ def _dotted(key: str) -> str:
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Text that reads back as the same values: plain keys first, then tables; None has no TOML and is left out."""
+    """Format values as TOML that reads back equal: plain keys first, then tables; None values are left out."""
     return "\n".join(_lines(values, "")).lstrip("\n") + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Values to a `Recipe`: every problem is found at once, each with its place, its key and the remedy."""
+"""Validation of recipe values: finds every problem at once, each with its place, its key and the remedy."""
 
 import json
 import os
@@ -33,19 +33,19 @@ _TRUTH = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "fa
 
 
 def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str, str] = _NOWHERE) -> Recipe:
-    """Check `values` against the schema and build the recipe.
+    """Validate nested values against the schema, and build the recipe.
 
     Args:
-        values: nested tables, as TOML or JSON give them; whatever is missing takes its default.
-        where: names the source of the values in messages, usually a file.
-        places: dotted key -> a more exact place, such as `config.toml, line 12`; a key without one takes its table's.
+        values: nested tables, as read from TOML or JSON; missing keys take their defaults.
+        where: the source of the values in messages, usually a file.
+        places: dotted key -> a more exact place, such as `config.toml, line 12`; other keys take their table's place.
 
     Raises:
-        InputError: unknown keys, wrong types or impossible combinations; one message lists them all.
+        InputError: unknown keys, wrong types or impossible combinations; one message lists all of them.
     """
     problems = [Problem(key, _unknown(key)) for key in unknown_keys(values)]
     try:
-        # JSON mode is the strict one that still takes lists for tuples and tables for dataclasses.
+        # JSON mode is the strict mode that still takes lists for tuples and tables for dataclasses.
         recipe = RECIPE.validate_json(json.dumps(values, default=_no_json), strict=True)
     except ValidationError as error:
         raise _refusal(problems + [_mistyped(detail) for detail in error.errors()], where, places) from error
@@ -56,7 +56,7 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
 
 
 def _no_json(value: Any) -> str | list[str]:
-    """A path as text; TOML's dates and times fit no field: a list of text is refused everywhere and shows the value."""
+    """Convert a path to text; a TOML date becomes a list of text, which every field refuses with the value shown."""
     return os.fspath(value) if isinstance(value, os.PathLike) else [str(value)]
 
 
@@ -87,7 +87,7 @@ def _unknown(key: str) -> str:
 
 
 def _mistyped(detail: ErrorDetails) -> Problem:
-    """What pydantic found, in the words of a recipe."""
+    """Describe a type error of pydantic as a problem of the recipe."""
     key = ".".join(map(str, detail["loc"]))
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "missing":
@@ -107,7 +107,7 @@ def _shown(value: Any) -> str:
 
 
 def _remedy(key: str, kind: str, value: Any, choices: list[str]) -> str:
-    """What to write instead, where the slip is a common one."""
+    """Suggest the correct spelling of a value, if the mistake is a common one."""
     if kind == "tuple_type" and isinstance(value, dict):
         return f"write [[{key}]] with two brackets"
     if kind == "int_type" and isinstance(value, float) and value.is_integer():

@@ -1,1 +1,1 @@
-"""From a model to its outputs: search strategies over anything that can take a step."""
+"""Decoding: beam search, greedy search, sampling, and the predictors that use them (translator, generator, filler)."""

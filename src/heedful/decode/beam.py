@@ -1,4 +1,4 @@
-"""Beam search: a sentence is searched until enough of its hypotheses have ended, or nothing live could win.
+"""Beam search: decodes a batch of sentences with several live hypotheses for each.
 
 B sentences still searched, W live hypotheses of each, K next tokens of each, C = W x K candidates, T tokens so far.
 """
@@ -25,14 +25,15 @@ def search(
     watch: "Watch | None" = None,
     live: "Live | None" = None,
 ) -> list[list[Hypothesis]]:
-    """Decode a batch, `config.beam` hypotheses abreast. See `heedful.decode.search`.
+    """Decode a batch of sentences by beam search with `config.beam` live hypotheses each; see `heedful.decode.search`.
 
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
-    then by lower token id. Those among the first `beam` that end, with <eos> or at the limit, are finished; the best
-    `beam` of the others go on. A sentence leaves the batch when `n_best` of its hypotheses are finished and its best
-    live one would not beat the worst of them even if it reached the limit at no further cost, so that searching on to
-    the limit would return the same; or before, with `config.patience` x `beam` finished ones, unless that is 0.
-    `watch` is told of every step. `live` is what has been said already, of which the last tokens are yet to be fed.
+    then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the
+    best `beam` candidates that do not end go on. A sentence leaves the batch when `n_best` of its hypotheses are
+    finished and its best live hypothesis would not beat the worst of them even if it reached the limit at no further
+    cost: searching on to the limit would return the same. It leaves earlier once `config.patience` x `beam` hypotheses
+    are finished, unless `config.patience` is 0. `watch` is called after every step. `live` holds the hypotheses to
+    continue from; the last token of each is fed to the model first.
     """
     live = live or Live.begin(state.begin.cpu(), limits, config)
     device = state.begin.device
@@ -51,19 +52,19 @@ def search(
 
 @dataclass(frozen=True)
 class Live:
-    """The hypotheses that go on, best first; fewer than W of a sentence are real if the others' total is -inf."""
+    """Live hypotheses of a beam search, best first; a total of -inf marks a place in the beam that holds none."""
 
     sentences: list[int]  # B indices into the input
     limits: Int[Tensor, " B"]  # the longest output
-    ended: Int[Tensor, " B"]  # how many hypotheses have
-    penalties: Float[Tensor, " B"]  # of the longest output, the largest there is
+    ended: Int[Tensor, " B"]  # finished hypotheses of the sentence
+    penalties: Float[Tensor, " B"]  # length penalty of the longest output, the largest possible
     totals: Float[Tensor, "B W"]  # log P of the tokens
     scores: Float[Tensor, "B W T"]  # log P of each token
-    tokens: Int[Tensor, "B W T+1"]  # the tokens, after the one fed first
+    tokens: Int[Tensor, "B W T+1"]  # the tokens, after the token that is fed first
 
     @classmethod
     def begin(cls, begin: Int[Tensor, " B"], limits: Sequence[int], config: DecodeConfig) -> "Live":
-        """One hypothesis a sentence: nothing said yet."""
+        """Initial state of a beam search: one empty hypothesis for each sentence."""
         penalties = [PENALTIES[config.penalty](limit, config.alpha) for limit in limits]
         return cls(
             sentences=list(range(len(limits))),
@@ -78,7 +79,7 @@ class Live:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Live hypotheses with one more token, best first."""
+    """Candidates of one step of beam search: each live hypothesis with each of its best next tokens, best first."""
 
     parents: Int[Tensor, "B C"]
     tokens: Int[Tensor, "B C"]
@@ -87,11 +88,11 @@ class Candidates:
     end: Bool[Tensor, "B C"]  # with <eos>, or because the sentence is at its limit
 
 
-Watch = Callable[[Live, Candidates, Live], object]  # what went on before a step, with one more token, and after it
+Watch = Callable[[Live, Candidates, Live], object]  # live before a step, candidates, live after it
 
 
 def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:
-    """Order all continuations of each sentence by their log-probability."""
+    """Rank all candidates of each sentence in a beam search by their total log-probability."""
     sentences, choices = len(live.sentences), scores.size(1)
     totals = (live.totals.reshape(-1, 1) + scores).reshape(sentences, -1)
     totals, order = totals.sort(dim=1, descending=True, stable=True)  # equal ones keep the order of parents and tokens
@@ -103,7 +104,7 @@ def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -
 def collect(
     finished: list[list[Hypothesis]], live: Live, candidates: Candidates, config: DecodeConfig
 ) -> Int[Tensor, " B"]:
-    """Add the hypotheses that end within the beam to those that ended before, and keep the best; return how many."""
+    """Add the hypotheses that end within the beam to `finished`, keep the `n_best`, and count all that have ended."""
     ended = candidates.end[:, : config.beam] & (candidates.totals[:, : config.beam] > -torch.inf)
     rows, places = ended.nonzero(as_tuple=True)
     parents = candidates.parents[rows, places]
@@ -123,8 +124,8 @@ def advance(
     ended: Int[Tensor, " B"],
     config: DecodeConfig,
 ) -> tuple[Live, Int[Tensor, " R"]]:
-    """The hypotheses that go on, of the sentences that do, and the row that each of them continues."""
-    chosen = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # those that do not end, in their order
+    """Select the hypotheses that a beam search continues; return these and the row that each of them continues."""
+    chosen = candidates.end.int().argsort(dim=1, stable=True)[:, : config.beam]  # candidates that do not end, in order
     totals = candidates.totals.masked_fill(candidates.end, -torch.inf).gather(1, chosen)
     best = [finished[sentence] for sentence in live.sentences]
     worst = torch.tensor([b[-1].score if len(b) == config.n_best else -torch.inf for b in best], dtype=torch.float64)

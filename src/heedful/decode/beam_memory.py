@@ -1,4 +1,4 @@
-"""Whether there is room for a beam search."""
+"""Memory check for beam search: estimates what a beam size needs and compares it with the free memory."""
 
 import torch
 
@@ -9,12 +9,12 @@ PER_TOKEN, PER_PAIR = 48, 150  # bytes for each hypothesis and token of the voca
 
 
 def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
-    """Make sure that the search for one output can keep its hypotheses.
+    """Check that a beam size is at most the vocabulary size and that its beam search fits into memory.
 
     Args:
         beam: The beam size.
         vocabulary: Tokens that a hypothesis can go on with.
-        device: Where the model computes.
+        device: The device on which the model computes.
 
     Raises:
         InputError: The beam is larger than the vocabulary, or needs more memory than is free.
@@ -30,10 +30,10 @@ def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
 
 
 def needed_memory(beam: int, vocabulary: int) -> float:
-    """GB that the search for one output takes, by what was measured with beams of 100 to 2,000."""
+    """Estimate the GB of memory that a beam search takes for each sentence, as measured with beams of 100 to 2,000."""
     return beam * (PER_TOKEN * vocabulary + PER_PAIR * beam) / 1e9
 
 
 def free_on(device: torch.device) -> float | None:
-    """GB that are free where a model computes; None where the system does not say."""
+    """GB of memory that are free on a device; None where the system does not say."""
     return torch.cuda.mem_get_info(device)[0] / 1e9 if device.type == "cuda" else free_memory()

@@ -1,4 +1,4 @@
-"""Gaps in a text filled in by a masked language model."""
+"""Fills masked gaps in a text with a masked language model such as BERT (fill-mask)."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ GAP = re.compile(r" ?(?:\[MASK\]|<mask>)")  # a word with the space before it, a
 
 @dataclass(frozen=True)
 class MaskCandidate:
-    """What may stand in a gap, and how probable the model takes it to be."""
+    """A token that may fill a gap in a text, with the probability that the model gives it."""
 
     text: str
     token: int
@@ -26,12 +26,12 @@ class MaskCandidate:
 
 
 class Filler(BasePredictor[MaskedLanguageModel]):
-    """A masked language model with its tokenizer.
+    """Fills [MASK] gaps in texts: a masked language model with its tokenizer.
 
     Args:
-        model: the model.
-        tokenizer: its tokenizer, which has a <mask>.
-        longest: tokens that the model reads at most.
+        model: the masked language model.
+        tokenizer: the tokenizer of the model, with a <mask> token.
+        longest: the most tokens that the model reads.
     """
 
     def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, longest: int) -> None:
@@ -44,26 +44,26 @@ class Filler(BasePredictor[MaskedLanguageModel]):
     @overload
     def fill(self, texts: Iterable[str], count: int = 5) -> list[list[list[MaskCandidate]]]: ...
     def fill(self, texts: Any, count: int = 5) -> list[list[MaskCandidate]] | list[list[list[MaskCandidate]]]:
-        """The likeliest candidates for each gap of a text, best first, or those of each of several texts.
+        """Predict the most probable candidates for each gap of a text, best first, or of each of several texts.
 
-        Several gaps are filled at the same time, none of them knowing what stands in the others.
+        Several gaps of a text are filled at the same time: the model does not know what fills the other gaps.
 
         Args:
             texts: a text with gaps, written as [MASK] or <mask>, each for one token; or an iterable of such texts.
             count: how many candidates.
 
         Raises:
-            InputError: something is no text, has no gap, or is longer than the model reads; or `count` is below 1.
+            InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
         """
         if count < 1:
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
         return one_or_all(lambda each: [self._filled(text, count) for text in each], texts, as_text)
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
-        """The candidates for each gap of one text."""
+        """Predict the candidates for each gap of one text."""
         rows = torch.tensor([self.encode(text)], device=self.device)
         padding_mask = torch.ones_like(rows, dtype=torch.bool)
-        special = self.tokenizer.first_piece  # ids below it are no words
+        special = self.tokenizer.first_piece  # smaller ids are special tokens
         with torch.inference_mode(), evaluating(self.model):
             logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, special:].float()
         probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
@@ -72,10 +72,10 @@ class Filler(BasePredictor[MaskedLanguageModel]):
         return [[self.candidate(*pair) for pair in zip(*gap, strict=True)] for gap in pairs]
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text with <mask> for its gaps, between <bos> and <eos>.
+        """Encode a text with gaps as token ids: <mask> for each gap, between <bos> and <eos>.
 
         Raises:
-            InputError: as `fill`.
+            InputError: the text has no gap, or is longer than the model reads.
         """
         first, *others = GAP.split(text)
         if not others:
@@ -88,7 +88,7 @@ class Filler(BasePredictor[MaskedLanguageModel]):
         return [BOS, *ids, EOS]
 
     def candidate(self, token: int, probability: float) -> MaskCandidate:
-        """A token as text."""
+        """Create the candidate for a gap from a token id and its probability; decodes the token to text."""
         return MaskCandidate(
             self.tokenizer.decode([token]).strip() or self.tokenizer.pieces([token])[0], token, probability
         )

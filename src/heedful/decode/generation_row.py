@@ -1,4 +1,4 @@
-"""A request under way: what it has said, what the model has read of it, and whether it is done."""
+"""State of one text under generation: its prompt and output tokens, what the model still has to read, if it is done."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,18 +12,18 @@ Reason = Literal["eos", "stop", "length"]
 
 @dataclass
 class GenerationRow:
-    """One row of a batch; it may move from batch to batch.
+    """One row of a batch in text generation: a prompt with the output so far; a row may move from batch to batch.
 
     Attributes:
-        config: how its tokens are chosen.
+        config: the settings by which its tokens are chosen.
         prompt: the tokens of the prompt.
-        output: the tokens said, without <eos>.
-        scores: log P of each token said and of <eos>.
-        text: what the output spells.
-        done: it has ended.
-        reason: why.
-        window: what the model has to have read before the next token. A document in training stands behind the <eos>
-            of another, so that is what stands before an empty prompt; it is no part of the prompt and never penalised.
+        output: the tokens generated so far, without <eos>.
+        scores: log P of each generated token and of <eos>.
+        text: the output as text.
+        done: True once the output has ended.
+        reason: the reason why the output ended.
+        window: tokens that the model has to have read before the next one. In training a document follows the <eos> of
+            another document, so <eos> stands before an empty prompt; it is no part of the prompt and never penalised.
     """
 
     config: GenerateConfig
@@ -40,16 +40,16 @@ class GenerationRow:
 
     @property
     def seen(self) -> list[int]:
-        """The tokens of prompt and output."""
+        """The tokens of the prompt and of the output so far."""
         return self.prompt + self.output
 
     @property
     def left(self) -> int:
-        """How many tokens it may still say."""
+        """Number of tokens that the row may still generate before `max_tokens`."""
         return self.config.max_tokens - len(self.output)
 
     def take(self, token: int, score: float, spelled: bytes) -> None:
-        """Add a token of log-probability `score`, and see whether it ends the output."""
+        """Append a generated token with its log-probability `score`, and update whether the output has ended."""
         ended = token == EOS
         self.scores.append(score)
         if not ended:
@@ -60,6 +60,6 @@ class GenerationRow:
         self.reason = "stop" if self.text.stopped else "eos" if ended else "length"
 
     def crop(self, context: int | None) -> None:
-        """Of a window that does not fit keep the last `context` // 2 tokens, and at least one."""
+        """Shorten a window longer than `context` to its last `context` // 2 tokens, at least one."""
         if context is not None and len(self.window) > context:
             del self.window[: -max(1, context // 2)]

@@ -1,4 +1,4 @@
-"""Text from a language model: prompts in, what follows them out, in the same order or as it is said."""
+"""Generates text with a language model (GPT): continues prompts, all at once or as a stream."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,11 +24,11 @@ from heedful.text.tokenizer import EOS, UNK, Tokenizer
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A text to go on from, and how.
+    """Request to a text generator: a prompt and the settings for its continuation.
 
     Attributes:
-        prompt: may be empty: then a document begins.
-        config: all but `batch_tokens`, which is the generator's.
+        prompt: the text to continue; an empty prompt begins a new document.
+        config: the settings; `batch_tokens` is ignored, the generator's own value holds.
     """
 
     prompt: str
@@ -37,13 +37,14 @@ class GenerationRequest:
 
 @dataclass(frozen=True)
 class Generation:
-    """What followed a prompt.
+    """Continuation of a prompt: the generated text, its tokens and their log-probabilities.
 
     Attributes:
-        text: prompt + text reads on without a seam; a stop string and what came with it is left out.
-        tokens: the ids that were said, without <eos>.
-        token_scores: log P of each token, and of <eos> if it was said, under the model before anything was narrowed.
-        reason: "eos": the model ended it; "stop": a stop string did; "length": it was cut at `max_tokens`.
+        text: the generated text, so that prompt + text reads on without a seam; a stop string and whatever follows it
+            in the same token are left out.
+        tokens: the ids of the generated tokens, without <eos>.
+        token_scores: log P of each token, and of <eos> if it was generated, under the model before any filter.
+        reason: "eos": the model ended the text; "stop": a stop string was reached; "length": cut at `max_tokens`.
     """
 
     text: str
@@ -56,14 +57,14 @@ class Generation:
 
 
 class Generator(BasePredictor[LanguageModel]):
-    """A language model with its tokenizer. What follows a prompt depends on its request alone, not on the others.
+    """Text generator: a language model with its tokenizer. An output depends on its own request only, not on the batch.
 
     Args:
-        model: a decoder that was trained on text.
-        tokenizer: its own.
-        config: of the model; `batch_tokens` is heeded here, the rest is where requests may begin from.
-        context: the most tokens that the model reads; None: any number. A text that outgrows it is continued from its
-            last `context` // 2 tokens, and a longer prompt likewise.
+        model: a decoder-only language model.
+        tokenizer: the tokenizer of the model.
+        config: the default settings of requests, and `batch_tokens`.
+        context: the most tokens that the model reads; None: any number. A prompt or text longer than this is continued
+            from its last `context` // 2 tokens.
     """
 
     def __init__(
@@ -73,13 +74,13 @@ class Generator(BasePredictor[LanguageModel]):
         self.tokenizer = tokenizer
         self.config = config
         self.context = context
-        self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never said
+        self.never = [i for i in range(tokenizer.first_piece) if i not in (UNK, EOS)]  # ids that are never generated
 
     def with_options(self, **options: Unpack[GenerateOptions]) -> "Generator":
-        """This generator, which shares its model, with other settings to begin requests from.
+        """Create a generator that shares this model, with other default settings for generation.
 
         Raises:
-            InputError: there is no such option, or a value that [generate] cannot have.
+            InputError: an option does not exist, or has a value that [generate] cannot have.
         """
         changed = copy(self)
         changed.config = with_options(self.config, options)
@@ -95,17 +96,17 @@ class Generator(BasePredictor[LanguageModel]):
         self, prompts: Iterable[str | GenerationRequest], done: Done = ..., **options: Unpack[GenerateOptions]
     ) -> list[Generation]: ...
     def generate(self, prompts: Any, done: Done = lambda _: None, **options: Any) -> Generation | list[Generation]:
-        """Continue a prompt, or each of several; those of similar length are read together.
+        """Continue a prompt with generated text, or each of several prompts; prompts of similar length form a batch.
 
         Args:
-            prompts: a string or a `Request`, which is continued once; or an iterable of them, which gives a list of
-                what follows each, in order.
-            done: told how many more of them have ended, as soon as they have.
+            prompts: a string or a `GenerationRequest`, which is continued once; or an iterable of these, which gives a
+                list of continuations in the same order.
+            done: called with the number of prompts that have just ended, as soon as they have.
             options: keys of [generate] for this call, such as `temperature=0.7`.
 
         Raises:
-            InputError: something is no prompt or holds half a character, there is no such option, or a value that it
-                cannot have.
+            InputError: a prompt is not a text or holds half a character; an option does not exist, or its value is not
+                allowed.
             RunError: the model's output is not a number.
         """
         chosen = self.with_options(**options)
@@ -114,16 +115,16 @@ class Generator(BasePredictor[LanguageModel]):
         )
 
     def stream(self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Iterator[str]:
-        """The text that `generate` gives for one prompt, each part as soon as nothing can change it.
+        """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
 
         Raises:
-            InputError, RunError: as `generate`.
+            InputError, RunError: under the same conditions as `generate`.
         """
         chosen = self.with_options(**options)
         return chosen._streamed(chosen._request(options, prompt))
 
     def _request(self, options: Mapping[str, Any], prompt: object) -> GenerationRequest:
-        """What is asked by a prompt; `options` change a request that brings settings of its own."""
+        """Convert a prompt to a request; `options` override the settings of a prompt that is a request already."""
         if isinstance(prompt, GenerationRequest):
             return replace(prompt, config=with_options(prompt.config, options))
         return GenerationRequest(as_text(prompt), self.config)
@@ -145,15 +146,15 @@ class Generator(BasePredictor[LanguageModel]):
             given = len(row.text.parts)
 
     def reads_whole(self, prompt: str) -> bool:
-        """Whether a prompt fits the context; of a longer one only the last part is read."""
+        """True if a prompt fits the context of the model; of a longer prompt only the last part is read."""
         return self.context is None or len(self.tokenizer.encode(prompt)) <= self.context
 
     def unknown(self, prompt: str) -> list[str]:
-        """The parts of a prompt that are in no piece of the vocabulary: <unk> is read for them."""
+        """List the parts of a prompt that no token of the vocabulary covers: the model reads <unk> for them."""
         return self.tokenizer.unknown(prompt)
 
     def _rows(self, requests: list[GenerationRequest]) -> list[GenerationRow]:
-        """What is known of each request before anything is said: only a document's first word has no space before."""
+        """Create the row of each request; after an empty prompt the space that the tokenizer adds is removed."""
         space = self.tokenizer.first_space
         prompts = self.tokenizer.encode_batch([request.prompt for request in requests])
         return [
@@ -162,14 +163,14 @@ class Generator(BasePredictor[LanguageModel]):
         ]
 
     def _steps(self, rows: list[GenerationRow]) -> Iterator[None]:
-        """Take rows to their end, and yield after each token."""
+        """Generate tokens for rows until all have ended; yield after each token."""
         while rows:
             batch, rest = self._cut(rows)
             yield from self._run(batch)
             rows = rest + [row for row in batch if not row.done]
 
     def _cut(self, rows: list[GenerationRow]) -> tuple[list[GenerationRow], list[GenerationRow]]:
-        """The rows with the longest windows that fit a batch, at least one, and the others."""
+        """Split rows into a batch, the rows with the longest windows that fit, at least one, and the rest."""
         for row in rows:
             row.crop(self.context)
         rows = sorted(rows, key=lambda row: len(row.window), reverse=True)
@@ -180,7 +181,7 @@ class Generator(BasePredictor[LanguageModel]):
 
     @torch.inference_mode()
     def _run(self, rows: list[GenerationRow]) -> Iterator[None]:
-        """Say tokens until each row has ended or the batch, padding included, fills the context: then read anew."""
+        """Generate tokens until each row has ended or the batch, padding included, fills the context of the model."""
         prompts, padding_mask = (
             torch.from_numpy(x).to(self.device) for x in pad([r.window for r in rows], side="left")
         )

@@ -1,4 +1,4 @@
-"""Greedy search: the likeliest token at every step."""
+"""Greedy search: decodes each sentence with the most probable token at every step."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from heedful.decode.top_k import best_tokens
 from heedful.models.decoding_state import DecodingState
 from heedful.text.tokenizer import EOS
 
-STAYING = 7 / 8  # share of rows still going above which it costs less to compute the others too than to copy these
+STAYING = 7 / 8  # share of unfinished rows above which computing the finished ones too costs less than copying
 
 
 def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """Decode a batch; a sentence leaves it with its <eos> or at its longest length. See `heedful.decode.search`."""
+    """Decode a batch of sentences greedily, each until <eos> or its limit. See `heedful.decode.search`."""
     tokens: list[list[int]] = [[] for _ in limits]
     scores: list[list[float]] = [[] for _ in limits]
     rows = list(range(len(limits)))  # the sentence in each row

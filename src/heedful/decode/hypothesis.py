@@ -1,4 +1,4 @@
-"""One output of a search, and its score: log P(y|x) / length penalty(|y|), where |y| counts <eos>.
+"""Hypothesis of a search (beam or greedy) with its score: log P(y|x) / length penalty(|y|), where |y| counts <eos>.
 
 Without a length penalty a search prefers short outputs: every further token makes the probability smaller.
 """
@@ -11,12 +11,12 @@ from heedful.text.tokenizer import EOS
 
 
 def gnmt(length: int, alpha: float) -> float:
-    """Google's length penalty ((5 + |y|) / 6)^alpha (Wu et al. 2016, formula 14)."""
+    """Length penalty of Google's GNMT: ((5 + |y|) / 6)^alpha (Wu et al. 2016, formula 14)."""
     return ((5 + length) / 6) ** alpha
 
 
 def average(length: int, alpha: float) -> float:
-    """Length penalty |y|^alpha: 0 compares total log-probabilities, 1 their mean per token."""
+    """Length penalty |y|^alpha: alpha = 0 compares total log-probabilities, 1 their mean per token."""
     return length**alpha
 
 
@@ -25,12 +25,12 @@ PENALTIES: dict[str, Callable[[int, float], float]] = {"gnmt": gnmt, "average": 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An output with its score.
+    """Hypothesis of a search: the token ids of one output, with its score.
 
     Attributes:
         tokens: the ids of the output, without <bos> and <eos>.
-        score: the sum of `token_scores` / penalty(their number), natural logarithms.
-        token_scores: log P of each token given those before it; the last one is that of <eos>, unless the output was
+        score: the sum of `token_scores` / length penalty(number of tokens), natural logarithms.
+        token_scores: log P of each token given the tokens before; the last is the score of <eos>, unless the output was
             cut at the limit.
     """
 
@@ -40,11 +40,11 @@ class Hypothesis:
 
     @property
     def complete(self) -> bool:
-        """Whether the output ends in <eos>; if not, it was cut at the longest allowed length and scored as it is."""
+        """True if the hypothesis ends in <eos>; False if it was cut at the longest allowed length."""
         return len(self.token_scores) > len(self.tokens)
 
 
 def hypothesis(tokens: list[int], token_scores: list[float], config: DecodeConfig) -> Hypothesis:
-    """Score an output: `tokens` still has its <eos>, if it got one, and each token has its log-probability."""
+    """Create a scored hypothesis from token ids (with <eos>, if the output has one) and their log-probabilities."""
     score = sum(token_scores) / PENALTIES[config.penalty](len(token_scores), config.alpha)
     return Hypothesis(tokens[:-1] if tokens[-1] == EOS else tokens, score, token_scores)

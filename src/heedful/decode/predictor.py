@@ -1,6 +1,6 @@
-"""What all predictors have in common: one text or several, the device, and how they are shown.
+"""Base class of all predictors (translator, generator, classifier ...): device, precision, one text or several.
 
-A predictor is a trained model with its tokenizer, ready for use: a translator, a generator, a classifier.
+A predictor is a trained model with its tokenizer, ready for use.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,15 +20,15 @@ M = TypeVar("M", bound=nn.Module)
 P = TypeVar("P", bound="BasePredictor")
 T = TypeVar("T")
 
-Done = Callable[[int], object]  # told how many more texts are done, for a report of progress
+Done = Callable[[int], object]  # called with the number of texts just finished, for a progress report
 
 
 class BasePredictor(Generic[M]):
-    """A trained model, ready for use.
+    """Base class of predictors: a trained model with its tokenizer, ready for use.
 
     Attributes:
         model: the torch module that computes.
-        recipe: what it was trained with; None for a model that was not loaded from a folder.
+        recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
     """
 
     recipe: Recipe | None = None
@@ -38,21 +38,21 @@ class BasePredictor(Generic[M]):
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """Device on which the model computes."""
         return next(self.model.parameters()).device
 
     @property
     def precision(self) -> str:
-        """In which numbers: the type of the weights, such as "float32", or "int8" for linear maps in integers."""
+        """Number format of the weights: a torch type such as "float32", or "int8" for a quantised model."""
         if any(isinstance(module, Int8Linear) for module in self.model.modules()):
             return "int8"
         return str(next(self.model.parameters()).dtype).removeprefix("torch.")
 
     def to(self: P, device: str | torch.device) -> P:
-        """Move the model to a device, such as "cpu" or "cuda:1"; gives the predictor itself back.
+        """Move the model to a device, such as "cpu" or "cuda:1", and return the predictor.
 
         Raises:
-            InputError: this machine has no such device, or cannot compute in int8 there.
+            InputError: this machine has no such device, or the device cannot compute in int8.
         """
         chosen = choose_device(str(device))
         if self.precision == "int8" and chosen.type != "cpu":
@@ -69,7 +69,7 @@ class BasePredictor(Generic[M]):
 
 
 def weights_of(model: nn.Module) -> Iterator[torch.Tensor]:
-    """Every weight of a model once, also those in 8-bit integers, which are no parameters."""
+    """Iterate over all weights of a model, each once, including int8 weights, which torch holds as buffers."""
     yield from model.parameters()
     yield from (buffer for buffer in model.buffers() if buffer.dtype == torch.int8)
 
@@ -80,16 +80,16 @@ def one_or_all(
     read: Callable[[object], T],
     single: tuple[type, ...] = (str,),
 ) -> Any:
-    """Answer one text, or several: a text has one answer, and an iterable of texts has all of theirs in order.
+    """Apply a function to one text, which gives one result, or to an iterable of texts, which gives a list in order.
 
     Args:
-        answers: gives the answers to texts, one for each.
+        answers: computes the results of texts, one for each.
         given: a text or an iterable of texts.
-        read: gives a text in the form that `answers` takes, or raises an InputError.
-        single: the types of what is one text.
+        read: converts a text to the form that `answers` takes, or raises an InputError.
+        single: the types of an input that counts as one text.
 
     Raises:
-        InputError: it is neither, or something among the texts is none.
+        InputError: `given` is neither, or one of the texts is not a text.
     """
     if isinstance(given, single):
         return answers([read(given)])[0]
@@ -97,10 +97,10 @@ def one_or_all(
 
 
 def several(given: object, read: Callable[[object], T]) -> Iterator[T]:
-    """The texts of an iterable, one after another; an error names the number of the text, from 1.
+    """Iterate over the texts of an iterable and convert each; an error names the number of the text, from 1.
 
     Raises:
-        InputError: it is no iterable of texts.
+        InputError: `given` is not an iterable of texts.
     """
     if isinstance(given, str):
         raise InputError(f"{described(given)} is one text, where several are read one after another; put it in a list")
@@ -119,10 +119,10 @@ def _numbered(texts: Iterable[object], read: Callable[[object], T]) -> Iterator[
 
 
 def as_text(given: object) -> str:
-    """The text itself.
+    """Return an input unchanged after checking that it is a string.
 
     Raises:
-        InputError: it is none.
+        InputError: the input is not a string.
     """
     if not isinstance(given, str):
         raise InputError(f"{described(given)} is no text; give a string")
@@ -130,5 +130,5 @@ def as_text(given: object) -> str:
 
 
 def described(value: object) -> str:
-    """A value and its type, for a message."""
+    """Format a value and its type for an error message."""
     return "None" if value is None else f"{shortened(value)} ({type(value).__name__})"

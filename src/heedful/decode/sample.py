@@ -1,7 +1,7 @@
-"""One token a row, drawn by chance that belongs to the row alone.
+"""Sampling of the next token of each row, with random numbers that depend on the row alone.
 
-R rows, V vocabulary. Chance is raw Philox (Salmon et al. 2011) keyed by the seed of a request and the number of the
-token, and probabilities are summed in float64 on the CPU: neither the batch nor the device has a part in it.
+R rows, V vocabulary. Random numbers are raw Philox (Salmon et al. 2011) keyed by the seed of a request and the number
+of the token, and probabilities are summed in float64 on the CPU: neither the batch nor the device changes a sample.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ from heedful.errors import RunError
 def sample(
     logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
 ) -> tuple[Int[Tensor, " R"], Float[Tensor, " R"]]:
-    """Draw the next token of each row from what its configuration leaves.
+    """Sample the next token of each row from the distribution that its settings leave (temperature, top-k, top-p ...).
 
     Args:
-        logits: of the model, on any device.
-        rows: what each row has said, and how it wants to go on.
-        never: ids that are never an output.
+        logits: the logits of the next token, on any device.
+        rows: the rows under generation, with their output so far and their settings.
+        never: ids that are never generated.
 
     Returns:
-        Token ids, and log P of each under the model as it is, with nothing narrowed; both on the CPU.
+        Token ids, and log P of each token under the unfiltered model; both on the CPU.
 
     Raises:
-        RunError: the logits are not numbers.
+        RunError: the logits contain NaN.
     """
     logits = logits.cpu().double()
     if logits.isnan().any():
@@ -41,12 +41,12 @@ def sample(
 
 
 def draw(logits: Float[Tensor, "R V"], chances: Float[Tensor, " R"]) -> Int[Tensor, " R"]:
-    """The token at which the cumulative probability, summed by id, first exceeds a number in [0, 1)."""
+    """Pick the token at which the cumulative probability, summed by id, first exceeds a given number in [0, 1)."""
     cumulative = logits.softmax(1).cumsum(1)
-    places = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum a little beside 1
+    places = chances[:, None] * cumulative[:, -1:]  # rounding leaves the last sum close to 1, not at 1
     return torch.searchsorted(cumulative, places, right=True)[:, 0]
 
 
 def uniform(seed: int, step: int) -> float:
-    """A number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
+    """Random number in [0, 1), a multiple of 2^-53, that is a function of seed and step."""
     return int(random_numbers.draw(1, seed, step)[0] >> 11) * 2.0**-53

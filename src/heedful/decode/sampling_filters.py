@@ -1,7 +1,7 @@
-"""Ways to narrow the choice of the next token: functions from logits to logits, minus infinity for what is left out.
+"""Sampling filters (temperature, top-k, top-p, penalties): functions from logits to logits, -inf for excluded tokens.
 
-R rows, V vocabulary. Where a rule speaks of probabilities, they are those of the tokens that the rules before it left.
-Equal tokens are ranked by lower id, and no rule leaves a row without a token.
+R rows, V vocabulary. Each filter computes its probabilities over the tokens that the filters before left in. Tokens
+of equal probability are ranked by lower id, and no filter leaves a row without a token.
 """
 
 from collections import defaultdict
@@ -17,16 +17,16 @@ from heedful.decode.generation_row import GenerationRow
 from heedful.decode.top_k import top
 
 Tokens = Sequence[Sequence[int]]  # R rows of ids
-OFF = GenerateConfig()  # by default nothing is narrowed
+OFF = GenerateConfig()  # the default settings, which filter nothing
 
 
 def narrow(logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]) -> Float[Tensor, "R V"]:
-    """Narrow each row as its configuration asks for, in the order of the fields of `GenerateConfig`.
+    """Apply the sampling filters that each row's settings ask for, in the order of the fields of `GenerateConfig`.
 
     Args:
-        logits: of the next token.
-        rows: what each row has said, and how it wants to go on.
-        never: ids that are never an output.
+        logits: the logits of the next token.
+        rows: the rows under generation, with their output so far and their settings.
+        never: ids that are never generated.
     """
     logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
     for name, narrowing in NARROWINGS.items():
@@ -36,7 +36,7 @@ def narrow(logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: S
 
 
 def _by_value(rows: Sequence[GenerationRow], name: str) -> dict[Any, list[int]]:
-    """The rows that narrow by a field, together where they agree on its value."""
+    """Group the rows that use the filter of a field by the value of that field."""
     places: dict[Any, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         value = getattr(row.config, name)
@@ -46,26 +46,26 @@ def _by_value(rows: Sequence[GenerationRow], name: str) -> dict[Any, list[int]]:
 
 
 def repetition_penalty(logits: Float[Tensor, "R V"], penalty: float, seen: Tokens) -> Float[Tensor, "R V"]:
-    """Divide positive logits of the tokens seen by `penalty` and multiply negative ones.
+    """Divide positive logits of the tokens seen so far by `penalty` and multiply negative ones by it.
 
-    After Keskar et al. (2019, section 4.1), who divide whatever the sign, so that a negative logit would gain.
+    Keskar et al. (2019, section 4.1) divide whatever the sign, so that a negative logit would gain.
     """
     penalised = torch.where(logits > 0, logits / penalty, logits * penalty)
     return torch.where(counts(seen, logits.size(1)) > 0, penalised, logits)
 
 
 def frequency_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
-    """Take `penalty` off a token's logit for each time that it was generated."""
+    """Subtract `penalty` from a token's logit for each time that the token was generated."""
     return logits - penalty * counts(output, logits.size(1))
 
 
 def presence_penalty(logits: Float[Tensor, "R V"], penalty: float, output: Tokens) -> Float[Tensor, "R V"]:
-    """Take `penalty` off the logit of each token that was generated."""
+    """Subtract `penalty` once from the logit of each token that was generated."""
     return logits - penalty * counts(output, logits.size(1)).clamp(max=1)
 
 
 def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Float[Tensor, "R V"]:
-    """Leave out the tokens that would say a sequence of `size` tokens a second time."""
+    """Exclude the tokens that would repeat an n-gram of `size` tokens."""
     allowed = torch.ones_like(logits, dtype=torch.bool)
     for row, tokens in enumerate(seen):
         said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
@@ -75,33 +75,33 @@ def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Fl
 
 
 def temperature(logits: Float[Tensor, "R V"], degree: float) -> Float[Tensor, "R V"]:
-    """Divide the logits by `degree`; 0, its limit, leaves the likeliest token."""
+    """Divide the logits by the temperature `degree`; 0 keeps only the most probable token."""
     if degree == 0:
         return top_k(logits, 1)
-    return (logits - logits.amax(1, keepdim=True)) / degree  # no logit overflows, however cold it is
+    return (logits - logits.amax(1, keepdim=True)) / degree  # no logit overflows at a low temperature
 
 
 def top_k(logits: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:
-    """Leave the `count` likeliest tokens."""
+    """Keep the `count` most probable tokens of each row and exclude the rest (top-k sampling)."""
     _, best = top(logits, min(count, logits.size(1)))
     return only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, best, True))
 
 
 def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Leave the fewest tokens that together have the probability `mass` (Holtzman et al. 2020, section 3.1)."""
+    """Keep the fewest tokens that together have probability `mass` (top-p, Holtzman et al. 2020, section 3.1)."""
     return fewest(logits, -logits, mass)
 
 
 def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
-    """Leave the tokens with at least `share` of the probability of the likeliest (Nguyen et al. 2024)."""
+    """Keep the tokens with at least `share` of the probability of the most probable one (min-p, Nguyen et al. 2024)."""
     probabilities = logits.softmax(1)
     return only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
 
 
 def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Leave the fewest tokens of probability `mass` whose surprise is nearest to its mean (Meister et al. 2023).
+    """Keep the fewest tokens of probability `mass` whose surprise is nearest to the entropy (Meister et al. 2023).
 
-    The surprise of a token is -log P, and its mean the entropy of the distribution.
+    The surprise of a token is -log P; the entropy of the distribution is its mean (locally typical sampling).
     """
     log_probs = logits.log_softmax(1)
     entropy = torch.special.entr(log_probs.exp()).sum(1, keepdim=True)
@@ -109,10 +109,10 @@ def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 
 
 def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Leave the tokens of the smallest distance, as few as have the probability `mass`; the one that crosses it stays.
+    """Keep the tokens of smallest distance, as few as have the probability `mass` together, rounded up.
 
-    A token stays if those before it have less than `mass`: if it and those after it have more than 1 - `mass`. Summed
-    from the far end, even the least token counts, and a `mass` of 1 leaves all.
+    A token stays if the tokens before it have less than `mass`: if it and the tokens after it have more than
+    1 - `mass`. Summed from the far end, even the least probable token counts, and a `mass` of 1 keeps all.
     """
     order = distance.sort(dim=1, stable=True).indices
     rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
@@ -120,14 +120,14 @@ def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: f
 
 
 def only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-    """Leave the allowed tokens; a row that would have none left keeps its likeliest."""
+    """Exclude all tokens but the allowed ones; a row without any allowed token keeps its most probable token."""
     empty = ~(allowed & logits.isfinite()).any(1, keepdim=True)
     best = torch.zeros_like(allowed).scatter(1, top(logits, 1)[1], True)
     return logits.masked_fill(~(allowed | empty & best), -torch.inf)
 
 
 def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
-    """How often each of `size` ids is in each row."""
+    """Count the occurrences of each of `size` token ids in each row."""
     return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
 
 

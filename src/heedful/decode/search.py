@@ -1,4 +1,4 @@
-"""The one entry to every search strategy."""
+"""Entry point of decoding: chooses greedy search or beam search."""
 
 from collections.abc import Sequence
 
@@ -9,15 +9,15 @@ from heedful.models.decoding_state import DecodingState
 
 
 def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """Find the best outputs for a batch of sentences: greedily with a beam of 1, else by beam search.
+    """Find the best outputs for a batch of sentences: by greedy search with a beam size of 1, else by beam search.
 
-    What is found for a sentence never depends on the others. An output that reaches its limit without <eos> is cut
-    there and competes with the score it has.
+    The result for a sentence never depends on the other sentences. An output that reaches its limit without <eos> is
+    cut there and competes with the score it has.
 
     Args:
-        state: the model, one row a sentence, nothing fed yet.
+        state: the decoding state of the model, one row for each sentence, with nothing fed yet.
         limits: the most tokens of each output, <eos> counted.
-        config: the width of the beam, and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
+        config: the beam size, and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
 
     Returns:
         For each sentence at most `config.n_best` different hypotheses, best first.

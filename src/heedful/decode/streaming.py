@@ -1,22 +1,22 @@
-"""Bytes to text, given out as soon as it is certain: whole characters only, and no beginning of a stop string."""
+"""Streaming of generated text: decodes bytes to text as soon as it is final, and stops at stop strings."""
 
 import codecs
 from collections.abc import Sequence
 
 
 class TextStream:
-    """The text of an output that is still being spelled.
+    """Incremental text of a generated output: bytes in, whole characters out, cut at the first stop string.
 
-    It ends with the first stop string that is complete, reading character by character; where two are complete at the
-    same character, before the longer one. How the text is cut into tokens does not matter.
+    The text ends with the first stop string that is complete, reading character by character; where two stop strings
+    are complete at the same character, before the longer one. The cut of the text into tokens does not matter.
 
     Args:
-        stop: texts that end the output and are not part of it.
-        prefix: what is taken off the front, because a tokenizer puts it there: a space or nothing.
+        stop: strings that end the output and are not part of it.
+        prefix: a prefix removed from the text, because the tokenizer adds it: a space or nothing.
 
     Attributes:
-        parts: the text that is certain, as it became so; none is empty.
-        stopped: a stop string was reached. What is fed afterwards is not looked at.
+        parts: the final text in the pieces in which it became final; no piece is empty.
+        stopped: True once a stop string was reached; bytes fed afterwards are ignored.
     """
 
     def __init__(self, stop: Sequence[str] = (), prefix: str = "") -> None:
@@ -29,11 +29,11 @@ class TextStream:
 
     @property
     def text(self) -> str:
-        """All that is certain."""
+        """The text of the output so far that is final: no later byte changes it."""
         return "".join(self.parts)
 
     def feed(self, spelled: bytes, final: bool = False) -> None:
-        """Add the bytes of a token; after the last one everything is certain, and half a character becomes U+FFFD."""
+        """Append the bytes of a token to the text; with `final`, an incomplete character at the end becomes U+FFFD."""
         if self.stopped:
             return
         if spelled:
@@ -49,14 +49,14 @@ class TextStream:
 
 
 def first_stop(text: str, stop: Sequence[str]) -> int | None:
-    """Where the stop string begins that is complete first, the longest of those that end there; None: there is none."""
+    """Index where the stop string that is complete first begins (the longest of several ending there), or None."""
     found = ((text.find(string), len(string)) for string in stop)
     ends = [(begin + length, begin) for begin, length in found if begin >= 0]
     return min(ends)[1] if ends else None
 
 
 def unfinished_stop(text: str, stop: Sequence[str]) -> int:
-    """How many characters at the end of the text may turn out to begin a stop string."""
+    """Number of characters at the end of a text that may turn out to begin a stop string."""
     longest = max(map(len, stop), default=0)
     sizes = range(min(longest, len(text)), 0, -1)
     return next((size for size in sizes if any(string.startswith(text[-size:]) for string in stop)), 0)

@@ -1,4 +1,4 @@
-"""The best next tokens of each row, in an order that is always the same.
+"""Top-k selection of next tokens: the most probable tokens of each row, ties ordered by lower id.
 
 R rows, V vocabulary, K tokens asked for.
 """
@@ -14,16 +14,16 @@ BLOCK = 64
 
 
 def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """The likeliest next tokens of each row with their log-probabilities, best first, K = min(count, V).
+    """Select the most probable next tokens of each row with their log-probabilities, best first, K = min(count, V).
 
-    <pad> and <bos> are never an output: theirs is minus infinity. They keep their share of the probability, so that a
-    score is what the model gives, not what is left after a choice.
+    <pad> and <bos> are never an output: their log-probability is minus infinity. They keep their share of the
+    probability, so that a score is the log-probability of the model itself.
 
     Returns:
-        Log-probabilities in float64 and token ids, both on the CPU, where a search keeps its books.
+        Log-probabilities in float64 and token ids, both on the CPU.
 
     Raises:
-        RunError: the logits are not numbers.
+        RunError: the logits contain NaN.
     """
     log_probs = logits.float().log_softmax(-1)
     log_probs[:, [PAD, BOS]] = -torch.inf
@@ -35,7 +35,7 @@ def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor,
 
 
 def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """The `count` largest values of each row, largest first and equal ones by lower index."""
+    """Select the `count` largest values of each row, largest first and equal ones by lower index."""
     best, index = largest(values, min(count + 1, values.size(1)))
     tied = (best[:, 1:] == best[:, :-1]).any(1)
     if tied.any():
@@ -44,10 +44,10 @@ def top(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"],
 
 
 def largest(values: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R K"], Int[Tensor, "R K"]]:
-    """The same as `values.topk(count)`, equal values in any order, in half its time on a CPU.
+    """Select the largest values as `values.topk(count)` does, ties in any order, in half the time on a CPU.
 
-    The largest values are in the blocks with the largest maxima, so that only these need be searched, and the rest
-    that fills no block.
+    The largest values are in the blocks with the largest maxima, or in the rest that fills no block, so that only these
+    are searched.
     """
     end = values.size(1) // BLOCK * BLOCK
     blocks = values[:, :end].unflatten(1, (-1, BLOCK))

@@ -1,4 +1,4 @@
-"""Text to text with a trained model: lines in, translations out, in the same order and in bounded memory."""
+"""Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,13 +24,13 @@ from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
-LONGEST_SOURCE = 1000  # tokens with <eos>; what attention costs grows with the square
-CHARACTERS_PER_TOKEN = 64  # more than any language has: of a longer line not even the tokens are looked for
+LONGEST_SOURCE = 1000  # tokens with <eos>; the cost of attention grows with the square
+CHARACTERS_PER_TOKEN = 64  # more than any language has: a longer line is cut before it is encoded
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to translate a line."""
+    """One of the n best translations of a line: its text and its hypothesis."""
 
     text: str
     hypothesis: Hypothesis
@@ -38,11 +38,11 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of one line.
+    """Translation of one line: the n best alternatives, and whether the line was cut.
 
     Attributes:
-        alternatives: at most `n_best`, best first; none if the line is blank.
-        truncated: the line was longer than the model can read, and its end is not translated.
+        alternatives: at most `n_best` translations, best first; none if the line is blank.
+        truncated: True if the line was longer than the model can read, so that its end is not translated.
     """
 
     alternatives: list[Alternative]
@@ -50,7 +50,7 @@ class Translation:
 
     @property
     def text(self) -> str:
-        """The best alternative; empty if the line is blank."""
+        """The text of the best translation; empty if the line is blank."""
         return self.alternatives[0].text if self.alternatives else ""
 
     def __str__(self) -> str:
@@ -58,10 +58,10 @@ class Translation:
 
 
 class Translator(BasePredictor[SourceToTarget]):
-    """A model with its tokenizers. What a line becomes never depends on the lines around it.
+    """Translator: an encoder-decoder with its tokenizers. The translation of a line never depends on other lines.
 
     Raises:
-        InputError: the model's learned positions leave no room for a source beside `config.max_extra`.
+        InputError: the model's learned positions leave no room for a source sentence beside `config.max_extra`.
     """
 
     def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
@@ -71,10 +71,10 @@ class Translator(BasePredictor[SourceToTarget]):
         self.longest_source = longest_source(model, config)
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
-        """This translator, which shares its model, with other settings of the search.
+        """Create a translator that shares this model, with other settings for decoding.
 
         Raises:
-            InputError: there is no such option, or a value that [decode] cannot have.
+            InputError: an option does not exist, or has a value that [decode] cannot have.
         """
         changed = copy(self)
         changed.config = with_options(self.config, options)
@@ -87,17 +87,16 @@ class Translator(BasePredictor[SourceToTarget]):
     @overload
     def translate(self, texts: Iterable[str], **options: Unpack[DecodeOptions]) -> list[str]: ...
     def translate(self, texts: Any, **options: Any) -> str | list[str]:
-        """The best translation of a text, usually a sentence, or of each of several; a blank one becomes an empty one.
+        """Translate a text, usually a sentence, or each of several texts; a blank text has an empty translation.
 
-        `translate_lines` gives the others too that `decode.n_best` asks for.
+        `translate_lines` returns the n best translations of `decode.n_best`, not only the best.
 
         Args:
-            texts: a string, which has one translation; or an iterable of strings, which has a list of them in order.
+            texts: a string, which has one translation; or an iterable of strings, which gives a list in the same order.
             options: keys of [decode] for this call, such as `beam=1`.
 
         Raises:
-            InputError: something is no text, there is no such option, or a value that it cannot have; or several
-                translations of a text are asked for.
+            InputError: an input is no text, an option does not exist, its value is not allowed, or `n_best` is above 1.
         """
         chosen = self.with_options(**options)
         if "n_best" in options and chosen.config.n_best > 1:
@@ -114,16 +113,16 @@ class Translator(BasePredictor[SourceToTarget]):
         done: Done = lambda _: None,
         **options: Unpack[DecodeOptions],
     ) -> Iterator[Translation]:
-        """Translate any number of lines, in their order, and tell everything of each translation.
+        """Translate any number of lines, in their order, and yield each translation with all its alternatives.
 
         Args:
             lines: texts, usually one sentence each.
-            window: how many of them are read before their translations are given out.
-            done: told how many more of them are translated, a batch at a time.
+            window: number of lines read before their translations are yielded.
+            done: called with the number of lines just translated, after each batch.
             options: keys of [decode] for this call, such as `n_best=3`.
 
         Raises:
-            InputError: something is no text, there is no such option, or a value that it cannot have.
+            InputError: a line is not a text, an option does not exist, or its value is not allowed.
         """
         return self.with_options(**options)._translated(several(lines, as_text), window, done)
 
@@ -137,9 +136,9 @@ class Translator(BasePredictor[SourceToTarget]):
                 yield Translation([Alternative(self._decode(h), h) for h in hypotheses], truncated)
 
     def search_rows(self, rows: list[list[int]], done: Done = lambda _: None) -> list[list[Hypothesis]]:
-        """At most `n_best` translations of each row of ids without <eos>, best first; none of an empty row.
+        """Find the `n_best` translations of each row of token ids without <eos>, best first; an empty row has none.
 
-        `done` is told how many more of the rows are searched, a batch at a time.
+        `done` is called with the number of rows just searched, after each batch.
 
         Raises:
             InputError: the beam is larger than the vocabulary, or needs more memory than is free.
@@ -172,10 +171,10 @@ class Translator(BasePredictor[SourceToTarget]):
 
 
 def longest_source(model: SourceToTarget, config: DecodeConfig) -> int:
-    """The most tokens, with <eos>, of a source whose translation still has a position for its last token.
+    """Compute the most source tokens, with <eos>, that leave the translation enough positions of the model.
 
     Raises:
-        InputError: not even one token fits.
+        InputError: not even one source token fits.
     """
     limit = model.max_positions()
     if limit is None:
@@ -190,11 +189,12 @@ def longest_source(model: SourceToTarget, config: DecodeConfig) -> int:
 
 
 def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
-    """Cut rows into batches of similar length, longest first; empty rows are left out.
+    """Group rows into batches of similar length, longest first; empty rows are left out.
 
     Args:
-        rows: ids without <eos>.
-        tokens: the size of a batch, rows x the longest with its <eos>; a longer row is a batch of its own.
+        rows: token ids without <eos>.
+        tokens: the size of a batch: rows x length of the longest with its <eos>; a longer row is a batch of
+            its own.
 
     Yields:
         The indices of the rows of a batch.
@@ -211,7 +211,7 @@ def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout is off within the block; afterwards the model is in the mode it was in."""
+    """Switch a model to evaluation mode within the block (no dropout), and back to its previous mode afterwards."""
     training = model.training
     model.eval()
     try:

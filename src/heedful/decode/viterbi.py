@@ -1,4 +1,4 @@
-"""The likeliest sequence of states in which each may follow the one before it (Viterbi 1967).
+"""Viterbi algorithm: the most probable sequence of states under allowed transitions (Viterbi 1967).
 
 N steps, C states.
 """
@@ -13,13 +13,13 @@ def viterbi(
     first: Bool[np.ndarray, " C"],
     last: Bool[np.ndarray, " C"],
 ) -> list[int]:
-    """The states with the largest sum of scores among the sequences that are allowed.
+    """Find the sequence of states with the largest sum of scores among the allowed sequences (Viterbi decoding).
 
     Args:
-        scores: of each state at each step, such as logarithms of probabilities.
-        follows: whether state j may come after state i, at (i, j).
-        first: whether a sequence may begin with a state.
-        last: whether it may end with a state.
+        scores: the score of each state at each step, such as log-probabilities.
+        follows: True at (i, j) if state j may come after state i.
+        first: True for the states that may begin a sequence.
+        last: True for the states that may end a sequence.
     """
     if not len(scores):
         return []

@@ -1,4 +1,4 @@
-"""Models: assemblies of the parts in `heedful.nn`."""
+"""Models: encoder-decoder, BERT, GPT, and task heads, assembled from the layers in `heedful.nn`."""
 
 from heedful.models.backbone import BACKBONES, Backbone, BackboneModel, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel

@@ -1,4 +1,4 @@
-"""The backbones of BERT and GPT: one stack of blocks over token ids, without any head.
+"""Backbones of BERT and GPT: one stack of blocks over token ids, without any head.
 
 B batch, S tokens, T new tokens, D model.
 """
@@ -20,11 +20,11 @@ from heedful.nn.stack import NamedStack, Stack
 
 
 class Backbone(nn.Module, ABC):
-    """A Transformer of one stack: token ids in, a hidden state for each of them out.
+    """Base class of backbones, Transformers of one stack: token ids in, a hidden state for each token out.
 
     Attributes:
-        causal: whether a token sees only those before it.
-        pooling: which state stands for the whole text, unless the recipe says otherwise.
+        causal: True if a token attends to earlier tokens only.
+        pooling: the pooling that stands for the whole text, unless the recipe names another.
     """
 
     causal: ClassVar[bool]
@@ -39,12 +39,12 @@ class Backbone(nn.Module, ABC):
     def forward(
         self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B S D"]:
-        """The states of padded texts.
+        """Compute the hidden states of padded texts.
 
         Args:
-            tokens: ids.
+            tokens: token ids.
             padding_mask: True for real tokens, False for padding.
-            segments: which part of its text a token belongs to, from 0; a model without segments treats all alike.
+            segments: the segment of each token, from 0; a model without segments ignores it.
         """
         return self.states(tokens, segments, AttentionMask(padding_mask, tokens.size(1), causal=self.causal))
 
@@ -55,12 +55,12 @@ class Backbone(nn.Module, ABC):
         mask: AttentionMask,
         caches: Sequence[Cache] | None = None,
     ) -> Float[Tensor, "B T D"]:
-        """States of tokens under an attention mask; the KV cache of each block holds the tokens before them."""
+        """Compute hidden states of tokens under an attention mask; the KV cache of each block holds earlier tokens."""
         return self.stack(self.segments(self.embedding(tokens), segments), mask, caches)
 
 
 class EncoderOnly(Backbone):
-    """The encoder alone (Devlin et al. 2019): every token sees every token."""
+    """Encoder-only backbone, as in BERT (Devlin et al. 2019): every token attends to every token."""
 
     causal = False
     pooling = "first"
@@ -70,7 +70,7 @@ class EncoderOnly(Backbone):
 
 
 class DecoderOnly(Backbone):
-    """The decoder alone, which has no memory to look at (Radford et al. 2018): a token sees those before it."""
+    """Decoder-only backbone, as in GPT (Radford et al. 2018): a token attends to earlier tokens only."""
 
     causal = True
     pooling = "last"

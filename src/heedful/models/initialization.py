@@ -1,4 +1,4 @@
-"""What the weights of a model are before training. The draw comes from torch's global generator."""
+"""Initialisation of a model's weights before training, drawn from torch's global generator."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,11 @@ from torch import nn
 from heedful.config.schema import ModelConfig
 from heedful.nn.embedding import Embedding
 
-STD = 0.02  # of BERT and GPT
+STD = 0.02  # standard deviation in BERT and GPT
 
 
 def glorot(model: nn.Module) -> None:
-    """Uniform weights after Glorot & Bengio (2010) and zero biases, as the paper's authors had them in their code."""
+    """Draw uniform weights after Glorot & Bengio (2010) and zero biases, as in the code of Vaswani et al. (2017)."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -19,7 +19,7 @@ def glorot(model: nn.Module) -> None:
 
 
 def normal(model: nn.Module) -> None:
-    """N(0, 0.02^2) for all matrices and zero biases (Radford et al. 2018; Devlin et al. 2019)."""
+    """Draw all matrices from N(0, 0.02^2), with zero biases (Radford et al. 2018; Devlin et al. 2019)."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding | Embedding):
             nn.init.normal_(module.weight, std=STD)
@@ -28,7 +28,10 @@ def normal(model: nn.Module) -> None:
 
 
 def scaled(model: nn.Module) -> None:
-    """The same, but the last matrix of each of N sublayers has 0.02 / sqrt(N) (Radford et al. 2019, section 2.3)."""
+    """Draw as `normal`, with deviation 0.02 / sqrt(N) for the last matrix of each of N sublayers.
+
+    Radford et al. (2019, section 2.3) initialise GPT-2 so.
+    """
     normal(model)
     ends = ("_attention.out.weight", "feed_forward.down.weight")
     last = [name for name, _ in model.named_parameters() if name.endswith(ends)]
@@ -37,7 +40,7 @@ def scaled(model: nn.Module) -> None:
 
 
 def zero_bias(module: nn.Linear) -> None:
-    """Begin without a bias."""
+    """Set the bias of a linear layer to zero."""
     if module.bias is not None:
         nn.init.zeros_(module.bias)
 
@@ -46,5 +49,5 @@ INITS: dict[str, Callable[[nn.Module], None]] = {"glorot": glorot, "normal": nor
 
 
 def initialise(model: nn.Module, config: ModelConfig) -> None:
-    """Draw the weights of a model; matrices that are to be one must be tied afterwards, or drawn once."""
+    """Initialise the weights of a model by its configuration; tie shared matrices afterwards, or draw them once."""
     INITS[config.init](model)

@@ -1,4 +1,4 @@
-"""GPT: the next token from those before it (Radford et al. 2018, section 3.1).
+"""GPT: a causal language model, which predicts the next token from the tokens before it (Radford et al. 2018).
 
 B batch, R rows of a search, T tokens, D model, V vocabulary.
 """
@@ -15,7 +15,7 @@ from heedful.nn.masks import AttentionMask
 
 
 class LanguageModel(BackboneModel):
-    """A decoder and the projection of its states to the vocabulary."""
+    """Causal language model (GPT): a decoder-only backbone and an output projection to the vocabulary."""
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
@@ -26,29 +26,29 @@ class LanguageModel(BackboneModel):
             self.output.weight = self.backbone.embedding.weight
 
     def forward(self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each position."""
+        """Compute the logits of the next token at each position."""
         return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
     def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
-        """The last states, for a loss that fuses the output projection."""
+        """Compute the last hidden states, for a loss that is fused with the output projection."""
         return self.backbone.states(tokens, torch.zeros_like(tokens), mask)
 
     @torch.no_grad()
     def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
-        """Begin to generate.
+        """Begin to generate text: read the prompts, and return the decoding state.
 
         Args:
-            prompts: ids, padded on the left: the last column is real.
+            prompts: token ids, padded on the left: the last column is real.
             padding_mask: True for real tokens.
         """
         return LanguageModelState(self, prompts, padding_mask)
 
 
 class LanguageModelState:
-    """A generation in progress: what the model remembers of each row. It has no gradients.
+    """Decoding state of a language model: the KV caches of each row during generation. It has no gradients.
 
     Attributes:
-        begin: the last token of each prompt, to be fed first; all before it has been read.
+        begin: the last token of each prompt, to be fed first; the model has read all tokens before it.
     """
 
     def __init__(self, model: LanguageModel, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> None:
@@ -61,17 +61,17 @@ class LanguageModelState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token a row; return the logits of the next."""
+        """Feed one token to each row; return the logits of the next token."""
         self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(self.padding_mask), 1)], dim=1)
         return self.model.output(self.read(tokens[:, None])[:, -1])
 
     def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
-        """The states of the next tokens of each row, which the padding mask counts already."""
+        """Compute the hidden states of the next tokens of each row, which the padding mask includes already."""
         mask = AttentionMask(self.padding_mask, tokens.size(1), causal=True)
         return self.model.backbone.states(tokens, torch.zeros_like(tokens), mask, self.caches)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat rows."""
+        """Keep, reorder or repeat the rows of the decoding state."""
         self.padding_mask = self.padding_mask[rows]
         for cache in self.caches:
             cache.select(rows)

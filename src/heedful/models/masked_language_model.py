@@ -1,4 +1,4 @@
-"""BERT: hidden tokens from all others, and whether two passages are neighbours (Devlin et al. 2019, section 3.1).
+"""BERT: masked language model with next-sentence prediction (Devlin et al. 2019, section 3.1).
 
 B batch, S tokens, N chosen tokens, D model, V vocabulary.
 """
@@ -15,7 +15,7 @@ from heedful.nn.residual import NORMS
 
 
 class Transform(nn.Module):
-    """norm(GELU(x W + b)): what a state goes through before the projection to the vocabulary."""
+    """Transform of hidden states before the projection to the vocabulary, as in BERT: norm(GELU(x W + b))."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -23,12 +23,12 @@ class Transform(nn.Module):
         self.norm = NORMS[config.normalization](config)
 
     def forward(self, x: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Each state by itself."""
+        """Transform each hidden state by itself."""
         return self.norm(F.gelu(self.dense(x)))
 
 
 class NextSentenceHead(nn.Module):
-    """Whether the second passage follows the first, from the pooled state of the text."""
+    """Next-sentence prediction head of BERT: from the pooled state, if the second passage follows the first."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class NextSentenceHead(nn.Module):
         self.output = nn.Linear(config.d_model, 2)
 
     def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B 2"]:
-        """Logits of "follows", then of "does not"."""
+        """Compute the logits of "follows" and of "does not follow"."""
         return self.output(self.pooler(states, padding_mask))
 
 
 class MaskedLanguageModel(BackboneModel):
-    """An encoder with a head that predicts hidden tokens and, for pairs of passages, one that tells neighbours."""
+    """Masked language model (BERT): an encoder with a head for masked tokens and, for pairs, one for next sentences."""
 
     def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class MaskedLanguageModel(BackboneModel):
     def forward(
         self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B S V"]:
-        """Logits of every token."""
+        """Compute the logits of every token over the vocabulary."""
         return self.output(self.transform(self.backbone(tokens, padding_mask, segments)))
 
     def head(self, states: Tensor) -> Tensor:

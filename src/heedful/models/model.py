@@ -96,7 +96,7 @@ class SourceToTarget(Model, ABC):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T V"]:
-        """Logits of the token after each target position (teacher forcing)."""
+        """Compute the logits of the next token at each target position (teacher forcing)."""
         return self.output(self.hidden(source, source_padding_mask, target, target_padding_mask))
 
     @abstractmethod

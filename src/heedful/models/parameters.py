@@ -1,4 +1,4 @@
-"""How many parameters a model has, and where they are."""
+"""Parameter counts: the number of a model's parameters by kind (embeddings, self-attention, feed-forward ...)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from heedful.nn.embedding import Embedding, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
 from heedful.nn.positions import Positions
 
-# What holds parameters, from the outside in: the first that is met names the kind of all within.
+# Modules that hold parameters, from the outside in: the first that matches names the kind of all parameters within.
 KINDS: dict[type[nn.Module], str] = {
     Embedding: "embeddings",
     Segments: "segments",
@@ -32,19 +32,19 @@ KINDS: dict[type[nn.Module], str] = {
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """Numbers of parameters by kind. A matrix that serves several purposes counts once, for the first of them."""
+    """Numbers of parameters by kind; a matrix with several purposes (tied weights) counts once, for the first."""
 
     weights: Counter[str] = field(default_factory=Counter)
     biases: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Total number of parameters, weights and biases."""
         return self.weights.total() + self.biases.total()
 
 
 def count_parameters(model: nn.Module) -> ParameterCounts:
-    """Count every parameter of a model, frozen or not."""
+    """Count every parameter of a model by kind, frozen or not."""
     counts = ParameterCounts()
     seen: set[int] = set()
     for kind, name, parameter in _parameters(model, "", ""):
@@ -55,7 +55,7 @@ def count_parameters(model: nn.Module) -> ParameterCounts:
 
 
 def _parameters(module: nn.Module, name: str, kind: str) -> Iterator[tuple[str, str, nn.Parameter]]:
-    """Each parameter with its kind and the last part of its name."""
+    """Iterate over parameters with their kind and the last part of their name."""
     kind = kind or _kind(module, name)
     for leaf, parameter in module.named_parameters(recurse=False):
         yield kind, leaf, parameter
@@ -70,22 +70,22 @@ def _kind(module: nn.Module, name: str) -> str:
 
 
 def count_without_building(build: Callable[[], nn.Module]) -> ParameterCounts:
-    """What `count_parameters` says of the model that `build` makes, however large: no memory is taken for it."""
+    """Count the parameters of the model that `build` makes, without memory for its weights."""
     with torch.device("meta"):
         return count_parameters(build())
 
 
 @dataclass(frozen=True)
 class Convention:
-    """One way of counting the models of Table 3 in Vaswani et al. (2017), whose vocabulary the paper leaves open."""
+    """Convention for counting the parameters of Table 3 in Vaswani et al. (2017), which leaves the vocabulary open."""
 
     name: str
     vocab: int
     attention_bias: bool
-    further_rows: int = 0  # rows of d_model beside those of the vocabulary
+    further_rows: int = 0  # rows of d_model in addition to those of the vocabulary
 
     def count(self, config: ModelConfig) -> int:
-        """All parameters of the model under this convention."""
+        """Count all parameters of a model under this convention."""
         config = replace(config, attention_bias=self.attention_bias)
         counts = count_without_building(lambda: EncoderDecoder(config, self.vocab, self.vocab))
         return counts.total + self.further_rows * config.d_model

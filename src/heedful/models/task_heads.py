@@ -1,4 +1,4 @@
-"""Task heads over a backbone: a decision for a text, one for each of its tokens, or a sentence vector.
+"""Task heads over a backbone: text classifier, token classifier and sentence encoder.
 
 B batch, S tokens, C outputs, D model.
 """
@@ -15,7 +15,7 @@ from heedful.nn.dropout import Dropout
 
 
 class TextClassifier(BackboneModel):
-    """A backbone, one vector for each text, and a linear layer over it (Devlin et al. 2019, section 4.1)."""
+    """Text classifier or regressor: a backbone, a pooler and a linear layer (Devlin et al. 2019, section 4.1)."""
 
     logit_axes = ("class",)
     predicts_tokens = False
@@ -31,12 +31,12 @@ class TextClassifier(BackboneModel):
     def forward(
         self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B C"]:
-        """The outputs of each text: logits of classes, or numbers."""
+        """Compute the outputs of each text: logits of classes, or numbers."""
         return self.output(self.dropout(self.pooler(self.backbone(tokens, padding_mask, segments), padding_mask)))
 
 
 class TokenClassifier(BackboneModel):
-    """A backbone and a linear layer over each state (Devlin et al. 2019, sections 4.2 and 5.3)."""
+    """Token classifier: a backbone and a linear layer over each hidden state (Devlin et al. 2019, section 5.3)."""
 
     logit_axes = ("token", "class")
     predicts_tokens = False
@@ -51,12 +51,15 @@ class TokenClassifier(BackboneModel):
     def forward(
         self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B S C"]:
-        """The outputs of each token."""
+        """Compute the logits of each token."""
         return self.output(self.dropout(self.backbone(tokens, padding_mask, segments)))
 
 
 class SentenceEncoder(BackboneModel):
-    """A backbone and one sentence vector of length 1, the mean of its states (Reimers & Gurevych 2019, section 3)."""
+    """Sentence encoder: a backbone with pooling, by default the mean, to one vector of length 1 for each text.
+
+    The mean of the hidden states is the choice of Reimers & Gurevych (2019, section 3).
+    """
 
     predicts_tokens = False
 
@@ -69,5 +72,5 @@ class SentenceEncoder(BackboneModel):
     def forward(
         self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
     ) -> Float[Tensor, "B D"]:
-        """The vector of each text: the dot product of two of them is the cosine of their angle."""
+        """Compute the vector of each text; the dot product of two vectors is their cosine similarity."""
         return F.normalize(self.pool(self.backbone(tokens, padding_mask, segments), padding_mask), dim=-1)

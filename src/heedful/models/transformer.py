@@ -1,4 +1,4 @@
-"""The encoder-decoder of "Attention Is All You Need" (Vaswani et al. 2017, figure 1).
+"""Encoder-decoder Transformer of "Attention Is All You Need" (Vaswani et al. 2017, figure 1).
 
 B batch, R rows of a search, S source tokens, T target tokens, D model, V target vocabulary.
 """
@@ -23,7 +23,7 @@ HALVES: dict[str, Names] = {
 
 
 class EncoderDecoder(SourceToTarget):
-    """The Transformer: an encoder that reads a source and a decoder that writes a target."""
+    """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text."""
 
     has_segments = False
 
@@ -49,13 +49,13 @@ class EncoderDecoder(SourceToTarget):
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
-        """The last hidden states of the decoder, for a loss that fuses the output projection."""
+        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
         return self.decoder(
             self.target_embedding(target), target_padding_mask, self.encode(source, source_padding_mask)
         )
 
     def encode(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> Memory:
-        """Read the source once, for any number of decoding steps."""
+        """Encode the source once, for any number of decoding steps."""
         if not self.source_eos:
             padding_mask = padding_mask & (source != EOS)
         mask = AttentionMask(padding_mask, source.size(1), causal=False)
@@ -63,7 +63,7 @@ class EncoderDecoder(SourceToTarget):
 
     @torch.no_grad()
     def start(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> "EncoderDecoderState":
-        """Begin to decode: one row a source sentence."""
+        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return EncoderDecoderState(self, self.encode(source, padding_mask))
 
     def named_stacks(self) -> list[NamedStack]:
@@ -88,7 +88,7 @@ class EncoderDecoder(SourceToTarget):
 
 
 class EncoderDecoderState:
-    """The decoding state of an encoder-decoder: its memory, its KV caches and its beam lanes. It has no gradients."""
+    """Decoding state of an encoder-decoder: the cache of its decoder and its beam lanes. It has no gradients."""
 
     def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
         self.model = model
@@ -99,14 +99,14 @@ class EncoderDecoderState:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
-        """Feed one token a row; return the logits of the next."""
+        """Feed one token to each row; return the logits of the next token."""
         x = self.model.target_embedding(tokens.unflatten(0, (-1, self.lanes.width)))
         return self.model.output(self.model.decoder.step(x, self.lanes, self.cache).flatten(0, 1))
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat rows.
+        """Keep, reorder or repeat the rows of the decoding state.
 
-        Keys and values are copied only where a sentence leaves, or where half of them are seen no more.
+        Keys and values are copied only if a sentence leaves, or if no lane attends to half of them any more.
         """
         kept = self.lanes.select(rows)
         if not torch.equal(kept, torch.arange(self.sentences, device=kept.device)):

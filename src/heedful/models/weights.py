@@ -1,16 +1,16 @@
-"""The weights of a model by name."""
+"""Weights of a model by name: reads and replaces them."""
 
 import torch
 from torch import Tensor, nn
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters by name, each once: a tied matrix has one name."""
+    """Get the parameters of a model by name, each once: a tied matrix has one name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Copy values, named as by `weights`, into the model.
+    """Copy weights, named as by `weights`, into a model.
 
     Raises:
         ValueError: names or shapes differ; the message lists them.

@@ -1,4 +1,4 @@
-"""Word vectors from elsewhere as a model's first embeddings (Kim 2014; Qi et al. 2018)."""
+"""Pretrained word vectors as a model's initial embeddings (Kim 2014; Qi et al. 2018)."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ from heedful.nn.embedding import Embedding
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-SPACE = "▁"  # marks the beginning of a word in a piece
+SPACE = "▁"  # marks the beginning of a word in a piece of a vocabulary
 
 
 def place_vectors(model: EncoderDecoder, recipe: Recipe, tokenizers: TokenizerPair) -> None:
-    """Give the pieces of the vocabulary that are words the vectors that the recipe names, and freeze all if it says so.
+    """Copy a recipe's word vectors to the embeddings of whole words, and freeze the embeddings if the recipe says so.
 
     Raises:
-        InputError: a file cannot be read, has vectors of another size than the model, or has none of the words.
+        InputError: a file cannot be read, its vectors have another size than the model, or it has none of the words.
     """
     sides = (
         (recipe.model.source_vectors, model.source_embedding, tokenizers.source),
@@ -32,7 +32,7 @@ def place_vectors(model: EncoderDecoder, recipe: Recipe, tokenizers: TokenizerPa
 
 
 def check_vectors(recipe: Recipe) -> None:
-    """Whether the word vectors that a recipe names can be read and fit its model; of each file the beginning is read.
+    """Check that a recipe's word vectors can be read and fit the model; only the beginning of each file is read.
 
     Raises:
         InputError: a file cannot be read, or has vectors of another size than the model.
@@ -42,10 +42,10 @@ def check_vectors(recipe: Recipe) -> None:
 
 
 def check_size(path: Path, size: int, width: int) -> None:
-    """Whether vectors are as wide as the model.
+    """Check that word vectors have the size of the model's embeddings.
 
     Raises:
-        InputError: they are not.
+        InputError: the sizes differ.
     """
     if size != width:
         raise InputError(f"{path}: has vectors of size {size}; set model.d_model = {size}, now {width}")
@@ -53,7 +53,7 @@ def check_size(path: Path, size: int, width: int) -> None:
 
 @torch.no_grad()
 def place(path: Path, embedding: Embedding, tokenizer: Tokenizer) -> None:
-    """Copy the vectors of one file, scaled as a whole to the variance that embeddings are drawn with."""
+    """Copy the word vectors of one file to an embedding, scaled as a whole to the variance of new embeddings."""
     words = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(len(tokenizer)))]
     rows, indices = match(read_vectors(path, frozenset(words)), words)
     width = embedding.weight.size(1)

@@ -1,1 +1,1 @@
-"""Layers: the parts that every model is assembled from."""
+"""Neural network layers: attention, embeddings, positions, masks and blocks, the parts of every model."""

@@ -15,9 +15,9 @@ from heedful.nn.dropout import dropout
 from heedful.nn.kv_cache import KeysValues
 from heedful.nn.positions import Rotation, unrotated
 
-HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a row that sees nothing stays finite
+HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a fully masked row stays finite
 REGISTER = 16  # float32 numbers in the widest register of a CPU
-SENTENCE = 256  # keys up to which torch's fused kernel brings nothing on a CPU
+SENTENCE = 256  # keys up to which torch's fused kernel is no faster on a CPU
 
 
 def scaled_dot_product(
@@ -27,24 +27,24 @@ def scaled_dot_product(
     bias: Float[Tensor, "#B #H #T S"],
     rate: float = 0.0,
 ) -> tuple[Float[Tensor, "B H T U"], Float[Tensor, "B H T S"]]:
-    """softmax(q k^T / sqrt(K) + bias) v, formula 1 of the paper, and the attention weights before dropout."""
+    """Scaled dot-product attention, softmax(q k^T / sqrt(K) + bias) v, with the attention weights before dropout."""
     weights = softmax(scaled_scores(q, k) + bias)
     return mix(dropout(weights, rate), v), weights
 
 
 def scaled_scores(q: Float[Tensor, "B H T K"], k: Float[Tensor, "B G S K"]) -> Float[Tensor, "B H T S"]:
-    """Attention scores q k^T / sqrt(K); query heads that share a key head stand beside each other."""
+    """Scaled attention scores q k^T / sqrt(K); query heads that share a key head are adjacent."""
     q = q.unflatten(1, (k.size(1), -1))
     return ((q * q.size(-1) ** -0.5) @ k.unsqueeze(2).transpose(-1, -2)).flatten(1, 2)
 
 
 def mix(weights: Float[Tensor, "B H T S"], v: Float[Tensor, "B G S U"]) -> Float[Tensor, "B H T U"]:
-    """Weighted sum of the values, for each query and head."""
+    """Weighted sum of the values by the attention weights, for each query and attention head."""
     return (weights.unflatten(1, (v.size(1), -1)) @ v.unsqueeze(2)).flatten(1, 2)
 
 
 def softmax(scores: Float[Tensor, "B H T S"]) -> Float[Tensor, "B H T S"]:
-    """Softmax over keys, computed in float32 at least and over 16 keys at least.
+    """Softmax over the keys, computed in float32 at least and over 16 keys at least.
 
     For rows as short as sentences torch's bfloat16 kernel takes up to ten times as long, and so does its float32 kernel
     for rows that do not fill a register.
@@ -63,10 +63,10 @@ def attend(
     bias: Float[Tensor, "#B #H #T S"],
     rate: float = 0.0,
 ) -> Float[Tensor, "B H T U"]:
-    """Attention output by the fastest kernel for this device and length; equals `scaled_dot_product` to rounding.
+    """Attention output by the fastest kernel for this device and length; equals `scaled_dot_product` up to rounding.
 
-    That is torch's fused kernel, except on a CPU at the lengths of sentences: there it takes up to four times as long
-    as the plain formula, and its backward pass at any length does.
+    The fastest is torch's fused kernel, except on a CPU at the lengths of sentences, where the fused kernel takes up to
+    four times as long as the plain formula, and for a backward pass on a CPU at any length.
     """
     if q.device.type == "cpu" and (torch.is_grad_enabled() or k.size(2) <= SENTENCE):
         return scaled_dot_product(q, k, v, bias, rate)[0]
@@ -74,9 +74,9 @@ def attend(
 
 
 class Attention(nn.Module):
-    """Multi-head attention (section 3.2.2): H projections of the queries, G of keys and values, one output projection.
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2): projects queries, keys, values and the output.
 
-    G < H shares each key and value head among H / G query heads (Ainslie et al. 2023).
+    With G < H key and value heads, each serves H / G query heads: grouped-query attention (Ainslie et al. 2023).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -100,16 +100,16 @@ class Attention(nn.Module):
         attention_bias: Float[Tensor, "#B #H #T S"],
         rotate: Rotation = unrotated,
     ) -> Float[Tensor, "B T D"]:
-        """Let each of `x` look at the projected keys and values, where the attention bias does not hide them."""
+        """Attend from `x` to the projected keys and values, under an additive attention bias."""
         q = rotate(split(self.q(x), self.heads))
         y = self.kernel(q, keys, values, attention_bias, self.rate if self.training else 0.0)
         return self.out(y.transpose(1, 2).flatten(2))
 
     def keys_values(self, context: Float[Tensor, "B S D"], rotate: Rotation = unrotated) -> KeysValues:
-        """Project what is looked at to keys (B G S K) and values (B G S U), in S tokens."""
+        """Project the context of S tokens to keys (B G S K) and values (B G S U)."""
         return rotate(split(self.k(context), self.kv_heads)), split(self.v(context), self.kv_heads)
 
 
 def split(x: Float[Tensor, "B T HK"], heads: int) -> Float[Tensor, "B H T K"]:
-    """Cut the last dimension into attention heads."""
+    """Split the last dimension into attention heads."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)

@@ -1,30 +1,30 @@
-"""Dropout (Srivastava et al. 2014) whose random numbers are cheap on a CPU: 15 bits a value, not a whole draw."""
+"""Dropout (Srivastava et al. 2014), fast on a CPU: 15 random bits for each value."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-BITS = 15  # the rate is rounded to a multiple of 2^-15, not to 0 or 1
+BITS = 15  # the rate is rounded to a multiple of 2^-15, but not to 0 or 1
 
 
 class Dropout(nn.Module):
-    """While training, zero each value with probability `rate` and scale the others by 1 / (1 - rate)."""
+    """Dropout layer: in training, zero each value with probability `rate` and scale the rest by 1 / (1 - rate)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return `x` itself in evaluation or at rate 0; the draw comes from torch's global generator."""
+        """Apply dropout, drawn from torch's global generator; return `x` itself in evaluation mode or at rate 0."""
         return dropout(x, self.rate) if self.training else x
 
     def extra_repr(self) -> str:
-        """The rate, for `print(model)`."""
+        """Format the dropout rate for `print(model)`."""
         return f"rate={self.rate}"
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
-    """Dropout of any shape, unconditionally."""
+    """Apply dropout to a tensor of any shape, whether in training or not."""
     if rate == 0.0:
         return x
     if x.device.type != "cpu":
@@ -33,10 +33,10 @@ def dropout(x: Tensor, rate: float) -> Tensor:
 
 
 def keep_mask(x: Tensor, rate: float) -> Tensor:
-    """A tensor like `x` that holds 0 with probability `rate` and 1 / (1 - rate) elsewhere.
+    """Draw a dropout mask like `x`: 0 with probability `rate`, 1 / (1 - rate) elsewhere.
 
-    One 64-bit draw decides four values, and the decision is the sign of a 16-bit sum: a comparison, which makes
-    booleans, and their conversion take six times as long.
+    One 64-bit draw decides four values, and each decision is the sign of a 16-bit sum: a comparison and the conversion
+    of its booleans take six times as long.
     """
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)

@@ -12,9 +12,9 @@ from heedful.config.schema import ModelConfig
 
 
 class Embedding(nn.Module):
-    """One vector a token, times sqrt(d_model): drawn from N(0, 1 / d_model), it enters the model with variance 1.
+    """Token embedding: one vector for each token, drawn from N(0, 1 / d_model) and scaled by sqrt(d_model).
 
-    Without `config.scale_embeddings` it enters as it is.
+    The scaled vectors have variance 1. Without `config.scale_embeddings` the vectors are not scaled.
     """
 
     def __init__(self, vocab: int, config: ModelConfig) -> None:
@@ -24,20 +24,20 @@ class Embedding(nn.Module):
         self.scale = config.d_model**0.5 if config.scale_embeddings else 1.0
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Look the tokens up."""
+        """Look up the embeddings of tokens."""
         return F.embedding(tokens, self.weight) * self.scale
 
 
 class OneSegment(nn.Module):
-    """All text is of one kind: nothing is added."""
+    """Segment embedding of models without segments: adds nothing."""
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """`x` as it is."""
+        """Return `x` unchanged."""
         return x
 
 
 class Segments(nn.Module):
-    """One trained vector for each kind of text in a sequence, such as question and answer."""
+    """Segment embedding: one trained vector for each segment of a sequence, such as question and answer."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -45,10 +45,10 @@ class Segments(nn.Module):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def forward(self, x: Float[Tensor, "B T D"], segments: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Add the vector of each token's segment, counted from 0; one beyond the last that is known is like it."""
+        """Add the vector of each token's segment, counted from 0; a segment beyond the last vector gets the last."""
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
 
 def segment_embedding(config: ModelConfig) -> OneSegment | Segments:
-    """What tells the segments of a sequence apart."""
+    """Create the segment embedding of a model, which adds nothing if the model has no segments."""
     return Segments(config) if config.segments else OneSegment()

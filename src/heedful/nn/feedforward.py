@@ -15,7 +15,7 @@ from heedful.nn.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = activation(x W1 + b1) W2 + b2, the same for every position."""
+    """Feed-forward network FFN(x) = activation(x W1 + b1) W2 + b2, applied to each position."""
 
     activation: Callable[[Tensor], Tensor]
 
@@ -26,36 +26,36 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Formula 2 of the paper."""
+        """Apply the feed-forward network to each position (formula 2 of Vaswani et al. 2017)."""
         return self.down(self.dropout(self.activation(self.up(x))))
 
 
 class ReLU(FeedForward):
-    """The paper's."""
+    """Feed-forward network with ReLU, as in Vaswani et al. (2017)."""
 
     activation = staticmethod(F.relu)
 
 
 class GELU(FeedForward):
-    """That of BERT and GPT (Hendrycks & Gimpel 2016), with the exact normal distribution."""
+    """Feed-forward network with exact GELU (Hendrycks & Gimpel 2016), as in BERT and GPT."""
 
     activation = staticmethod(F.gelu)
 
 
 class TanhGELU(FeedForward):
-    """GELU by its approximation with a hyperbolic tangent, as in GPT-2."""
+    """Feed-forward network with GELU by its tanh approximation, as in GPT-2."""
 
     activation = staticmethod(partial(F.gelu, approximate="tanh"))
 
 
 class SiLU(FeedForward):
-    """x sigmoid(x) (Elfwing et al. 2017), also called swish, as in the models that Marian's authors trained."""
+    """Feed-forward network with SiLU or swish, x sigmoid(x) (Elfwing et al. 2017), as in models trained with Marian."""
 
     activation = staticmethod(F.silu)
 
 
 class SwiGLU(nn.Module):
-    """(silu(x W) * x V) W2 without biases: values of which a gate lets through a part (Shazeer 2020)."""
+    """Gated feed-forward network (silu(x W) * x V) W2 without biases (SwiGLU, Shazeer 2020)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class SwiGLU(nn.Module):
         self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Formula 6 of the article."""
+        """Apply the gated feed-forward network to each position (formula 6 of Shazeer 2020)."""
         return self.down(self.dropout(F.silu(self.gate(x)) * self.up(x)))
 
 

@@ -1,8 +1,8 @@
-"""Linear maps in 8-bit integers: a quarter of the bits, and faster products on some CPUs.
+"""Int8 quantisation of linear layers: a quarter of the memory, and faster matrix products on some CPUs.
 
 Measured in searches (docs/performance.md): 2.1 to 2.6 times the speed of float32 with a base model on one core of a
-Zen 4; with a small model 0.94 to 1.1 times, and 0.8 times for a sentence alone. Processors without instructions for it
-(VNNI) are slower in int8 whatever the model.
+Zen 4; with a small model 0.94 to 1.1 times, and 0.8 times for a single sentence. Processors without instructions for
+8-bit products (VNNI) are slower in int8 with every model.
 
 N rows, K inputs, M outputs.
 """
@@ -19,16 +19,16 @@ from heedful.errors import InputError
 
 LOG = logging.getLogger(__name__)
 LARGEST = 127
-EXACT_IN_FLOAT32 = 2**24 // LARGEST**2  # so many products of two such integers add up exactly in float32
-SMALLEST = 1e-12  # of a scale: a row of zeros stays one
+EXACT_IN_FLOAT32 = 2**24 // LARGEST**2  # number of products of two such integers that add up exactly in float32
+SMALLEST = 1e-12  # smallest scale, so that a row of zeros stays zero
 
 
 class Int8Linear(nn.Module):
-    """A trained linear map, its matrix in steps of 1/127 of each output's largest weight.
+    """Quantised linear layer: an int8 weight matrix, with one scale for each output (1/127 of its largest weight).
 
-    Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that the other
-    rows of a batch do not matter: the sums of products are integers, and exact. What does matter is the last bit of an
-    input, where it decides which way an entry is rounded.
+    Each row of inputs is rounded to 1/127 of its own largest entry (dynamic, symmetric quantisation), so that other
+    rows of a batch have no effect: sums of integer products are exact. Only the last bit of an input can matter, where
+    that bit decides the direction in which an entry is rounded.
     """
 
     steps: Int8[Tensor, "M K"]
@@ -44,11 +44,11 @@ class Int8Linear(nn.Module):
 
     @property
     def weight(self) -> Float[Tensor, "M K"]:
-        """The matrix as it was rounded, for what needs numbers, such as a loss that is fused with the projection."""
+        """The weight matrix in float32 after rounding, for code that needs numbers, such as the fused loss."""
         return self.steps * self.scale[:, None]
 
     def forward(self, x: Float[Tensor, "... K"]) -> Float[Tensor, "... M"]:
-        """Return x W^T + b, in the type of `x`."""
+        """Apply the quantised linear layer: x W^T + b, in the type of `x`."""
         rows, scale = rounded(x.flatten(0, -2).float())
         y = integer_product(rows, self.steps).float().mul_(scale).mul_(self.scale)
         if self.bias is not None:
@@ -57,16 +57,16 @@ class Int8Linear(nn.Module):
 
 
 def rounded(rows: Float[Tensor, "N K"]) -> tuple[Int8[Tensor, "N K"], Float[Tensor, "N 1"]]:
-    """Each row in whole steps, and the size of its step."""
+    """Quantise each row to int8 steps; return the steps and the size of a step for each row."""
     scale = (rows.abs().amax(1, keepdim=True) / LARGEST).clamp_(min=SMALLEST)
     return (rows / scale).round_().to(torch.int8), scale
 
 
 def integer_product(rows: Int8[Tensor, "N K"], steps: Int8[Tensor, "M K"]) -> Int32[Tensor, "N M"]:
-    """Multiply integers exactly, on any processor: `rows` times `steps` transposed.
+    """Multiply int8 matrices exactly, on any processor: `rows` times `steps` transposed.
 
-    Processors without VNNI instructions add up pairs of 8-bit products in 16 bits, which overflow. There float32 does
-    it, a block of inputs at a time that is small enough to be exact.
+    Processors without VNNI instructions add up pairs of 8-bit products in 16 bits, which overflow. There the products
+    are computed in float32, in blocks of inputs that are small enough to be exact.
     """
     if integer_kernels_are_exact():
         return torch.ops.aten._int_mm(rows, steps.T)
@@ -79,18 +79,18 @@ def integer_product(rows: Int8[Tensor, "N K"], steps: Int8[Tensor, "M K"]) -> In
 
 @cache
 def integer_kernels_are_exact() -> bool:
-    """Find out, by a product of the largest numbers, whether this processor's 8-bit kernels lose nothing."""
+    """True if this processor's 8-bit matrix products are exact, tested with a product of the largest numbers."""
     largest = torch.full((64, 64), LARGEST, dtype=torch.int8)
     return bool((torch.ops.aten._int_mm(largest, largest) == 64 * LARGEST**2).all())
 
 
 def unchanged(model: nn.Module) -> nn.Module:
-    """The model itself."""
+    """Return the model itself, for inference in float32."""
     return model
 
 
 def in_int8(model: nn.Module) -> nn.Module:
-    """A model whose linear maps are in integers; it shares all other weights with `model`, which stays as it is.
+    """Quantise a model's linear layers to int8 in a copy, which shares all other weights with `model`.
 
     Raises:
         InputError: the model is not on a CPU.

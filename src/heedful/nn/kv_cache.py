@@ -1,4 +1,4 @@
-"""The KV cache of self-attention: keys and values of the tokens read so far, so that a step projects one token only.
+"""KV cache of self-attention: keys and values of previous tokens, so that a decoding step projects one token only.
 
 B batch, S tokens so far, T new tokens, G key and value heads, K key size, U value size.
 """
@@ -11,17 +11,17 @@ KeysValues = tuple[Tensor, Tensor]  # (B G S K) and (B G S U)
 
 
 class NoCache:
-    """The cache of training: every token is new, and nothing is remembered."""
+    """KV cache that stores nothing, for training, where all tokens are processed at once."""
 
     def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
-        """Return the keys and values as they are."""
+        """Return the keys and values of the new tokens, without any others."""
         return keys, values
 
 
 class KVCache:
-    """The keys and values of one block's self-attention while decoding.
+    """KV cache of one block: keys and values of its self-attention during decoding.
 
-    The buffers double when full, so that a step costs no copy of the past.
+    The buffers double when full, so that a step need not copy all previous tokens.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class KVCache:
         self.buffers: list[Tensor] = []
 
     def update(self, keys: Float[Tensor, "B G T K"], values: Float[Tensor, "B G T U"]) -> KeysValues:
-        """Append the keys and values of new tokens; return those of all tokens so far."""
+        """Append the keys and values of new tokens; return the keys and values of all tokens so far."""
         new = (keys, values)
         end = self.length + keys.size(2)
         if not self.buffers:
@@ -43,11 +43,11 @@ class KVCache:
         return all_keys, all_values
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat rows of the batch."""
+        """Keep, reorder or repeat the rows of the batch in the KV cache."""
         self.buffers = [buffer[:, :, : self.length][rows] for buffer in self.buffers]
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:
-        """Forget the keys and values of all but some tokens of each row, given by their columns."""
+        """Keep only the keys and values of some tokens of each row in the KV cache, given by their columns."""
         self.length = columns.size(1)
         index = columns[:, None, :, None]
         self.buffers = [x.gather(2, index.expand(-1, x.size(1), -1, x.size(3))) for x in self.buffers]

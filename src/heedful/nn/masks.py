@@ -1,8 +1,8 @@
 """Attention masks: the causal mask, the padding mask, documents packed into one sequence, and the lanes of a beam.
 
-A mask is True where a query may look. The attention bias is its additive form, to which positions may add: 0 where a
-query may look, as good as minus infinity elsewhere. A padding mask is True for real tokens, as in Hugging Face's
-`attention_mask`; torch's `key_padding_mask` is its opposite.
+A mask is True where a query may attend. The attention bias is its additive form, to which positions may add: 0 where a
+query may attend, a very negative number elsewhere. A padding mask is True for real tokens, as in Hugging Face's
+`attention_mask`; torch's `key_padding_mask` is the opposite.
 
 B batch, T queries, S keys, D model, H heads.
 """
@@ -20,11 +20,11 @@ from heedful.nn.positions import Positions, Rotation
 
 @dataclass(frozen=True)
 class SelfAttentionInputs:
-    """What every block of a stack hands to its self-attention beside the tokens: the attention bias and the positions.
+    """Inputs of self-attention that all blocks of a stack share: the attention bias and the rotation by position.
 
     Attributes:
-        attention_bias: added to the scores before the softmax.
-        rotate: turns queries and keys by their positions.
+        attention_bias: added to the attention scores before the softmax.
+        rotate: rotates queries and keys by their positions.
     """
 
     attention_bias: Float[Tensor, "#B #H #T S"]
@@ -36,14 +36,14 @@ class AttentionMask:
 
     Args:
         padding_mask: True for real tokens.
-        queries: T.
-        causal: whether a query sees no key after itself.
+        queries: the number of queries, T.
+        causal: True if a query attends to no key after itself.
 
     Attributes:
-        allowed: whether a query may look at a key.
-        query_positions: where each query stands, from 0; padding does not count.
-        key_positions: where each key stands.
-        length: S.
+        allowed: True where a query may attend to a key.
+        query_positions: the position of each query, from 0; padding does not count.
+        key_positions: the position of each key.
+        length: the number of keys, S.
     """
 
     def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
@@ -55,10 +55,10 @@ class AttentionMask:
             self.allowed = self.allowed & causal_mask(queries, self.length, padding_mask.device)
 
     def within(self, documents: Int[Tensor, "B S"]) -> "AttentionMask":
-        """The mask of packed documents: a token sees its own document only, whose positions count from 0.
+        """Create the mask of packed documents: a token attends to its own document only, with positions from 0 in each.
 
         Args:
-            documents: the number of the document of each key; the tokens of a document stand together.
+            documents: the number of the document of each key; the tokens of a document are contiguous.
         """
         begins = torch.ones_like(documents, dtype=torch.bool)
         begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
@@ -70,37 +70,37 @@ class AttentionMask:
         return packed
 
     def inputs(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Attention bias and rotation for the blocks of a stack, in the number format of `like`."""
+        """Compute attention bias and rotation for the blocks of a stack, in the number format of `like`."""
         bias = positions.add_bias(attention_bias(self.allowed, like), self.query_positions, self.key_positions)
         return SelfAttentionInputs(bias, positions.rotation(self.query_positions))
 
 
 class BeamLanes:
-    """The tree attention mask of a beam search: a sentence's hypotheses stand side by side, each in a lane of its own.
+    """Tree attention mask of a beam search: the hypotheses of a sentence are side by side, each in a lane of its own.
 
-    Tokens stay where they were read. A hypothesis that goes on from another takes over that one's row of the mask, and
-    so sees its ancestors and nothing else, instead of a copy of all keys and values in the KV cache.
+    The keys and values of a token are never moved. A hypothesis that continues another one copies its row of the mask,
+    and so attends to its ancestors only, instead of copying all keys and values in the KV cache.
 
     B sentences, W lanes of each, C tokens read in all lanes of a sentence, R = B x W rows.
     """
 
     def __init__(self, sentences: int, device: torch.device) -> None:
-        self.length = 0  # tokens of each hypothesis before those of the present step
+        self.length = 0  # number of tokens of each hypothesis before the present step
         self.allowed: Bool[Tensor, "B W C"] = torch.ones(sentences, 1, 0, dtype=torch.bool, device=device)
         self.key_positions: Int[Tensor, "B C"] = torch.zeros(sentences, 0, dtype=torch.long, device=device)
 
     @property
     def width(self) -> int:
-        """Lanes of a sentence."""
+        """Number of lanes of a sentence in the beam search."""
         return self.allowed.size(1)
 
     @property
     def query_positions(self) -> Int[Tensor, "B W"]:
-        """Where the tokens of the present step stand, from 0."""
+        """Positions of the tokens of the present step, from 0."""
         return self.key_positions.new_full(self.allowed.shape[:2], self.length)
 
     def append(self, positions: Positions, like: Tensor) -> SelfAttentionInputs:
-        """Let each lane read one more token; return attention bias and rotation in the number format of `like`."""
+        """Add one token to each lane; return attention bias and rotation in the number format of `like`."""
         own = torch.eye(self.width, dtype=torch.bool, device=self.allowed.device).expand(len(self.allowed), -1, -1)
         self.allowed = torch.cat([self.allowed, own], dim=2)
         self.key_positions = torch.cat([self.key_positions, self.query_positions], dim=1)
@@ -110,9 +110,9 @@ class BeamLanes:
         return inputs
 
     def select(self, rows: Int[Tensor, " R2"]) -> Int[Tensor, " B2"]:
-        """Row i goes on from what was row `rows[i]`; return the sentences that are left, in their new order.
+        """Let row i continue the previous row `rows[i]`; return the sentences that are left, in their new order.
 
-        Rows that do not stand evenly by sentence become sentences of their own.
+        If sentences have different numbers of rows, each row becomes a sentence of its own.
         """
         sentences = rows // self.width
         counts = sentences.unique_consecutive(return_counts=True)[1]
@@ -122,10 +122,10 @@ class BeamLanes:
         return sentences[::width]
 
     def prune(self) -> Int[Tensor, "B C2"] | None:
-        """Forget tokens that no lane sees any more, where they are half of all.
+        """Drop the tokens that no lane attends to any more, if they are at least half of all tokens.
 
         Returns:
-            The columns that are left, which the KV caches have to keep too; None where fewer than half could go.
+            The columns that are left, to be kept in the KV caches too; None if fewer than half could be dropped.
         """
         live = self.allowed.any(1)
         most = int(live.sum(1).max())
@@ -138,10 +138,10 @@ class BeamLanes:
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "T S"]:
-    """The causal mask: True where a key does not come after the query; the queries are the last of the keys."""
+    """Causal mask: True where a key does not come after the query; the queries are the last of the keys."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def attention_bias(allowed: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
-    """A mask as an additive term of the attention scores, in the number format of `like`."""
+    """Convert a mask to an additive attention bias: 0 where True, a very negative number elsewhere."""
     return torch.zeros(allowed.shape, dtype=like.dtype, device=like.device).masked_fill_(~allowed, HIDDEN)[:, None]

@@ -1,7 +1,7 @@
-"""Position schemes: how a stack learns the order of its tokens. The base class is the null object, a bag of words.
+"""Position schemes: how a stack is told the order of its tokens (sinusoidal, learned, rotary, ALiBi, relative, none).
 
-A scheme acts in one of three places, and leaves the two others alone: it adds to the embeddings, it rotates queries and
-keys, or it adds to the scores of self-attention.
+A scheme acts in one of three places: it adds to the embeddings, it rotates queries and keys, or it adds to the scores
+of self-attention. The base class does nothing.
 
 B batch, T queries, S keys, D model, H query heads, K key size.
 """
@@ -15,20 +15,20 @@ from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
 
-Rotation = Callable[[Tensor], Tensor]  # of queries or keys, (B H T K) to (B H T K)
+Rotation = Callable[[Tensor], Tensor]  # maps queries or keys (B H T K) to the same shape
 
 
 def unrotated(x: Tensor) -> Tensor:
-    """Queries or keys as they are."""
+    """Return queries or keys without any rotation."""
     return x
 
 
 class Positions(nn.Module):
-    """No position information: a stack over it is equivariant to permutations of its input.
+    """Base class of position schemes, which adds no position information: the stack is permutation-equivariant.
 
     Args:
-        config: the model.
-        causal: whether the stack sees the past only.
+        config: the model configuration.
+        causal: True if tokens attend to earlier tokens only.
 
     Attributes:
         limit: how many positions there are; None: any number.
@@ -40,22 +40,22 @@ class Positions(nn.Module):
         super().__init__()
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add positions to token embeddings; every value of `position` is below `length`."""
+        """Add position vectors to token embeddings; every value of `position` is below `length`."""
         return x
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
-        """What turns the queries and keys at these positions before they meet."""
+        """Create the function that rotates queries and keys at the given positions."""
         return unrotated
 
     def add_bias(
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
-        """Add to the scores what the positions of queries and keys say."""
+        """Add a term for the positions of queries and keys to the attention bias."""
         return bias
 
 
 class Sinusoidal(Positions):
-    """Sines in the even dimensions, cosines in the odd ones (Vaswani et al. 2017, section 3.5). Any length."""
+    """Sinusoidal positions: sines in even, cosines in odd dimensions, for any length (Vaswani et al. 2017, 3.5)."""
 
     table: Float[Tensor, "N D"]
 
@@ -64,14 +64,14 @@ class Sinusoidal(Positions):
         self.register_buffer("table", sinusoids(config.max_positions, config.d_model), persistent=False)
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add the sinusoid of each position; the table grows to whatever length it meets."""
+        """Add the sinusoidal vector of each position; the table grows with the length of the sequence."""
         if length > self.table.size(0):
             self.table = sinusoids(2 * length, x.size(-1)).to(self.table)
         return x + self.table[position]
 
 
 class Learned(Positions):
-    """One trained vector a position (Gehring et al. 2017; row E of Table 3 in Vaswani et al. 2017)."""
+    """Learned positions: one vector for each position (Gehring et al. 2017; Vaswani et al. 2017, Table 3, row E)."""
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -80,7 +80,7 @@ class Learned(Positions):
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
 
     def embed(self, x: Float[Tensor, "B T D"], position: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B T D"]:
-        """Add the vector of each position.
+        """Add the learned vector of each position.
 
         Raises:
             IndexError: a sequence is longer than `max_positions`.
@@ -91,9 +91,10 @@ class Learned(Positions):
 
 
 class Rotary(Positions):
-    """Queries and keys are turned by angles that grow with their position (Su et al. 2021), so that only offsets count.
+    """Rotary positions (RoPE): rotates queries and keys by angles that grow with the position (Su et al. 2021).
 
-    Dimension i turns with dimension i + K/2, as in Llama; the article's neighbours are the same up to their order.
+    Scores depend on relative positions only. Dimension i is paired with dimension i + K/2, as in Llama; the paper pairs
+    neighbouring dimensions, which is the same up to their order.
     """
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
@@ -101,7 +102,7 @@ class Rotary(Positions):
         self.pairs = (config.d_k or config.d_model // config.heads) // 2
 
     def rotation(self, position: Int[Tensor, "B T"]) -> Rotation:
-        """Turn by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
+        """Create the rotation by position x 10000^(-2i/K), computed in float32 whatever the model's type."""
         frequency = 10000.0 ** (torch.arange(self.pairs, device=position.device) / -self.pairs)
         angle = position[:, None, :, None] * frequency
         sin, cos = angle.sin(), angle.cos()
@@ -115,7 +116,7 @@ class Rotary(Positions):
 
 
 class Alibi(Positions):
-    """Each head loses attention linearly with the distance, at a rate of its own (Press et al. 2022)."""
+    """ALiBi positions: attention scores fall linearly with distance, at a rate for each head (Press et al. 2022)."""
 
     def __init__(self, config: ModelConfig, *, causal: bool) -> None:
         super().__init__(config, causal=causal)
@@ -124,17 +125,18 @@ class Alibi(Positions):
     def add_bias(
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
-        """Subtract slope x distance."""
+        """Subtract slope x distance from the attention bias, for each head."""
         distance = (queries[:, None, :, None] - keys[:, None, None, :]).abs()
         slopes = torch.tensor(self.slopes, device=distance.device)[:, None, None]
         return bias - (slopes * distance).to(bias.dtype)
 
 
 class Relative(Positions):
-    """One trained term a head and a range of distances, shared by all layers (Raffel et al. 2020, section 2.1).
+    """Relative positions: one trained bias for each head and range of distances (T5, Raffel et al. 2020, section 2.1).
 
-    There are 32 ranges: distances below 16, or below 8 where there is a future, one by one, then ever longer ranges up
-    to 128 and all beyond. A stack that sees the future has half of them for each direction.
+    All layers share the biases. There are 32 ranges: distances below 16, or below 8 if not causal, one by one, then
+    ever longer ranges up to 128, and one for all beyond. A stack that is not causal has half of the ranges for each
+    direction.
     """
 
     BUCKETS, FARTHEST = 32, 128
@@ -148,12 +150,12 @@ class Relative(Positions):
     def add_bias(
         self, bias: Float[Tensor, "#B 1 #T S"], queries: Int[Tensor, "B T"], keys: Int[Tensor, "B S"]
     ) -> Float[Tensor, "#B #H #T S"]:
-        """Add the term of each head and distance."""
+        """Add the trained bias of each head and distance to the attention bias."""
         offset = keys[:, None, :] - queries[:, :, None]
         return bias + self.table(self.bucket(offset)).movedim(-1, 1)
 
     def bucket(self, offset: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-        """The range in which a key's position minus the query's falls."""
+        """Map the offset of a key from a query to the number of its range of distances."""
         buckets = self.BUCKETS if self.causal else self.BUCKETS // 2
         distance = (-offset).clamp(min=0) if self.causal else offset.abs()
         exact = buckets // 2
@@ -163,14 +165,14 @@ class Relative(Positions):
 
 
 def sinusoids(length: int, d_model: int) -> Float[Tensor, "N D"]:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)) and PE(pos, 2i+1) = cos(pos / 10000^(2i/D)), computed in float64."""
+    """Sinusoidal table PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same, computed in float64."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     angle = position * 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
 
 
 def alibi_slopes(heads: int) -> list[float]:
-    """2^(-8/H), 2^(-16/H), ... for H a power of two; other numbers are filled up from between these."""
+    """ALiBi slopes of H heads: 2^(-8/H), 2^(-16/H), ... if H is a power of two; else slopes in between are added."""
     power = 1 << heads.bit_length() - 1
     slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]

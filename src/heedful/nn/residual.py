@@ -1,4 +1,4 @@
-"""Residual connections around sublayers: the only place that knows where the norm stands.
+"""Residual connections around sublayers, with the layer norm before (pre-norm) or after (post-norm).
 
 B batch, T tokens, D model.
 """
@@ -15,12 +15,12 @@ Sublayer = Callable[[Tensor], Tensor]
 
 
 def layer_norm(config: ModelConfig) -> nn.LayerNorm:
-    """Ba et al. (2016)."""
+    """Create a layer normalisation (Ba et al. 2016)."""
     return nn.LayerNorm(config.d_model, eps=config.norm_eps, bias=config.bias)
 
 
 def rms_norm(config: ModelConfig) -> nn.RMSNorm:
-    """Zhang & Sennrich (2019)."""
+    """Create a root mean square normalisation, RMSNorm (Zhang & Sennrich 2019)."""
     return nn.RMSNorm(config.d_model, eps=config.norm_eps)
 
 
@@ -28,7 +28,7 @@ NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {"layer": layer_norm, "rm
 
 
 class PostNorm(nn.Module):
-    """Norm(x + Dropout(f(x))): the paper's order (Vaswani et al. 2017, sections 3.1 and 5.4)."""
+    """Post-norm residual connection: Norm(x + Dropout(f(x))), as in Vaswani et al. (2017, sections 3.1 and 5.4)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
-        """Add what `f` makes of `x`, then normalise."""
+        """Add the output of the sublayer `f` to `x`, then normalise."""
         return self.norm(x + self.dropout(f(x)))
 
 
 class PreNorm(nn.Module):
-    """x + Dropout(f(Norm(x))): the order that trains without warm-up in Xiong et al. (2020)."""
+    """Pre-norm residual connection: x + Dropout(f(Norm(x))), which trains without warm-up (Xiong et al. 2020)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -49,17 +49,17 @@ class PreNorm(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Float[Tensor, "B T D"], f: Sublayer) -> Float[Tensor, "B T D"]:
-        """Add what `f` makes of the normalised `x`."""
+        """Add the output of the sublayer `f` on the normalised `x` to `x`."""
         return x + self.dropout(f(self.norm(x)))
 
 
 def embedding_norm(config: ModelConfig) -> nn.Module:
-    """What follows embedding + position: BERT has a norm there (Devlin et al. 2019, in their code)."""
+    """Create the norm after embedding + position, as in the code of BERT (Devlin et al. 2019); identity if disabled."""
     return NORMS[config.normalization](config) if config.embedding_norm else nn.Identity()
 
 
 def final_norm(config: ModelConfig) -> nn.Module:
-    """What follows the last block: a norm, unless the last sublayer has normalised already."""
+    """Create the norm after the last block: needed for pre-norm, identity for post-norm."""
     return NORMS[config.normalization](config) if config.norm == "pre" else nn.Identity()
 
 

@@ -20,10 +20,10 @@ from heedful.nn.residual import RESIDUALS, embedding_norm, final_norm
 
 
 class Memory:
-    """What a decoder looks at by cross-attention: the states of an encoder, and which of them are real tokens.
+    """Memory for a decoder's cross-attention: the hidden states of an encoder, and their padding mask.
 
     Args:
-        states: of the encoder.
+        states: the hidden states of the encoder.
         padding_mask: True for real tokens.
     """
 
@@ -34,7 +34,7 @@ class Memory:
 
 
 class DecoderCache:
-    """What a decoder keeps between the steps of a search: all that its blocks look at, each token projected once.
+    """Cache of a decoder during a search: projected memory and KV caches, so that each token is projected once.
 
     Attributes:
         memory_bias: the attention bias of the memory.
@@ -48,14 +48,14 @@ class DecoderCache:
         self.own = [KVCache() for _ in projected]
 
     def select(self, sentences: Int[Tensor, " B"]) -> None:
-        """Keep or reorder sentences."""
+        """Keep or reorder the sentences in the decoder's cache."""
         self.memory_bias = self.memory_bias[sentences]
         self.memory = [(keys[sentences], values[sentences]) for keys, values in self.memory]
         for cache in self.own:
             cache.select(sentences)
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:
-        """Forget all but some target tokens of each sentence, given by their columns."""
+        """Keep only some target tokens of each sentence in the KV caches, given by their columns."""
         for cache in self.own:
             cache.prune(columns)
 
@@ -63,13 +63,13 @@ class DecoderCache:
 def self_attend(
     attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
 ) -> Float[Tensor, "B T D"]:
-    """Self-attention: every token looks at the tokens that the mask shows it, those in the KV cache included."""
+    """Self-attention: each token attends to the tokens that the mask allows, including those in the KV cache."""
     keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
     return attention(x, keys, values, inputs.attention_bias, inputs.rotate)
 
 
 class Block(nn.Module):
-    """Self-attention and a feed-forward network (Vaswani et al. 2017, figure 1, left)."""
+    """Encoder block: self-attention and a feed-forward network (Vaswani et al. 2017, figure 1, left)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -80,13 +80,13 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache = NO_CACHE
     ) -> Float[Tensor, "B T D"]:
-        """Self-attention, then the feed-forward network; in the KV cache are the tokens before these."""
+        """Apply self-attention, then the feed-forward network; the KV cache holds earlier tokens."""
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         return self.feed_residual(x, self.feed_forward)
 
 
 class DecoderBlock(nn.Module):
-    """Masked self-attention, cross-attention and a feed-forward network (figure 1, right)."""
+    """Decoder block: causal self-attention, cross-attention, feed-forward (Vaswani et al. 2017, figure 1, right)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -103,14 +103,14 @@ class DecoderBlock(nn.Module):
         memory_bias: Float[Tensor, "B 1 1 S"],
         cache: Cache = NO_CACHE,
     ) -> Float[Tensor, "B T D"]:
-        """Every token looks at the tokens before it, then at the projected memory.
+        """Apply causal self-attention, cross-attention to the projected memory, and the feed-forward network.
 
         Args:
-            x: the target tokens.
+            x: the hidden states of the target tokens.
             inputs: attention bias and positions of the self-attention.
             memory: keys (B G S K) and values (B G S U) of the cross-attention.
-            memory_bias: hides the padding of the memory.
-            cache: the target tokens before these.
+            memory_bias: attention bias that masks the padding of the memory.
+            cache: the KV cache with the previous target tokens.
         """
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
         x = self.cross_residual(x, lambda h: self.cross_attention(h, *memory, memory_bias))
@@ -118,12 +118,12 @@ class DecoderBlock(nn.Module):
 
 
 class Stack(nn.Module):
-    """A stack of blocks over embedded tokens: an encoder (section 3.1), or GPT where tokens see only those before them.
+    """Stack of blocks over embedded tokens: an encoder (Vaswani et al. 2017, section 3.1), or GPT with a causal mask.
 
     Args:
-        config: the model.
-        layers: how many blocks.
-        positions: how the order of tokens is told.
+        config: the model configuration.
+        layers: the number of blocks.
+        positions: the position scheme.
     """
 
     def __init__(self, config: ModelConfig, layers: int, positions: Positions) -> None:
@@ -137,7 +137,7 @@ class Stack(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], mask: AttentionMask, caches: Sequence[Cache] | None = None
     ) -> Float[Tensor, "B T D"]:
-        """States of embedded tokens under an attention mask; each block's KV cache holds the tokens before them."""
+        """Compute hidden states of embedded tokens under an attention mask; the KV caches hold earlier tokens."""
         x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
         inputs = mask.inputs(self.positions, x)
         for block, cache in zip(self.blocks, caches or [NO_CACHE] * len(self.blocks), strict=True):
@@ -146,7 +146,7 @@ class Stack(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder blocks over embedded tokens and a memory (section 3.1)."""
+    """Decoder: a stack of decoder blocks over embedded tokens, with cross-attention to the states of an encoder."""
 
     def __init__(self, config: ModelConfig, positions: Positions) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class Decoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T D"], padding_mask: Bool[Tensor, "B T"], memory: Memory
     ) -> Float[Tensor, "B T D"]:
-        """Decode all positions at once, each from those before it (teacher forcing)."""
+        """Compute the hidden states of all target positions at once, each from earlier ones (teacher forcing)."""
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
         inputs = mask.inputs(self.positions, x)
@@ -168,11 +168,11 @@ class Decoder(nn.Module):
         return self.norm(x)
 
     def begin(self, memory: Memory) -> DecoderCache:
-        """The cache of a search before its first step: the memory projected once for each block."""
+        """Create the cache of a search before its first step, with the memory projected once for each block."""
         return DecoderCache(memory, [block.cross_attention.keys_values(memory.states) for block in self.blocks])
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
-        """Decode one position of each lane after those whose keys and values are in the cache."""
+        """Compute the hidden states of one new token in each lane, from the tokens in the cache."""
         x = self.dropout(self.embedding_norm(self.positions.embed(x, lanes.query_positions, lanes.length + 1)))
         inputs = lanes.append(self.positions, x)
         for block, memory, own in zip(self.blocks, cache.memory, cache.own, strict=True):
@@ -195,5 +195,5 @@ class NamedStack(NamedTuple):
 
 
 def stacks(model: nn.Module) -> list[Stack | Decoder]:
-    """The stacks of blocks in a model: an encoder, a decoder or both."""
+    """List the stacks of blocks in a model: an encoder, a decoder or both."""
     return [module for module in model.modules() if isinstance(module, Stack | Decoder)]

@@ -1,4 +1,4 @@
-"""What trained models say of texts: one file for each kind of answer."""
+"""Predictors of trained models, one file for each kind of answer: classes, scores, tags, answer spans, vectors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
@@ -20,8 +20,8 @@ AnyPredictor = Translator | Generator | Filler | Classifier | Scorer | Tagger | 
 
 @runtime_checkable
 class Predictor(Protocol):
-    """A model that says something of each text."""
+    """Interface of a model that gives one answer for each text."""
 
     def predict_lines(self, texts: Iterable[Text], /) -> Iterator[Any]:
-        """Answers in the order of the texts: dataclasses whose `str` is a line."""
+        """Predict the answer to each text, in order: dataclasses whose `str` is one line."""
         ...

@@ -1,4 +1,4 @@
-"""Answers to questions, cut from the texts that hold them (Devlin et al. 2019, sections 4.2 and 4.3).
+"""Extractive question answering: finds the answer to a question in a text (Devlin et al. 2019, sections 4.2 and 4.3).
 
 S tokens of a row, N tokens of a window.
 """
@@ -24,9 +24,9 @@ LONGEST_ANSWER = 30  # tokens, as in BERT's code for SQuAD
 
 @dataclass(frozen=True)
 class Answered:
-    """Characters `begin` to `end` - 1 of a text, from 0; none at all where the text does not tell.
+    """Answer to a question: characters `begin` to `end` - 1 of a text, from 0; empty if the text holds no answer.
 
-    The probability is that of the two places in the window of the text that they were found in.
+    The probability is that of the answer's first and last token in the window of the text in which they were found.
     """
 
     answer: str
@@ -39,25 +39,25 @@ class Answered:
 
 
 class SpanCandidate(NamedTuple):
-    """The best answer in a window: how much likelier it is than none, in nats, and its first and last token."""
+    """Best answer span in one window: its score minus that of no answer, in nats, its probability and its tokens."""
 
     margin: float
     probability: float
-    tokens: tuple[int, int] | None  # None: the answer is not here
+    tokens: tuple[int, int] | None  # first and last token; None: the window holds no answer
 
 
 class Answerer(TextPredictor[TokenClassifier, Answered]):
-    """A model that was trained to find answers."""
+    """Predictor for extractive question answering (such as SQuAD): a trained model with its tokenizer."""
 
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.causal = model.backbone.causal
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Answered]:
-        """The answer to each question; the first text of a pair is the question, the second one may answer it.
+        """Answer each question from its text; the first text of a pair is the question, the second holds the answer.
 
         Raises:
-            InputError: there is no second text, or a question is too long.
+            InputError: the second text is missing, or a question is too long.
         """
         given, cut = tee(self.asked(number, text) for number, text in enumerate(texts, start=1))
         results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
@@ -65,7 +65,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
             yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
 
     def asked(self, number: int, text: Text) -> tuple[Context, list[QuestionWindow]]:
-        """A question as the model reads it, in as many rows as its text is long."""
+        """Encode a question and its text as the rows that the model reads: one row for each window of the text."""
         if text.second is None:
             raise InputError(
                 f"line {number}: has no text to find an answer in; give one, with a tab after the question, or in "
@@ -77,7 +77,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
 
 
 def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
-    """The likeliest answer in a row, given its logits, (S, 2); it begins where this window shows most, or nowhere."""
+    """Find the most probable answer span in a row, given its logits, (S, 2), or that the row holds no answer."""
     window, begin = reading.window, reading.begin
     count = window.end - window.begin
     chances = logits[[reading.nowhere, *range(begin, begin + count)]].log_softmax(0)
@@ -94,7 +94,7 @@ def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:
 
 
 def answered(context: Context, candidates: Sequence[SpanCandidate]) -> Answered:
-    """The best candidate of all windows; no answer is as probable as in the window where it is least so."""
+    """Choose the best answer from the candidates of all windows; "no answer" takes its lowest probability."""
     best = max(candidates, key=lambda candidate: (candidate.margin, -candidate.probability))
     begin, end = context.characters(*best.tokens) if best.tokens else (0, 0)
     return Answered(context.text[begin:end], begin, end, best.probability)

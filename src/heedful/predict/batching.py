@@ -1,4 +1,4 @@
-"""Texts on their way to a model that decides something about them, in batches that change nothing.
+"""Batched inference on texts: encodes texts, groups rows of similar length and runs the model on each batch.
 
 B batch, S tokens.
 """
@@ -17,35 +17,35 @@ from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import Tokenizer
 
 WINDOW = 1024  # texts read at a time: enough to make batches of similar length
-FIRST_WINDOW = 64  # of them are read first, so that it soon shows how fast it goes
+FIRST_WINDOW = 64  # texts of the first window, so that progress shows soon
 BATCH_TOKENS = 8192
 
 T = TypeVar("T")
 
-Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result a row
+Apply = Callable[[Tensor, Tensor, Tensor], Tensor]  # ids, padding mask and segments (B S) to one result for each row
 
 
 class Text(NamedTuple):
-    """A text, or a pair of texts."""
+    """Input of a predictor: one text, or a pair of texts."""
 
     first: str
     second: str | None = None
 
 
 class EncodedText(NamedTuple):
-    """A text as the model reads it, and whether its end was cut off."""
+    """Token ids of a text or pair, as the model reads it, and whether its end was cut off."""
 
     ids: list[int]
     truncated: bool
 
 
 class BatchedModel:
-    """A model, its tokenizer and how much it reads. What a text gives never depends on the texts around it.
+    """Runs a model with its tokenizer on texts, in batches. The result of a text never depends on the other texts.
 
     Args:
         model: the model, in any mode.
         tokenizer: its tokenizer.
-        longest: tokens of a text or a pair; longer ones lose their end.
+        longest: the most tokens of a text or a pair; longer inputs lose their end.
     """
 
     def __init__(self, model: nn.Module, tokenizer: Tokenizer, longest: int) -> None:
@@ -54,34 +54,34 @@ class BatchedModel:
         self.longest = longest
 
     def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
-        """The result of each text, on the CPU, in order; `apply` stands for the model itself."""
+        """Run the model, or `apply` in its place, on texts; yield the result of each, on the CPU, in order."""
         return (result for (result,) in self.read_groups(([self.encode(text)] for text in texts), apply))
 
     def read_groups(self, groups: Iterable[Sequence[list[int]]], apply: Apply | None = None) -> Iterator[list[Tensor]]:
-        """The results of each group of rows, such as the windows of a long text, in order."""
+        """Run the model on groups of rows, such as the windows of a long text; yield each group's results, in order."""
         for window in windows(groups):
             results = iter(self.read_rows([row for group in window for row in group], apply or self.model))
             yield from (list(islice(results, len(group))) for group in window)
 
     def read_with_rows(self, texts: Iterable[Text]) -> Iterator[tuple[EncodedText, Tensor]]:
-        """Run the model on texts; yield the row of ids that each became and its result, in order."""
+        """Run the model on texts; yield the token ids of each text and its result, in order."""
         given, read = tee(map(self.row, texts))
         results = self.read_groups([row.ids] for row in read)
         return ((row, result) for row, (result,) in zip(given, results, strict=True))
 
     def encode(self, text: Text) -> list[int]:
-        """The ids of a text as the model was trained to see it."""
+        """Encode a text or pair as the token ids that the model reads."""
         return self.row(text).ids
 
     def row(self, text: Text) -> EncodedText:
-        """A text as the model was trained to see it, and whether its end was cut off."""
+        """Encode a text or pair as token ids, and tell whether its end was cut off."""
         parts = [self.tokenizer.encode(part) for part in text if part is not None]
         ids = sequence(*parts, longest=self.longest)
         return EncodedText(ids, is_cut(ids, *parts))
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
-        """The result of each row of ids; where it has one for each token, padding follows. `done` counts rows."""
+        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
         found: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
         with evaluating(self.model):
@@ -95,7 +95,7 @@ class BatchedModel:
 
 
 def windows(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in lists of `WINDOW`, the first of which is shorter."""
+    """Split items into lists of `WINDOW` items, the first of which is shorter."""
     items = iter(items)
     for size in chain([FIRST_WINDOW], repeat(WINDOW)):
         if not (window := list(islice(items, size))):

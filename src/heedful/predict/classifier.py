@@ -1,4 +1,4 @@
-"""The class of a text."""
+"""Text classification: predicts the class of a text or a pair of texts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from heedful.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Classified:
-    """A class, and how probable the model takes each to be.
+    """Class predicted for a text, with the probability of each class.
 
     Attributes:
-        truncated: the text was longer than the model reads, and its end did not count.
+        truncated: True if the text was longer than the model reads, so that its end did not count.
     """
 
     label: str
@@ -27,14 +27,14 @@ class Classified:
 
 
 class Classifier(TextPredictor[TextClassifier, Classified]):
-    """A model that was trained to tell the classes of `data.labels`."""
+    """Text classifier: a model trained to predict one of the classes in `data.labels`."""
 
     def __init__(self, model: TextClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.labels = data.labels
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
-        """The class of each text, in order."""
+        """Predict the class of each text, in order."""
         for row, logits in self.reader.read_with_rows(texts):
             shares = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
             yield Classified(max(shares, key=lambda label: shares[label]), shares, row.truncated)

@@ -1,4 +1,4 @@
-"""Texts to vectors, and queries to the texts whose vectors are nearest.
+"""Semantic search: encodes texts as vectors and finds the texts whose vectors are nearest to a query.
 
 N texts, Q queries, D model.
 """
@@ -23,37 +23,37 @@ BLOCK = 1 << 16  # vectors compared at a time
 
 
 class Hit(NamedTuple):
-    """A text that was found."""
+    """Text found by a search, with its cosine similarity to the query and its number."""
 
-    score: float  # the cosine of its angle with the query
-    number: int  # its place among all texts, from 0
+    score: float  # the cosine similarity to the query
+    number: int  # its index among all texts, from 0
     text: str
 
 
 class Retriever(TextReader[SentenceEncoder]):
-    """A sentence encoder and its tokenizer. The vector of a text never depends on the texts around it."""
+    """Retriever for semantic search: a sentence encoder with its tokenizer. A vector depends on its own text alone."""
 
     def __init__(self, model: SentenceEncoder, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.width = model.backbone.embedding.weight.size(1)
 
     def encode(self, texts: str | Iterable[str], done: Done = lambda _: None) -> np.ndarray:
-        """The vector of a text, float32, of length 1 and shape (D,); or those of several texts, (N, D).
+        """Encode a text as a float32 vector of length 1 and shape (D,), or several texts as vectors (N, D).
 
         Args:
-            texts: a string, or any number of them.
-            done: told how many more of them are encoded, a window at a time.
+            texts: a string, or any number of strings.
+            done: called with the number of texts just encoded, a window at a time.
 
         Raises:
-            InputError: something is no text.
+            InputError: an input is not a text.
         """
         return one_or_all(partial(self._encoded, done=done), texts, as_text)
 
     def windows(self, texts: Iterable[str], done: Done = lambda _: None) -> Iterator[np.ndarray]:
-        """The vectors of texts, (N, D), a window of texts at a time.
+        """Encode texts as vectors, (N, D), a window of texts at a time.
 
         Raises:
-            InputError: something is no text.
+            InputError: an input is not a text.
         """
         for window in windows(self.reader.read(map(Text, several(texts, as_text)))):
             done(len(window))
@@ -70,16 +70,16 @@ class Retriever(TextReader[SentenceEncoder]):
     def search(
         self, queries: Any, texts: Iterable[str], k: int = 10, vectors: np.ndarray | None = None
     ) -> list[Hit] | list[list[Hit]]:
-        """The texts nearest to a query, or to each of several queries, best first; of equal ones the first.
+        """Find the texts nearest to a query, or to each of several queries, best first; ties in the order of the texts.
 
         Args:
-            queries: what to look for: a string, or an iterable of them.
-            texts: what to look through.
-            k: how many of them, at most.
-            vectors: those of `texts` if they are at hand, as `encode` gives them.
+            queries: a string, or an iterable of strings.
+            texts: the texts to search.
+            k: the most texts to find for each query.
+            vectors: the vectors of `texts`, if computed already with `encode`.
 
         Raises:
-            InputError: something is no text, `k` is below 1, or there are not as many vectors as texts.
+            InputError: an input is not a text, `k` is below 1, or there are not as many vectors as texts.
         """
         if k < 1:
             raise InputError(f"k = {k}: at least 1 text for each query")
@@ -103,10 +103,10 @@ class Retriever(TextReader[SentenceEncoder]):
 
 
 def nearest(queries: np.ndarray, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest dot products of each query (Q, D) with vectors (N, D), and whose they are.
+    """Find the k vectors (N, D) with the largest dot products for each query (Q, D).
 
     Returns:
-        Scores in falling order, and the numbers of their vectors, of equal ones the first; both (Q, min(k, N)).
+        Scores in falling order, and the indices of the vectors, ties by lower index; both (Q, min(k, N)).
     """
     scores, places = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
     for start in range(0, len(vectors), BLOCK):

@@ -1,4 +1,4 @@
-"""A number for a text."""
+"""Text regression: predicts a number for a text or a pair of texts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from heedful.predict.text_predictor import TextPredictor
 
 @dataclass(frozen=True)
 class Scored:
-    """A number in the units of the training data.
+    """Number predicted for a text by a regression model, in the units of the training data.
 
     Attributes:
-        truncated: the text was longer than the model reads, and its end did not count.
+        truncated: True if the text was longer than the model reads, so that its end did not count.
     """
 
     score: float
@@ -24,8 +24,8 @@ class Scored:
 
 
 class Scorer(TextPredictor[TextClassifier, Scored]):
-    """A model that was trained by regression."""
+    """Scorer: a regression model that predicts a number for each text."""
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Scored]:
-        """The number of each text, in order."""
+        """Predict a number for each text, in order."""
         return (Scored(output.item(), row.truncated) for row, output in self.reader.read_with_rows(texts))

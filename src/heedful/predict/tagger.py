@@ -1,4 +1,4 @@
-"""The tags of words, and the spans that they describe, such as names.
+"""Tagging of words (such as named entity recognition): predicts a tag for each word and the entities in a text.
 
 N words, C tags.
 """
@@ -25,7 +25,7 @@ from heedful.text.words import WordRow, rows_of_words, split_words
 
 @dataclass(frozen=True)
 class Entity:
-    """Words `begin` to `end` - 1, from 0, and how probable the model takes their tags to be, all of them together."""
+    """Entity found in a sentence: words `begin` to `end` - 1, from 0, with the joint probability of their tags."""
 
     text: str
     kind: str
@@ -36,7 +36,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class TaggedWords:
-    """Words, a tag for each, and the entities that the tags describe."""
+    """Tagged sentence: its words, a tag for each word, and the entities that the tags describe."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -50,7 +50,7 @@ class TaggedWords:
 
 
 class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
-    """A model that was trained to tag words. No tag comes where the scheme of `data.labels` does not allow it."""
+    """Tagger of words: a trained model with its tokenizer, which gives only tag sequences that the scheme allows."""
 
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
@@ -63,21 +63,21 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         self.last = np.array([may_follow(tag, "O", data.labels) for tag in data.labels])
 
     def answers(self, texts: Iterator[Text]) -> Iterator[TaggedWords]:
-        """The tagged words of each text, which is cut at spaces and around punctuation marks.
+        """Tag the words of each text, which is split at spaces and around punctuation marks.
 
         Raises:
-            InputError: one of them is a pair.
+            InputError: an input is a pair of texts.
         """
         return self.tag(split_words(single(text)) for text in texts)
 
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedWords]:
-        """Tag words, sentence by sentence.
+        """Tag the words of sentences; yield the tagged words of each sentence.
 
         Args:
-            sentences: each a list of words.
+            sentences: each sentence a list of words.
 
         Raises:
-            InputError: something is no list of words, such as a text that has not been cut into words.
+            InputError: a sentence is not a list of words, such as a text that has not been split into words.
         """
         given, cut = tee((words, self.rows(words)) for words in several(sentences, as_words))
         results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
@@ -85,11 +85,11 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
             yield self.decide(words, logits_of_words(len(words), rows, logits))
 
     def rows(self, words: Sequence[str]) -> list[WordRow]:
-        """A sentence as the model reads it, in as many rows as it is long."""
+        """Encode the words of a sentence as rows of token ids, several if the sentence is too long for one."""
         return rows_of_words(self.reader.tokenizer, words, self.reader.longest, causal=self.causal)
 
     def decide(self, words: Sequence[str], logits: Tensor) -> TaggedWords:
-        """The likeliest tags that go together, given the logits of each word, (N, C)."""
+        """Choose the most probable allowed sequence of tags, given the logits of each word, (N, C)."""
         scores = logits.log_softmax(-1).numpy()
         path = viterbi(scores, self.follows, self.first, self.last)
         chosen = scores[np.arange(len(path)), path]
@@ -102,10 +102,10 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
 
 
 def as_words(given: object) -> Sequence[str]:
-    """The words of a sentence.
+    """Check that a sentence is a list of words, and return the words.
 
     Raises:
-        InputError: they are no list of words.
+        InputError: the input is not a list of words.
     """
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(f"{described(given)} is no list of words; `predict` takes texts and cuts them into words")
@@ -113,10 +113,10 @@ def as_words(given: object) -> Sequence[str]:
 
 
 def single(text: Text) -> str:
-    """The only text there is.
+    """Return the text of an input that must not be a pair of texts.
 
     Raises:
-        InputError: there are two.
+        InputError: the input is a pair.
     """
     if text.second is not None:
         raise InputError(f"{text.first[:40]!r} and {text.second[:40]!r} are a pair; a tagger reads lines without tabs")
@@ -124,7 +124,7 @@ def single(text: Text) -> str:
 
 
 def logits_of_words(count: int, rows: Sequence[WordRow], results: Sequence[Tensor]) -> Tensor:
-    """The logits of each word, (N, C), from the row that shows it best."""
+    """Gather the logits of each word, (N, C), each from the row that shows the word with most context."""
     logits = torch.zeros(count, results[0].size(-1))
     for row, result in zip(rows, results, strict=True):
         for word, place in row.places:

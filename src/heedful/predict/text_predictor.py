@@ -1,4 +1,4 @@
-"""What predictors of texts and of pairs of texts have in common."""
+"""Base classes of predictors that read texts or pairs of texts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ A = TypeVar("A")
 
 
 class TextReader(BasePredictor[M]):
-    """A trained model that reads texts, each as at most `data.max_length` tokens."""
+    """Base class of predictors that read texts, each as at most `data.max_length` tokens."""
 
     def __init__(self, model: M, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
@@ -25,46 +25,46 @@ class TextReader(BasePredictor[M]):
 
 
 class TextPredictor(TextReader[M], ABC, Generic[M, A]):
-    """A trained model that says something of each text."""
+    """Base class of predictors that give one answer for each text or pair of texts (classes, scores, tags, answers)."""
 
     @overload
     def predict(self, texts: str | Text) -> A: ...
     @overload
     def predict(self, texts: Iterable[str | tuple[str, str | None]]) -> list[A]: ...
     def predict(self, texts: Any) -> A | list[A]:
-        """The answer to a text, or those to several texts in their order.
+        """Predict the answer to a text, or the answers to several texts in their order.
 
         Args:
             texts: a string or a `Text`, which has one answer; or an iterable of strings and pairs, which has a list of
-                answers. A pair is a `Text(first, second)` or, among other texts, a tuple.
+                answers. A pair is a `Text(first, second)` or, inside an iterable, a tuple.
 
         Raises:
-            InputError: something is no text, or the model does not read it.
+            InputError: an input is not a text, or of a kind that the model does not read.
         """
         return one_or_all(lambda each: list(self.predict_lines(each)), texts, as_pair, (str, Text))
 
     def predict_lines(self, texts: Iterable[str | tuple[str, str | None]]) -> Iterator[A]:
-        """The answer to each of any number of texts, in their order and in bounded memory.
+        """Predict the answer to each of any number of texts, in their order and in bounded memory.
 
         Raises:
-            InputError: as in `predict`.
+            InputError: under the same conditions as `predict`.
         """
         return self.answers(several(texts, as_pair))
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A]:
-        """The answer to each text, in order.
+        """Predict the answer to each text, in order; implemented by each kind of predictor.
 
         Raises:
-            InputError: the model does not read such a text.
+            InputError: a text is of a kind that the model does not read.
         """
 
 
 def as_pair(given: object) -> Text:
-    """A text, or a pair of texts.
+    """Convert an input, a string or a tuple of two, to a text or a pair of texts.
 
     Raises:
-        InputError: it is neither.
+        InputError: the input is neither.
     """
     if isinstance(given, tuple) and len(given) == 2:
         first, second = given

@@ -1,6 +1,6 @@
-"""Vectors on disk, so that a corpus is encoded once: a safetensors file that knows what it was made of.
+"""Vector index on disk, so that a corpus is encoded once: a safetensors file with digests of its sources.
 
-Its metadata hold the SHA-256 of the vectors themselves, and those of all that they depend on, by name.
+Its metadata hold the SHA-256 of the vectors, and by name the SHA-256 of everything that the vectors depend on.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ VECTORS, DIGEST = "vectors", "sha256"
 
 
 def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> None:
-    """Write vectors (N, D), float32; the file is there as a whole or not at all.
+    """Write vectors (N, D), float32, as an index file; the file appears as a whole or not at all.
 
     Args:
-        path: where; a file that is there is replaced.
-        vectors: one for each text.
-        made_of: the digests of all that they depend on, such as the model and the corpus.
+        path: the file; an existing file is replaced.
+        vectors: one vector for each text.
+        made_of: the digests of all that the vectors depend on, such as the model and the corpus.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: the file cannot be written.
     """
     try:
         with replacing(path) as file:
@@ -36,10 +36,10 @@ def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> 
 
 
 def read_index(path: Path, made_of: Mapping[str, str]) -> np.ndarray:
-    """Read the vectors that `write_index` wrote.
+    """Read the vectors of an index file that `write_index` wrote.
 
     Raises:
-        InputError: it is no index, a byte of it was changed, or it was made of something else.
+        InputError: the file is not an index, a byte of it was changed, or its sources have other digests.
     """
     try:
         with safe_open(path, framework="numpy") as file:
@@ -58,5 +58,5 @@ def read_index(path: Path, made_of: Mapping[str, str]) -> np.ndarray:
 
 
 def digest(vectors: np.ndarray) -> str:
-    """The SHA-256 of the bytes."""
+    """Compute the SHA-256 digest of the bytes of vectors."""
     return hashlib.sha256(np.ascontiguousarray(vectors).data).hexdigest()

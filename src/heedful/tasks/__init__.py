@@ -1,4 +1,4 @@
-"""Tasks: what the examples are, how they become a batch, and what the loss is. One file a task."""
+"""Tasks, one file each: examples, batches, loss and scores of each kind of training (translation, tagging ...)."""
 
 import sys
 from difflib import get_close_matches
@@ -36,10 +36,10 @@ TASKS: dict[str, type[Task]] = {
 
 
 def find_task(name: str) -> type[Task]:
-    """The task of a model or a recipe: a built-in one by its name, or a class of your own as "module:Class".
+    """Find the class of a task: a built-in task by its name, or a user's own class as "module:Class".
 
-    The name may come from a stranger's model folder, so nothing is imported here: the module of a class of your own
-    must have been imported before, by your program or by `import_task`.
+    The name may come from a stranger's model folder, so nothing is imported here: the module of a user's own class
+    must have been imported before, by the program or by `import_task`.
 
     Raises:
         InputError: there is no such task, or its module was not imported.
@@ -53,7 +53,7 @@ def find_task(name: str) -> type[Task]:
 
 
 def import_task(name: str) -> type[Task]:
-    """The task of a recipe that the user trains: the module of a class of their own is imported, and so its code runs.
+    """Find the class of a task, and import the module of a user's own class, which runs its code.
 
     Raises:
         InputError: there is no such task, or its module cannot be imported.
@@ -65,10 +65,10 @@ def import_task(name: str) -> type[Task]:
 
 
 def import_tasks(module: str) -> None:
-    """Import a module with tasks of the user's own, so that models may name them.
+    """Import a module with a user's own tasks, so that recipes and models can name them.
 
     Raises:
-        InputError: it cannot be imported.
+        InputError: the module cannot be imported.
     """
     if not all(part.isidentifier() for part in module.split(".")):
         raise InputError(f'"{module}" is not the name of a module; write it as in an import statement, without .py')

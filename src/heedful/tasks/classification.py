@@ -1,4 +1,4 @@
-"""Classification: the class of a text, or of a pair of texts (Devlin et al. 2019, section 4.1).
+"""Text classification task: learns the class of a text or of a pair of texts (Devlin et al. 2019, section 4.1).
 
 B batch, C classes.
 """
@@ -29,33 +29,33 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Classification(TextTask):
-    """One of the classes in `data.labels`."""
+    """Text classification task: a text or a pair of texts belongs to one of the classes in `data.labels`."""
 
     scores = ("accuracy", "macro_f1", "f1", "matthews", "loss")
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """The classes are those of the training data, unless the recipe names them."""
+        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
         return replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """The examples of a corpus; where the classes are known, each has one of them."""
+        """Iterate over the labelled examples of a corpus; if the classes are known, each label is checked."""
         check_files(corpus, recipe.data)
         examples = at_least_one(read_labelled(corpus, recipe.data), corpus.source, DropReport())
         return known_labels(examples, corpus, recipe) if recipe.data.labels else examples
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Both texts of each example."""
+        """Iterate over both texts of each labelled example, for the training of a tokenizer."""
         return (text for example in read_labelled(corpus, recipe.data) for text in (example.text, example.pair) if text)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Each text with the number of its class.
+        """Encode each labelled example as token ids and the number of its class.
 
         Raises:
-            InputError: a label is none of the classes.
+            InputError: a label is not among the classes.
         """
         numbers = {label: number for number, label in enumerate(recipe.data.labels)}
         for example in known_labels(read_labelled(corpus, recipe.data, drops), corpus, recipe):
@@ -63,7 +63,7 @@ class Classification(TextTask):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """A backbone with an output for each class.
+        """Build a text classifier: a backbone with one output for each class.
 
         Raises:
             InputError: the classes are not known, as in a recipe whose data was not read.
@@ -74,16 +74,16 @@ class Classification(TextTask):
 
     @classmethod
     def use(cls, model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Classifier:
-        """What classifies texts."""
+        """Create the predictor that classifies texts with the model."""
         return Classifier(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """The cross-entropy of the classes."""
+        """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.ids, batch.padding_mask, batch.segments)
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
-        """Decisions, of which accuracy, F1 (of two classes that of the second) and correlation (Matthews) are made."""
+        """Classify the validation examples, for accuracy, macro F1, Matthews correlation and, with two classes, F1."""
 
         def decide(batch: TextBatch) -> Tensor:
             decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
@@ -99,16 +99,16 @@ class Classification(TextTask):
 
 
 def label_scores(matrix: np.ndarray) -> Scores:
-    """The scores of a confusion matrix (C, C)."""
+    """Compute accuracy, F1 scores and Matthews correlation from a confusion matrix (C, C)."""
     f1 = {"f1": class_tallies(matrix)[1].f1} if len(matrix) == 2 else {}
     return {"accuracy": accuracy(matrix), "macro_f1": macro_f1(matrix), **f1, "matthews": matthews(matrix)}
 
 
 def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Recipe) -> Iterator[Example]:
-    """The examples of a corpus, each of which has one of the classes in `data.labels`.
+    """Iterate over the examples of a corpus, and check that each label is one of the classes in `data.labels`.
 
     Raises:
-        InputError: one has not.
+        InputError: a label is not among the classes.
     """
     for example in examples:
         if example.label not in recipe.data.labels:

@@ -1,4 +1,4 @@
-"""Dialogue: what was said so far to what is said next (Vinyals & Le 2015, "A Neural Conversational Model")."""
+"""Dialogue task: learns to reply to previous turns (Vinyals & Le 2015, "A Neural Conversational Model")."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,18 +12,18 @@ from heedful.tasks.task import Scores
 
 
 class Dialogue(SequenceToSequence):
-    """Pairs of a context, its turns with tabs between them, and a reply."""
+    """Dialogue task: examples are pairs of a context, its turns separated by tabs, and a reply."""
 
     scores = ("perplexity", "loss", "rougeL", "distinct_1", "distinct_2")
     means = ("rougeL",)
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
-        """See `heedful.data.dialogues`."""
+        """Read pairs of context and reply from a corpus of dialogues; see `heedful.data.dialogues`."""
         return read_replies(corpus, data, report)
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """How much replies share with the right ones (ROUGE-L), and how varied they are (Li et al. 2016): 0 to 1."""
+        """Score replies by ROUGE-L against the references and by diversity (distinct-n, Li et al. 2016), 0 to 1."""
         found = [rouge_l(*pair).f1 for pair in zip(outputs, references, strict=True)]
         return {
             "rougeL": sum(found) / len(found),

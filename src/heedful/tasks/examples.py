@@ -1,4 +1,4 @@
-"""What tasks share whose examples are two rows of tokens each: a text and its targets, or two texts."""
+"""Base class of tasks whose examples are two rows of tokens each: a text and its targets, or two texts."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class ExampleTask(Task[B]):
-    """A task on examples that fit into a `PairStore`. What it adds is how they are read and become a batch."""
+    """Base class of tasks on examples in a `PairStore`; a subclass defines how examples are read and batched."""
 
     families = ("encoder", "decoder")
 
@@ -34,18 +34,18 @@ class ExampleTask(Task[B]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """See `heedful.data.examples.check_examples`."""
+        """Check that a recipe has what the examples need; see `heedful.data.examples.check_examples`."""
         check_examples(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """The texts of a corpus."""
+        """Iterate over the texts of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return at_least_one(cls.texts(corpus, recipe), corpus.source, DropReport())
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
-        """See `heedful.data.examples`."""
+        """Prepare the examples of a recipe, or read prepared ones, and create the task; see `heedful.data.examples`."""
         resolved = cls.resolve(recipe)
 
         def rows(corpus: CorpusConfig, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
@@ -59,31 +59,31 @@ class ExampleTask(Task[B]):
     @staticmethod
     @abstractmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """The texts of a corpus, for a tokenizer to be trained on."""
+        """Iterate over the texts of a corpus, for the training of a tokenizer."""
 
     @staticmethod
     @abstractmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """The examples of a corpus as two rows of ids each; `drops` counts those that are left out."""
+        """Encode each example of a corpus as two rows of ids; `drops` counts the examples that are left out."""
 
     @abstractmethod
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> B:
-        """Make a batch of padded rows, (B, S) and (B, T)."""
+        """Collate padded rows, (B, S) and (B, T), into a batch."""
 
     def lengths(self, store: PairStore) -> np.ndarray:
-        """The tokens that the model reads of both rows of each example, shape (n, 2)."""
+        """Numbers of tokens that the model reads from both rows of each example, shape (n, 2)."""
         return store.lengths
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """Batches of examples of similar length."""
+        """List the batches of an epoch, with examples of similar length in each."""
         return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """The examples of one batch; nothing in it is random."""
+        """Assemble the examples of one batch; nothing in the batch is random."""
         return self.collate(*assemble(self.examples.train, ids), device)
 
     def validate(self, model: torch.nn.Module) -> Scores | None:
-        """The scores of the outcomes, and the loss."""
+        """Score the model on the validation set: the scores of the task, and the loss."""
         store = self.examples.valid
         if store is None:
             return None
@@ -92,10 +92,10 @@ class ExampleTask(Task[B]):
 
     @property
     def valid(self) -> tuple[CorpusConfig, PairStore]:
-        """The examples that models are validated on: where they stand, and as they were prepared.
+        """The validation set of the task: its corpus, and its prepared examples.
 
         Raises:
-            InputError: there are none.
+            InputError: there is no validation set.
         """
         corpus, store = self.recipe.data.valid, self.examples.valid
         if corpus is None or store is None:
@@ -103,17 +103,17 @@ class ExampleTask(Task[B]):
         return corpus, store
 
     def valid_plan(self, store: PairStore) -> list[np.ndarray]:
-        """Batches of all examples of a store, each as their numbers, in an order that is always the same."""
+        """Plan batches of all examples of a store, each as the numbers of its examples, in a fixed order."""
         return BatchPlan([self.lengths(store)], [1.0], self.recipe.train.batch_tokens, seed=0).epoch(0)
 
     def batches_of(self, store: PairStore, model: torch.nn.Module) -> Iterator[B]:
-        """All examples of a store in an order that is always the same."""
+        """Iterate over batches of all examples of a store, in a fixed order."""
         device = next(model.parameters()).device
         plan = self.progress.part("batches", self.valid_plan(store))
         return (self.collate(*assemble([store], ids), device) for ids in plan)
 
     def results_of(self, model: torch.nn.Module, result: Callable[[B], torch.Tensor]) -> np.ndarray:
-        """Results of a model on the validation examples, in their order; `result` gives a row for each of a batch."""
+        """Run a model on the validation examples; return the results in order, one row of `result` for each."""
         _, store = self.valid
         found = np.concatenate([result(batch).cpu().numpy() for batch in self.batches_of(store, model)])
         return found[np.argsort(np.concatenate(self.valid_plan(store)))]

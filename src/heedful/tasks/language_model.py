@@ -1,4 +1,4 @@
-"""Language modelling: running text in, the loss of each token given those before it (Radford et al. 2018).
+"""Language modelling task (causal, GPT): learns to predict each token of running text (Radford et al. 2018).
 
 B batch, T tokens.
 """
@@ -28,32 +28,32 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 @dataclass(frozen=True)
 class CausalBatch:
-    """Windows of a text: what is read, and one token further what is predicted."""
+    """Batch for a causal language model: input tokens, and targets shifted by one token."""
 
     read: Int[Tensor, "B T"]
     predicted: Int[Tensor, "B T"]
     mask: AttentionMask
-    count: int  # real tokens that are predicted
+    count: int  # real tokens among the targets
 
     @property
     def tokens(self) -> int:
-        """As many are read as predicted."""
+        """Number of real tokens in the batch, for the measurement of speed."""
         return self.count
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The loss is a mean over tokens."""
+        """Divisor of the loss: the number of predicted tokens in the batch."""
         return (self.count,)
 
 
 def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cross: bool) -> CausalBatch:
-    """Make a batch of windows.
+    """Collate windows of running text into a batch for a causal language model.
 
     Args:
         ids: tokens, padded at the end, shape (B, T + 1).
         documents: the document of each token, shape (B, T + 1).
-        device: where the batch goes.
-        cross: whether tokens see across documents.
+        device: the device of the batch.
+        cross: True if tokens attend across documents.
     """
     rows = torch.from_numpy(ids).to(device)
     read, predicted = rows[:, :-1], rows[:, 1:]
@@ -64,14 +64,14 @@ def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cro
 
 
 def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
-    """The loss of every real token that is predicted."""
+    """Compute the cross-entropy of all real target tokens of a batch, for a causal language model."""
     real = batch.predicted != PAD
     hidden = model.hidden(batch.read, batch.mask)
     return cross_entropy(hidden[real], model.output.weight, batch.predicted[real], smoothing, model.output.bias)
 
 
 class CausalLanguageModelling(Task[CausalBatch]):
-    """The next token of running text."""
+    """Causal language modelling task: learns to predict the next token of running text, for GPT models."""
 
     families = ("decoder",)
     command = "heedful generate"
@@ -84,63 +84,66 @@ class CausalLanguageModelling(Task[CausalBatch]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """See `heedful.data.one_text.check_documents`."""
+        """Check that a recipe has what running text needs; see `heedful.data.one_text.check_documents`."""
         check_documents(recipe)
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """The recipe as it is, if its training and its validation text are not empty."""
+        """Return the recipe unchanged after checking that its training and validation texts are not empty."""
         fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
         return recipe
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """The lines of a corpus, whatever a document is."""
+        """Iterate over the lines of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return document_lines(corpus, recipe.data)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "CausalLanguageModelling":
-        """See `heedful.data.running_text`."""
+        """Prepare the running text of a recipe, or read a prepared one, and create the task."""
         return cls(recipe, prepare_running_text(recipe, folder, report))
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> LanguageModel:
-        """A decoder with its output projection."""
+        """Build a causal language model: a decoder with its output projection."""
         return LanguageModel(recipe.model, len(tokenizers.source))
 
     @classmethod
     def use(cls, model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Generator:
-        """A generator of text."""
+        """Create the predictor that generates text with the language model."""
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
 
     def plan_of(self, stream: TokenStream) -> WindowPlan:
-        """How a text is cut into windows."""
+        """Plan the windows into which a text is cut for batches."""
         return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """Batches of windows."""
+        """List the batches of an epoch, each as the starts of its windows."""
         return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> CausalBatch:
-        """The windows of one batch; nothing in it is random."""
+        """Read the windows of one batch from the training text; nothing in the batch is random."""
         return self.read(self.text.train, ids, device)
 
     def read(self, stream: TokenStream, starts: np.ndarray, device: torch.device) -> CausalBatch:
-        """The windows of a text that begin at `starts`."""
+        """Read the windows of a text that begin at `starts`, as a batch on a device."""
         ids, documents = windows(stream, starts, self.recipe.data.max_length)
         return collate(ids, documents, device, cross=self.recipe.data.cross_documents)
 
     def loss(self, model: LanguageModel, batch: CausalBatch) -> tuple[Loss, ...]:
-        """The loss of the predicted tokens."""
+        """Compute the loss of the predicted tokens of a batch."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Loss and perplexity of a token."""
+        """Compute loss and perplexity per token from mean losses."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def validate(self, model: LanguageModel) -> Scores | None:
-        """Every token of the validation text, each given at most `data.max_length` - 1 others of its window."""
+        """Score a model on the validation text: loss, perplexity and perplexity per byte.
+
+        Every token is predicted once, from at most `data.max_length` - 1 others of its window.
+        """
         stream = self.text.valid
         if stream is None:
             return None

@@ -1,4 +1,4 @@
-"""Masked language modelling: hidden tokens, and whether two passages are neighbours (Devlin et al. 2019, section 3.1).
+"""Masked language modelling task (BERT): predicts masked tokens and next sentences (Devlin et al. 2019, section 3.1).
 
 B batch, S tokens.
 """
@@ -28,44 +28,44 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Padded passages with some of their tokens hidden."""
+    """Batch for a masked language model: padded passages with some of their tokens masked."""
 
     inputs: Int[Tensor, "B S"]
     padding_mask: Bool[Tensor, "B S"]
     segments: Int[Tensor, "B S"]
     chosen: Bool[Tensor, "B S"]  # the tokens to be predicted
     targets: Int[Tensor, "B S"]
-    strange: Int[Tensor, " B"]  # 0 where the second passage follows the first, 1 where it does not
+    strange: Int[Tensor, " B"]  # 0 if the second passage follows the first in the text, 1 if not
     pairs: bool
     tokens: int
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """One loss is a mean over hidden tokens, the other one over pairs."""
+        """Divisors of the two losses: the number of masked tokens, and the number of passage pairs."""
         hidden = int(self.chosen.sum())
         return (hidden, len(self.inputs)) if self.pairs else (hidden,)
 
 
 @dataclass
 class Accuracy:
-    """The share of decisions that are right."""
+    """Counter of right decisions, for the accuracy of predictions."""
 
     right: int = 0
     count: int = 0
 
     def add(self, logits: Float[Tensor, "N C"], wanted: Int[Tensor, " N"]) -> None:
-        """Take the likeliest of each row for the decision."""
+        """Count the rows whose most probable class is the wanted one."""
         self.right += int((logits.argmax(-1) == wanted).sum())
         self.count += len(wanted)
 
     @property
     def value(self) -> float:
-        """From 0 to 1."""
+        """Accuracy as a share from 0 to 1."""
         return self.right / max(self.count, 1)
 
 
 class MaskedLanguageModelling(Task[MaskedBatch]):
-    """Hidden tokens from all others, and neighbours from strangers."""
+    """Masked language modelling task for BERT: predicts masked tokens and, for passage pairs, next sentences."""
 
     families = ("encoder",)
     command = "heedful fill"
@@ -80,51 +80,51 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """See `heedful.data.pretraining.check_passages`."""
+        """Check that a recipe has what passages need; see `heedful.data.pretraining.check_passages`."""
         check_passages(recipe)
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """The recipe as it is, if its training and its validation text have enough documents."""
+        """Return the recipe unchanged after checking that its training and validation texts have enough documents."""
         check_count(fewest_documents(recipe, most=2), recipe.masking)
         return recipe
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """The lines of a corpus, whatever a document is."""
+        """Iterate over the lines of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         return document_lines(corpus, recipe.data)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "MaskedLanguageModelling":
-        """See `heedful.data.pretraining`."""
+        """Prepare the passages of a recipe, or read them if prepared before, and create the task."""
         return cls(recipe, prepare_passages(recipe, folder, report))
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> MaskedLanguageModel:
-        """An encoder with its heads."""
+        """Build a masked language model: an encoder with its prediction heads."""
         return MaskedLanguageModel(recipe.model, len(tokenizers.source), pairs=recipe.masking.next_sentence)
 
     @classmethod
     def use(cls, model: MaskedLanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Filler:
-        """What fills gaps in."""
+        """Create the predictor that fills gaps in texts with the model."""
         return Filler(model, tokenizers.source, recipe.data.max_length)
 
     def plan_of(self, store: SentenceStore, seed: int) -> PassagePlan:
-        """How a text is cut into passages."""
+        """Plan the passages into which a text is cut for batches."""
         recipe = self.recipe
         return PassagePlan(store, recipe.masking, recipe.data.max_length, recipe.train.batch_tokens, seed)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """Batches of passages, cut anew in each epoch."""
+        """List the batches of an epoch; the text is cut into passages anew in each epoch."""
         return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> MaskedBatch:
-        """The passages of one batch, with masks that are drawn anew in each epoch."""
+        """Read the passages of one batch, with masks that are drawn anew in each epoch."""
         return self.hide(self.passages.train, ids, (self.recipe.train.seed, epoch), device)
 
     def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> MaskedBatch:
-        """Read passages and hide some of their tokens; `key` is a seed and an epoch."""
+        """Read passages and mask some of their tokens; `key` is a seed and an epoch."""
         masking, tokenizer = self.recipe.masking, self.tokenizers.source
         ids, segments, is_next = assemble(store, rows)
         words = self.words(ids) if masking.whole_words else None
@@ -142,11 +142,11 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         )
 
     def words(self, ids: np.ndarray) -> np.ndarray:
-        """The number of each token's word."""
+        """Map each token to the number of its word, for whole-word masking."""
         return np.array([self.tokenizers.source.word_of_piece(row) for row in ids.tolist()])
 
     def loss(self, model: MaskedLanguageModel, batch: MaskedBatch) -> tuple[Loss, ...]:
-        """The loss of the hidden tokens and, of pairs, that of telling neighbours."""
+        """Compute the loss of the masked tokens and, of passage pairs, the loss of next-sentence prediction."""
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
         hidden = model.transform(states[batch.chosen])
         smoothing = self.recipe.train.label_smoothing
@@ -156,24 +156,24 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         return tokens, label_cross_entropy(model.next_sentence(states, batch.padding_mask), batch.strange)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """The sum of both losses, the perplexity of a hidden token, and the loss of telling neighbours."""
+        """Compute the total loss, the perplexity of masked tokens, and the next-sentence loss from mean losses."""
         neighbours = {"next_sentence_loss": means[1].loss} if len(means) > 1 else {}
         return {"loss": sum(mean.loss for mean in means), "perplexity": perplexity(means[0].nll), **neighbours}
 
     def validate(self, model: MaskedLanguageModel) -> Scores | None:
-        """Passages and masks of the validation text that are always the same."""
+        """Score a model on the validation text, with passages and masks that are always the same."""
         if self.valid_plan is None:
             return None
         means = self.mean_losses(model, self.batches_of(self.valid_plan, model))
         return self.summary(means) | self.accuracies(model, self.batches_of(self.valid_plan, model))
 
     def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[MaskedBatch]:
-        """The passages of a plan, always the same and with the same masks."""
+        """Iterate over the batches of a passage plan, with the same passages and masks every time."""
         device = next(model.parameters()).device
         return (self.hide(plan.store, rows, (0, 0), device) for rows in self.progress.part("batches", plan.epoch(0)))
 
     def accuracies(self, model: MaskedLanguageModel, batches: Iterable[MaskedBatch]) -> Scores:
-        """How often the likeliest token is the hidden one, and the likelier answer the right one."""
+        """Compute the accuracy of the masked tokens and, of passage pairs, of next-sentence prediction."""
         tokens, pairs = Accuracy(), Accuracy()
         for batch in batches:
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)

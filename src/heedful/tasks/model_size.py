@@ -1,4 +1,4 @@
-"""How large the model of a recipe is, before there is a vocabulary or a weight."""
+"""Model size: counts the parameters of a recipe's model without building weights or a vocabulary."""
 
 from heedful.config.schema import Recipe
 from heedful.models.parameters import ParameterCounts, count_without_building
@@ -8,7 +8,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Unwritten(Tokenizer):
-    """A vocabulary of which nothing but its size is known."""
+    """Placeholder tokenizer that knows only the size of its vocabulary."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -21,9 +21,9 @@ def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> Paramet
     """Count the parameters of the model that the task of a recipe builds, heads included.
 
     Args:
-        recipe: its task and model count, and the classes of `data.labels`.
-        source_vocab: tokens, special ones included.
-        target_vocab: the same; tasks on one kind of text do not read it.
+        recipe: the recipe; task, model and the classes of `data.labels` matter.
+        source_vocab: the size of the source vocabulary, special tokens included.
+        target_vocab: the size of the target vocabulary; tasks on one kind of text ignore it.
 
     Raises:
         InputError: there is no such task, or the number of classes is not known.

@@ -1,4 +1,4 @@
-"""Ranking: vectors by which a query finds its passage among all others.
+"""Ranking task (semantic search): learns vectors by which a query finds its passage among all others.
 
 B batch, S tokens of a query, T tokens of a passage, D model.
 """
@@ -27,8 +27,8 @@ from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-TEMPERATURE = 0.05  # of SimCSE (Gao et al. 2021, section 3), and the usual one of sentence encoders
-QUERIES = 256  # ranked at a time
+TEMPERATURE = 0.05  # as in SimCSE (Gao et al. 2021, section 3), and usual for sentence encoders
+QUERIES = 256  # queries that are ranked at a time
 MEASURES = {
     "mrr": mean_reciprocal_rank,
     "recall@1": partial(recall_at, k=1),
@@ -39,7 +39,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class PaddedTexts:
-    """Padded texts."""
+    """Batch of padded texts: token ids, padding mask and segments."""
 
     ids: Int[Tensor, "B S"]
     padding_mask: Bool[Tensor, "B S"]
@@ -48,32 +48,32 @@ class PaddedTexts:
 
 @dataclass(frozen=True)
 class RankingBatch:
-    """Queries and their passages."""
+    """Batch for the ranking task: queries, and the passages that answer them."""
 
     queries: PaddedTexts
     passages: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # whether a passage answers a query: its own, the same text, or that of an equal query
+    answers: Bool[Tensor, "B B"]  # True if a passage answers a query: its own, the same text, or that of an equal query
     tokens: int
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The loss is a mean over queries."""
+        """Divisor of the loss: the number of queries in the batch."""
         return (len(self.answers),)
 
 
 def texts_of(ids: np.ndarray, device: torch.device) -> PaddedTexts:
-    """Rows of ids on a device."""
+    """Create a batch of padded texts from rows of ids, on a device."""
     return PaddedTexts(*(torch.from_numpy(x).to(device) for x in (ids, ids != PAD, segments(ids))))
 
 
 def same(rows: np.ndarray) -> np.ndarray:
-    """Which rows (B, S) are equal, (B, B)."""
+    """Compare all rows (B, S) of a batch with each other: True at (i, j) if rows i and j are equal."""
     kind = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
     return kind[:, None] == kind
 
 
 def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smoothing: float) -> Loss:
-    """The cross-entropy of finding a query's own passage, on the diagonal, among those that do not answer it."""
+    """Cross-entropy of each query's own passage, on the diagonal, against passages that do not answer the query."""
     own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
     candidates = own | ~answers
     logs = scores.masked_fill(~candidates, -torch.inf).log_softmax(-1)
@@ -84,7 +84,7 @@ def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smo
 
 
 class Ranking(ExampleTask[RankingBatch]):
-    """Pairs of a query and a passage that answers it.
+    """Ranking task: examples are pairs of a query and a passage that answers it.
 
     A query's negatives are the passages of the other queries of its batch (Henderson et al. 2017, section 4.4). So the
     loss depends, by definition, on which pairs form a batch; `train.batch_tokens` is more than a matter of speed here,
@@ -97,12 +97,12 @@ class Ranking(ExampleTask[RankingBatch]):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Queries and passages."""
+        """Iterate over queries and passages, for the training of a tokenizer."""
         return (text for pair in read_pairs(corpus, recipe.data) for text in (pair.source, pair.target) if text)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Each query with its passage."""
+        """Encode each pair of query and passage as two rows of token ids."""
         for line, *texts in read_pairs(corpus, recipe.data, drops):
             if not texts[0].strip():
                 drops.drop("empty source", corpus.source, line)
@@ -117,28 +117,28 @@ class Ranking(ExampleTask[RankingBatch]):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SentenceEncoder:
-        """A backbone whose states become one vector."""
+        """Build a sentence encoder: a backbone whose hidden states are pooled into one vector."""
         return SentenceEncoder(recipe.model, len(tokenizers.source))
 
     @classmethod
     def use(cls, model: SentenceEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> Retriever:
-        """What gives texts vectors, and finds the nearest ones."""
+        """Create the predictor that encodes texts as vectors and searches for the nearest."""
         return Retriever(model, tokenizers.source, recipe.data)
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> RankingBatch:
-        """Queries and their passages."""
+        """Collate queries and their passages into a batch."""
         answers = torch.from_numpy(same(first) | same(second)).to(device)
         tokens = int((first != PAD).sum() + (second != PAD).sum())
         return RankingBatch(texts_of(first, device), texts_of(second, device), answers, tokens)
 
     def loss(self, model: SentenceEncoder, batch: RankingBatch) -> tuple[Loss, ...]:
-        """The cross-entropy of cosines over the temperature."""
+        """Compute the cross-entropy over cosine similarities divided by the temperature, with in-batch negatives."""
         queries, passages = (model(x.ids, x.padding_mask, x.segments).float() for x in (batch.queries, batch.passages))
         scores = queries @ passages.T / TEMPERATURE
         return (ranking_loss(scores, batch.answers, self.recipe.train.label_smoothing),)
 
     def outcomes(self, model: SentenceEncoder) -> Outcomes:
-        """Places of each query's passages among all passages of the validation set."""
+        """Rank all passages of the validation set for each query; scores are MRR, recall@k and nDCG."""
         _, store = self.valid
         queries, passages, answers = judgements(store)
         reader = BatchedModel(model, self.tokenizers.source, self.recipe.data.max_length)
@@ -150,7 +150,7 @@ class Ranking(ExampleTask[RankingBatch]):
 
 
 def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list[set[int]]]:
-    """The different queries of a store, its different passages, and the numbers of those that answer each query."""
+    """List the distinct queries of a store, its distinct passages, and for each query the numbers of its passages."""
     queries: dict[tuple[int, ...], set[int]] = {}
     passages: dict[tuple[int, ...], int] = {}
     for number in range(len(store)):
@@ -160,7 +160,7 @@ def judgements(store: PairStore) -> tuple[list[list[int]], list[list[int]], list
 
 
 def retrieval(queries: np.ndarray, passages: np.ndarray, answers: Sequence[set[int]]) -> Outcomes:
-    """The figures of each query (N, D) in a ranking of all passages (M, D), a few queries at a time."""
+    """Rank all passages (M, D) for each query (N, D) by cosine similarity, and compute the retrieval measures."""
     figures = []
     for start in range(0, len(queries), QUERIES):
         cosines = queries[start : start + QUERIES] @ passages.T

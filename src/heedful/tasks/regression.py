@@ -1,4 +1,4 @@
-"""Regression: a number for a text, or for a pair of texts, such as how similar they are (Devlin et al. 2019, 4.1).
+"""Regression task: learns a number for a text or a pair of texts, such as their similarity (Devlin et al. 2019, 4.1).
 
 B batch.
 """
@@ -27,42 +27,42 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Regression(TextTask):
-    """A number in the units of the training data."""
+    """Regression task: a text or a pair of texts has a number, in the units of the training data."""
 
     scores = ("spearman", "pearson", "loss")
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Both texts of each example."""
+        """Iterate over both texts of each scored example, for the training of a tokenizer."""
         return (text for example in read_scored(corpus, recipe.data) for text in (example.text, example.pair) if text)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Each text with its number, as both halves of a float32."""
+        """Encode each scored example as token ids and its number, stored as two 16-bit halves of a float32."""
         for example in read_scored(corpus, recipe.data, drops):
             row = row_of(example, corpus, recipe, tokenizer, drops)
             yield row, np.array([example.score], "<f4").view("<u2").tolist()
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TextClassifier:
-        """A backbone with one output."""
+        """Build a regression model: a backbone with one output."""
         return TextClassifier(recipe.model, len(tokenizers.source), 1)
 
     @classmethod
     def use(cls, model: TextClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Scorer:
-        """What gives texts numbers."""
+        """Create the predictor that predicts a number for each text with the model."""
         return Scorer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """The squared error."""
+        """Compute the squared error of the predicted numbers for a batch."""
         error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - numbers(batch.targets)
         total = error.square().sum()
         return (Loss(total, total.detach(), len(error)),)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
-        """Predictions, of which rank correlation (Spearman) and linear correlation (Pearson) are made.
+        """Predict the numbers of the validation examples; scores are Spearman and Pearson correlation.
 
-        A correlation is undefined where all predictions are the same; that counts as 0, as they tell nothing.
+        A correlation is undefined if all predictions are equal, and then counts as 0.
         """
 
         def predict(batch: TextBatch) -> Tensor:
@@ -79,7 +79,7 @@ class Regression(TextTask):
 
 
 def numbers(halves: Int[Tensor, "B 2"]) -> Float[Tensor, " B"]:
-    """The float32 whose lower and upper 16 bits are given."""
+    """Join the lower and upper 16 bits of float32 numbers."""
     bits = halves[:, 0] + (halves[:, 1] << 16)
     return bits.to(torch.uint32).view(torch.float32)
 

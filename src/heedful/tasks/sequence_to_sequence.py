@@ -1,6 +1,6 @@
-"""What tasks that write a text from a text share: pairs in, the loss of each target token given all before it.
+"""Sequence-to-sequence tasks: base class for learning a target text from a source text with an encoder-decoder.
 
-A task is a class that says how pairs are read and how good outputs are; see `heedful.tasks.translation`.
+A subclass defines how pairs are read and how outputs are scored; see `heedful.tasks.translation`.
 
 B batch, S source tokens, T target tokens.
 """
@@ -35,12 +35,12 @@ from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
-WITHOUT_DECODING = ("loss", "perplexity")  # scores of the right outputs
+WITHOUT_DECODING = ("loss", "perplexity")  # scores that need no decoding
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Padded pairs. The decoder's input is the target shifted right, beginning with <bos>."""
+    """Batch of padded source and target pairs. The decoder's input is the target shifted right, after <bos>."""
 
     source: Int[Tensor, "B S"]
     source_padding_mask: Bool[Tensor, "B S"]
@@ -52,17 +52,17 @@ class PairBatch:
 
     @property
     def tokens(self) -> int:
-        """Real tokens of both sides, <eos> included."""
+        """Number of real tokens of source and target in the batch, <eos> included."""
         return self.source_tokens + self.target_tokens
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The loss is a mean over target tokens."""
+        """Divisor of the loss: the number of real target tokens in the batch."""
         return (self.target_tokens,)
 
 
 def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> PairBatch:
-    """Make a batch of padded rows of ids, both sides ending in <eos>."""
+    """Collate padded rows of source and target ids, both ending in <eos>, into a batch."""
     x, y = torch.from_numpy(source), torch.from_numpy(target)
     shifted = torch.nn.functional.pad(y, (1, -1), value=BOS)
     return PairBatch(
@@ -77,17 +77,17 @@ def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> Pai
 
 
 def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
-    """The loss of every real target token, <eos> included."""
+    """Compute the cross-entropy of all real target tokens of a batch, <eos> included, for an encoder-decoder."""
     hidden = model.hidden(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask)
     target = batch.target_out[batch.target_padding_mask]
     return cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing, model.output.bias)
 
 
 class SequenceToSequence(Task[PairBatch]):
-    """A text from a text. What a task adds is `measure`, and `read` where its files are of another kind.
+    """Base class of sequence-to-sequence tasks; a subclass defines `measure`, and `read` for files of another kind.
 
     Attributes:
-        means: those of the scores that are means over outputs.
+        means: the names of the scores that are means over outputs.
     """
 
     families = ("encoder_decoder",)
@@ -102,56 +102,56 @@ class SequenceToSequence(Task[PairBatch]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """See `heedful.data.prepare.check_pairs`."""
+        """Check that a recipe has what source and target pairs need; see `heedful.data.prepare.check_pairs`."""
         check_pairs(recipe)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """The pairs of a corpus."""
+        """Iterate over the source and target pairs of a corpus, to find errors in its files early."""
         check_files(corpus, recipe.data)
         drops = DropReport()
         return some_pairs(cls.read(corpus, recipe.data, drops), corpus.source, drops)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
-        """See `heedful.data.prepare`."""
+        """Prepare the pairs of a recipe, or read prepared ones, and create the task; see `heedful.data.prepare`."""
         return cls(recipe, prepare(recipe, folder, report, cls.read))
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
-        """The pairs of a corpus: two files line by line, or the two fields of one table or list of objects."""
+        """Read source and target pairs from two files line by line, or from two fields of one table or JSONL file."""
         return read_pairs(corpus, data, report)
 
     @abstractmethod
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """How good outputs are, each beside what it should be."""
+        """Score output texts against their references, with the metrics of the task."""
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
-        """An encoder-decoder of the recipe's architecture."""
+        """Build an encoder-decoder for the vocabularies of source and target."""
         return EncoderDecoder(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @classmethod
     def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:
-        """What writes a text for each text."""
+        """Create the predictor that writes a target text for each source text."""
         return Translator(model, tokenizers, recipe.decode)
 
     @property
     def best(self) -> str:
-        """The first of the scores that are measured."""
+        """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
         measured = self.scores if self.recipe.train.validate_decoding else WITHOUT_DECODING
         return self.recipe.train.best or measured[0]
 
     def initialise(self, model: SourceToTarget) -> None:
-        """Put word vectors where the recipe names some."""
+        """Copy the pretrained word vectors that the recipe names into a new model."""
         place_vectors(model, self.recipe, self.tokenizers)
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """Batches of pairs of similar length."""
+        """List the batches of an epoch, with pairs of similar length in each."""
         return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
-        """The pairs of one batch, spelled anew if the recipe asks for BPE dropout."""
+        """Assemble the pairs of one batch; with BPE dropout in the recipe, words are split into subwords anew."""
         source, target = assemble(self.prepared.train, ids)
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
@@ -160,15 +160,15 @@ class SequenceToSequence(Task[PairBatch]):
         return collate(source, target, device)
 
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
-        """The loss of the target tokens."""
+        """Compute the loss of the target tokens of a batch."""
         return (loss(model, batch, self.recipe.train.label_smoothing),)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """Loss and perplexity of a target token."""
+        """Compute loss and perplexity per target token from mean losses."""
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def validate(self, model: SourceToTarget) -> Scores | None:
-        """Loss and perplexity given the right tokens before; and the scores of greedy outputs, if the recipe asks."""
+        """Score a model on the validation set: loss, perplexity and, if the recipe asks for them, greedy outputs."""
         if self.prepared.valid is None:
             return None
         scores = self.given(model, self.prepared.valid)
@@ -177,17 +177,17 @@ class SequenceToSequence(Task[PairBatch]):
         return scores | self.decoded(model, replace(self.recipe.decode, beam=1, n_best=1))
 
     def test(self, model: SourceToTarget) -> Scores | None:
-        """The same of outputs that are searched for as the recipe says."""
+        """Score a model on the test set: loss, perplexity, and outputs decoded as the recipe says."""
         if self.prepared.valid is None:
             return None
         scores = self.given(model, self.prepared.valid)
         return scores | self.decoded(model, replace(self.recipe.decode, n_best=1))
 
     def outcomes(self, model: SourceToTarget) -> Outcomes:
-        """The scores of each output by itself, as far as the scores of all are means of them.
+        """Score each output by itself, for the scores that are means over outputs.
 
         Raises:
-            InputError: none of them is.
+            InputError: none of the scores is a mean over outputs.
         """
         if not self.means:
             return super().outcomes(model)
@@ -196,21 +196,21 @@ class SequenceToSequence(Task[PairBatch]):
         return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
 
     def given(self, model: SourceToTarget, store: PairStore) -> Scores:
-        """Loss and perplexity given the right tokens before."""
+        """Compute loss and perplexity on a store of pairs by teacher forcing."""
         return self.summary(self.mean_losses(model, self.valid_batches(store, model)))
 
     def valid_batches(self, store: PairStore, model: SourceToTarget) -> Iterator[PairBatch]:
-        """The validation set."""
+        """Iterate over the batches of the validation set, in a fixed order."""
         device = next(model.parameters()).device
         plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
         return (collate(*assemble([store], ids), device) for ids in self.progress.part("batches", plan.epoch(0)))
 
     def decoded(self, model: SourceToTarget, config: DecodeConfig) -> Scores:
-        """How good outputs for the raw validation text are."""
+        """Decode the raw validation texts and score the outputs."""
         return self.measure(*zip(*self.outputs(model, config), strict=True))
 
     def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[tuple[str, str]]:
-        """Outputs of a model for the raw validation texts, each with what it should be."""
+        """Decode the raw validation texts; return each output with its reference."""
         sources, references = zip(*self.prepared.valid_text, strict=True)
         translator = Translator(model, self.tokenizers, config)
         self.progress.begin("texts", len(sources))

@@ -1,4 +1,4 @@
-"""Span question answering: where in a text the answer to a question begins and ends (Devlin et al. 2019, section 4.2).
+"""Span question answering task: learns the begin and end of an answer in a text (Devlin et al. 2019, section 4.2).
 
 B batch, S tokens.
 """
@@ -30,21 +30,21 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class SpanQuestionAnswering(TextTask):
-    """The first and the last token of an answer, in each window of the text; questions may have no answer."""
+    """Span question answering task: learns the first and last token of an answer; questions may have no answer."""
 
-    pair_field = "pair"  # of a table, the column of the text that may hold the answer
+    pair_field = "pair"  # column of the text that may hold the answer, in a table
     scores = ("f1", "exact_match", "loss")
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Each text once, and the questions on it."""
+        """Iterate over each text, once, and the questions on it, for the training of a tokenizer."""
         for context, questions in groupby(read_squad(corpus, recipe.data), attrgetter("context")):
             yield context
             yield from (question.question for question in questions)
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Each question with each window of its text, and where in this row its first accepted answer is.
+        """Encode each question with each window of its text, and the place of its first accepted answer in that row.
 
         Raises:
             InputError: a question leaves too little room for its text, or the tokenizer keeps nothing of an answer.
@@ -61,16 +61,16 @@ class SpanQuestionAnswering(TextTask):
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """A backbone with two outputs for each token: whether the answer begins, and whether it ends there."""
+        """Build a model with two outputs for each token: the answer begins here, the answer ends here."""
         return TokenClassifier(recipe.model, len(tokenizers.source), 2)
 
     @classmethod
     def use(cls, model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Answerer:
-        """What answers questions."""
+        """Create the predictor that answers questions with the model."""
         return Answerer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """The cross-entropy of the first token among all that it could be, and the same of the last one, added."""
+        """Compute the sum of the cross-entropies of the answer's first and last token, over all possible places."""
         possible = possible_places(batch.ids, batch.segments, causal=model.backbone.causal)
         logits = model(batch.ids, batch.padding_mask, batch.segments).float()
         begin, end = (
@@ -80,7 +80,7 @@ class SpanQuestionAnswering(TextTask):
         return (Loss(begin.sum + end.sum, begin.nll + end.nll, begin.count),)
 
     def outcomes(self, model: TokenClassifier) -> Outcomes:
-        """F1 and exact match of each answer, in Chinese by characters."""
+        """Answer the validation questions and score each answer by F1 and exact match (of characters in Chinese)."""
         (corpus, _), data = self.valid, self.recipe.data
         questions = list(read_squad(corpus, data))
         self.progress.begin("questions", len(questions))
@@ -97,10 +97,10 @@ class SpanQuestionAnswering(TextTask):
 
 
 def tokens_of_answer(context: Context, question: SpanQuestion, name: str) -> range:
-    """The tokens of the first accepted answer; none if there is no answer.
+    """Find the tokens of the first accepted answer to a question; empty if there is no answer.
 
     Raises:
-        InputError: there is one, and yet it has no tokens.
+        InputError: there is an answer, but it has no tokens.
     """
     if not question.answers:
         return range(0)
@@ -112,10 +112,10 @@ def tokens_of_answer(context: Context, question: SpanQuestion, name: str) -> ran
 
 
 def possible_places(ids: Int[Tensor, "B S"], segments: Int[Tensor, "B S"], *, causal: bool) -> Bool[Tensor, "B S"]:
-    """Where an answer may begin or end: in the text, or at the token that stands for no answer."""
+    """Mark the tokens at which an answer may begin or end: the text's, and the token that stands for no answer."""
     second = segments == 1
     if causal:
-        return second  # its <eos> included
+        return second  # with its <eos>, which stands for no answer
     possible = second & (ids != EOS)
     possible[:, 0] = True
     return possible
@@ -124,7 +124,7 @@ def possible_places(ids: Int[Tensor, "B S"], segments: Int[Tensor, "B S"], *, ca
 def place_loss(
     logits: Float[Tensor, "B S"], possible: Bool[Tensor, "B S"], wanted: Int[Tensor, " B"], smoothing: float
 ) -> Loss:
-    """The cross-entropy of one place in each row; label smoothing spreads over the possible places."""
+    """Compute the cross-entropy of one place in each row; label smoothing spreads over the possible places."""
     surprise = -logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
     chosen = surprise.gather(1, wanted[:, None]).sum()
     means = surprise.masked_fill(~possible, 0.0).sum(-1) / possible.sum(-1)

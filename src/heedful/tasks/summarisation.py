@@ -1,4 +1,4 @@
-"""Summarisation: a text to a shorter one that says what matters (Lin 2004 for the scores)."""
+"""Summarisation task: learns a short summary of a text, scored by ROUGE (Lin 2004)."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from heedful.tasks.task import Scores
 
 
 class Summarisation(SequenceToSequence):
-    """Pairs of a text and its summary."""
+    """Summarisation task: examples are pairs of a text and its summary."""
 
     scores = ("rougeL", "rouge1", "rouge2", "loss", "perplexity")
     means = ("rougeL", "rouge1", "rouge2")
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """The mean F1 of words, of pairs of words and of the longest common subsequence, from 0 to 1."""
+        """Score summaries by mean ROUGE F1: words, word pairs and longest common subsequence, from 0 to 1."""
         pairs = list(zip(outputs, references, strict=True))
         tallies = {
             "rouge1": [rouge_n(*pair, 1) for pair in pairs],

@@ -1,4 +1,4 @@
-"""Tagging: a tag for each word, such as whether it is part of a name (Devlin et al. 2019, section 5.3).
+"""Tagging task: learns a tag for each word, such as named entities (Devlin et al. 2019, section 5.3).
 
 B batch, S tokens.
 """
@@ -33,33 +33,33 @@ IGNORE = 0  # the target of a token that stands for no word; tags are counted fr
 
 
 class Tagging(TextTask):
-    """One of the tags in `data.labels` for each word; a word's own place is one piece of it, in one window."""
+    """Tagging task: each word has one of the tags in `data.labels`, predicted at one of its subwords in one window."""
 
     scores = ("f1", "precision", "recall", "accuracy", "loss")
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """The tags are those of the training data, unless the recipe names them."""
+        """Fill in the tags of the training data in a recipe, unless the recipe names the tags."""
         return replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """The sentences of a corpus, or their tags where the possible ones are known."""
+        """Iterate over the sentences of a corpus, or their checked tags if the possible tags are known."""
         check_files(corpus, recipe.data)
         sentences = at_least_one(read_tagged(corpus, recipe.data), corpus.source, DropReport())
         return (known_tags(sentence, corpus, recipe) for sentence in sentences) if recipe.data.labels else sentences
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """The words of each sentence, with spaces between them."""
+        """Iterate over the sentences of a corpus as texts, for the training of a tokenizer."""
         return (" ".join(sentence.words) for sentence in read_tagged(corpus, recipe.data))
 
     @staticmethod
     def rows(corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:
-        """Each window of a sentence, with the tags of the words that it shows best.
+        """Encode each window of a sentence, with the tags of the words that this window shows best.
 
         Raises:
-            InputError: a tag is none of those known.
+            InputError: a tag is not among the known ones.
         """
         numbers = {tag: number for number, tag in enumerate(recipe.data.labels, start=1)}
         causal = FAMILIES[recipe.model.family].causal
@@ -73,12 +73,12 @@ class Tagging(TextTask):
                     yield ids, targets
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> TextBatch:
-        """Texts and their tags; the loss is a mean over words."""
+        """Collate texts and their tags into a batch, whose loss is a mean over words."""
         return replace(super().collate(first, second, device), counts=(int((second != IGNORE).sum()),))
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> TokenClassifier:
-        """A backbone with an output for each tag.
+        """Build a token classifier: a backbone with one output for each tag.
 
         Raises:
             InputError: the tags are not known, as in a recipe whose data was not read.
@@ -89,17 +89,17 @@ class Tagging(TextTask):
 
     @classmethod
     def use(cls, model: TokenClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> Tagger:
-        """What tags words."""
+        """Create the predictor that tags words with the model."""
         return Tagger(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TokenClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """The cross-entropy of the tags."""
+        """Compute the cross-entropy of the tags for a batch."""
         stands = batch.targets != IGNORE
         logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
         return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing),)
 
     def outcomes(self, model: TokenClassifier) -> Outcomes:
-        """Spans and tags of each sentence, of which F1, precision and recall, and the share of right tags are made."""
+        """Tag the validation sentences; scores are F1, precision and recall of spans, and accuracy of tags."""
         corpus, _ = self.valid
         sentences = list(read_tagged(corpus, self.recipe.data))
         expected = [known_tags(sentence, corpus, self.recipe) for sentence in sentences]
@@ -119,16 +119,16 @@ class Tagging(TextTask):
 
 
 def sentence_counts(predicted: Sequence[str], expected: Sequence[str]) -> tuple[int, ...]:
-    """The counts of spans in a sentence, those of a `Tally`, and how many of how many tags are right."""
+    """Count the true and predicted spans of a sentence as `F1Counts` does, its right tags and its words."""
     right = sum(ours == theirs for ours, theirs in zip(predicted, expected, strict=True))
     return (*span_tally([predicted], [expected]), right, len(expected))
 
 
 def known_tags(sentence: Tagged, corpus: CorpusConfig, recipe: Recipe) -> list[str]:
-    """The tags of a sentence, in the scheme of `data.labels`.
+    """Get the tags of a sentence in the scheme of `data.labels`, and check them.
 
     Raises:
-        InputError: one of them is not there.
+        InputError: a tag is not in `data.labels`.
     """
     labels = recipe.data.labels
     if unknown := set(sentence.tags).difference(labels):

@@ -1,4 +1,4 @@
-"""What the training loop, and whoever uses a trained model, asks of a task."""
+"""Base class of all tasks: the interface that the training loop and the predictors use."""
 
 import math
 from abc import ABC, abstractmethod
@@ -25,16 +25,16 @@ LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sent
 
 @runtime_checkable
 class Batch(Protocol):
-    """Examples that go through the model together."""
+    """Interface of a batch: examples that go through the model together."""
 
     @property
     def tokens(self) -> int:
-        """Real tokens that the model reads, which is how speed is measured."""
+        """Number of real tokens that the model reads from the batch, for the measurement of speed."""
         ...
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """For each term of the loss, what its sum is divided by: target tokens, or examples."""
+        """Divisors of the loss terms: for each term, the number of target tokens or of examples in the batch."""
         ...
 
 
@@ -43,25 +43,25 @@ B = TypeVar("B", bound=Batch)
 
 @dataclass(frozen=True)
 class Mean:
-    """One term of the loss over many batches, in nats."""
+    """Mean of one term of the loss over many batches, in nats."""
 
-    loss: float  # what is trained on, label smoothing included
+    loss: float  # the loss that is trained on, label smoothing included
     nll: float  # the negative log-likelihood
 
 
 class Task(ABC, Generic[B]):
-    """What is learned, from which examples, and how well.
+    """Base class of tasks: defines the examples, batches, model, loss and scores of one kind of training.
 
     Attributes:
-        families: the model families that can learn it, by their names in a recipe.
-        command: what uses its models on the command line.
-        example: what may be written behind it.
-        pair_field: the column of a second text in tables that its models read, where the recipe names none.
-        scores: what `validate` may report; the first decides which checkpoint is best unless the recipe does.
+        families: the model families that can learn the task, by their names in a recipe.
+        command: the command that uses models of the task on the command line.
+        example: an example of arguments for that command.
+        pair_field: the column of a second text in tables, where the recipe names none.
+        scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does.
         recipe: the recipe with what the data decides filled in, such as the classes.
-        tokenizers: text to ids; where there is one kind of text, both are the same.
+        tokenizers: the tokenizers of source and target; for tasks on one kind of text both are the same.
         digest: SHA-256 of all that the prepared data depends on.
-        progress: told what `validate` and `test` have done.
+        progress: reports the progress of `validate` and `test`.
     """
 
     families: ClassVar[tuple[str, ...]]
@@ -69,7 +69,7 @@ class Task(ABC, Generic[B]):
     example: ClassVar[str] = "'Some text.'"
     pair_field: ClassVar[str | None] = None
     scores: ClassVar[tuple[str, ...]]
-    tell: Callable[[str], object] = staticmethod(lambda _: None)  # told what is odd about the text of a test
+    tell: Callable[[str], object] = staticmethod(lambda _: None)  # called with remarks on the text of a test
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe
@@ -79,7 +79,7 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in what the training data decides, such as the classes; what is filled in already stays.
+        """Fill in settings of a recipe that the training data decides, such as the classes; settings made already stay.
 
         Raises:
             InputError: the data cannot be used.
@@ -88,7 +88,7 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Refuse a recipe that does not say what `prepare` needs, such as a tokenizer; no text is read.
+        """Check that a recipe has what `prepare` needs, such as a tokenizer; no text is read.
 
         Raises:
             InputError: something is missing or cannot work.
@@ -96,17 +96,17 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     def peek(cls, _corpus: CorpusConfig, _recipe: Recipe, /) -> Iterator[object]:
-        """The examples of a corpus as its files say, before anything is encoded: what is wrong is found early there.
+        """Iterate over the raw examples of a corpus, before they are encoded, to find errors in its files early.
 
         Raises:
-            InputError: as `prepare`, of what has been read so far.
+            InputError: as for `prepare`, about the examples read so far.
         """
         return iter(())
 
     @classmethod
     @abstractmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "Task":
-        """Read the data of a recipe: from `folder` if it was prepared there before, otherwise from the files it names.
+        """Read the data of a recipe, from `folder` if prepared there before, else from its files, and create the task.
 
         Raises:
             InputError: the data cannot be used.
@@ -116,41 +116,41 @@ class Task(ABC, Generic[B]):
     @classmethod
     @abstractmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> nn.Module:
-        """A freshly initialised model; the draw comes from torch's global generator."""
+        """Build a new model with random weights, drawn from torch's global generator."""
 
     @classmethod
     @abstractmethod
     def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> Any:
-        """What makes a trained model useful: a translator, a generator, a classifier."""
+        """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
 
     def initialise(self, model: Any) -> None:
-        """Put what the recipe names, such as word vectors, into a freshly built model."""
+        """Copy what the recipe names, such as word vectors, into a newly built model."""
 
     @abstractmethod
     def epoch(self, number: int) -> Sequence[np.ndarray]:
-        """The batches of an epoch in order, each as the ids of its examples: a pure function of recipe and number."""
+        """List the batches of an epoch in order, each as ids of examples: a pure function of recipe and number."""
 
     @abstractmethod
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
-        """Read the examples of one batch: a pure function, too, whatever in it is random."""
+        """Read the examples of one batch: a pure function of its arguments, even where the batch is drawn at random."""
 
     @abstractmethod
     def loss(self, model: Any, batch: B) -> tuple[Loss, ...]:
-        """The terms of the loss, whose means are added, each over the batch's `counts` of it."""
+        """Compute the terms of the loss for a batch; the total is the sum of their means over the batch's `counts`."""
 
     @abstractmethod
     def validate(self, model: Any) -> Scores | None:
-        """The scores of a model in evaluation mode on the validation set; None where there is none."""
+        """Score a model in evaluation mode on the validation set; None without a validation set."""
 
     def test(self, model: Any) -> Scores | None:
-        """The scores of a model on the same set when it is tested: those of `validate` unless that takes short cuts."""
+        """Score a model on the test set, loaded in place of the validation set; as `validate` unless overridden."""
         return self.validate(model)
 
     def outcomes(self, _model: Any, /) -> Outcomes:
-        """The results on each example of the validation set, from which scores follow, for a comparison of two models.
+        """Score each example of the validation set by itself, for a comparison of two models by resampling.
 
         Raises:
-            InputError: no score follows from examples, as with the perplexity of running text.
+            InputError: no score can be computed from single examples, as with the perplexity of running text.
         """
         raise InputError(
             f'two models for the task "{self.recipe.task}" cannot be compared by resampling, as its scores '
@@ -158,11 +158,11 @@ class Task(ABC, Generic[B]):
         )
 
     def summary(self, means: Sequence[Mean]) -> Scores:
-        """What to say of mean losses; there is one for each term."""
+        """Compute the scores to log from the mean losses of all terms."""
         return {"loss": sum(mean.loss for mean in means)}
 
     def mean_losses(self, model: Any, batches: Iterable[B]) -> list[Mean]:
-        """The mean of each term of the loss over all batches."""
+        """Compute the mean of each term of the loss over all batches."""
         terms = [
             [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)] for batch in batches
         ]
@@ -171,12 +171,12 @@ class Task(ABC, Generic[B]):
 
     @property
     def best(self) -> str:
-        """The score that the best checkpoint has the best of."""
+        """Name of the score that selects the best checkpoint."""
         return self.recipe.train.best or self.scores[0]
 
 
 def merit(scores: Scores, name: str) -> float:
-    """A number that is larger for better scores; minus infinity for one that is not a number.
+    """Convert a score to a number that is larger for better models; minus infinity for NaN.
 
     Raises:
         InputError: there is no such score.
@@ -189,7 +189,7 @@ def merit(scores: Scores, name: str) -> float:
 
 
 def check(task: type[Task], recipe: Recipe) -> None:
-    """Whether a recipe goes with its task.
+    """Check that a recipe's model family and `train.best` fit its task.
 
     Raises:
         InputError: the model is of a family that cannot learn the task, or the task has no such score.

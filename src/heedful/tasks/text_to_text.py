@@ -1,4 +1,4 @@
-"""Text to text: any task whose inputs and outputs are texts (Raffel et al. 2020, section 2.4)."""
+"""Text-to-text task: any task whose inputs and outputs are texts (Raffel et al. 2020, section 2.4)."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from heedful.tasks.task import Scores
 
 
 class TextToText(SequenceToSequence):
-    """Pairs of a text and the one right answer."""
+    """Text-to-text task: examples are pairs of an input text and the one right output text."""
 
     scores = ("exact_match", "loss", "perplexity")
     means = ("exact_match",)
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """The share of outputs that are the right answer, word for word: how words are spaced does not count."""
+        """Score outputs by exact match: the share equal to the reference, word for word, ignoring spaces."""
         right = [output.split() == reference.split() for output, reference in zip(outputs, references, strict=True)]
         return {"exact_match": sum(right) / len(right)}

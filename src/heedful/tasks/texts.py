@@ -1,4 +1,4 @@
-"""What tasks on texts share: each example is one row of tokens, a text or a pair, and one row of targets.
+"""Base class of tasks on texts: an example is one row of tokens, a text or a pair, and one row of targets.
 
 B batch, S tokens, T targets.
 """
@@ -21,18 +21,18 @@ from heedful.text.tokenizer import PAD, Tokenizer
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Padded texts and their targets."""
+    """Batch of padded texts, or pairs of texts, and their targets."""
 
     ids: Int[Tensor, "B S"]
     padding_mask: Bool[Tensor, "B S"]
     segments: Int[Tensor, "B S"]
     targets: Int[Tensor, "B T"]
     tokens: int
-    counts: tuple[int, ...]  # what the loss is a mean over: texts, or words
+    counts: tuple[int, ...]  # divisor of the loss: the number of texts, or of words
 
 
 def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> TextBatch:
-    """Make a batch of padded rows of ids, (B, S), and of targets, (B, T)."""
+    """Collate padded rows of ids, (B, S), and of targets, (B, T), into a batch of texts."""
     return TextBatch(
         ids=torch.from_numpy(ids).to(device),
         padding_mask=torch.from_numpy(ids != PAD).to(device),
@@ -46,7 +46,7 @@ def collate(ids: np.ndarray, targets: np.ndarray, device: torch.device) -> TextB
 def row_of(
     example: Example | ScoredText, corpus: CorpusConfig, recipe: Recipe, tokenizer: Tokenizer, drops: DropReport
 ) -> list[int]:
-    """A text, or a pair, as one row of ids; `drops` remarks upon it where it is empty or its end is cut off."""
+    """Encode a text, or a pair, as one row of ids; `drops` notes texts that are empty or cut off."""
     texts = [text for text in (example.text, example.pair) if text is not None]
     ids = [tokenizer.encode(text) for text in texts]
     row = sequence(*ids, longest=recipe.data.max_length)
@@ -58,14 +58,14 @@ def row_of(
 
 
 class TextTask(ExampleTask[TextBatch]):
-    """A task on texts. What it adds is how a corpus is read, the model, the loss and the scores."""
+    """Base class of tasks on texts; a subclass defines how a corpus is read, the model, the loss and the scores."""
 
     command = "heedful predict"
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> TextBatch:
-        """Texts and their targets."""
+        """Collate rows of texts and their targets into a batch."""
         return collate(first, second, device)
 
     def lengths(self, store: PairStore) -> np.ndarray:
-        """The model reads the text only."""
+        """Numbers of tokens that the model reads from each example: those of the text only, without the targets."""
         return np.repeat(store.lengths[:, :1], 2, axis=1)

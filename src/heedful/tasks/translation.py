@@ -1,4 +1,4 @@
-"""Translation: sentences in one language to sentences in another (Vaswani et al. 2017)."""
+"""Translation task: learns to translate sentences from one language to another (Vaswani et al. 2017)."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from heedful.tasks.task import Scores
 
 
 class Translation(SequenceToSequence):
-    """Pairs of sentences that mean the same."""
+    """Translation task: examples are pairs of a sentence and its translation."""
 
     command = "heedful translate"
     scores = ("bleu", "loss", "perplexity")
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """SacreBLEU, from 0 to 100."""
+        """Score translations by SacreBLEU, from 0 to 100."""
         scoring = Scoring(metrics=("bleu",), language=self.recipe.data.target_language)
         return {"bleu": score(outputs, [references], scoring)[0].value}

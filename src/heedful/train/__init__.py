@@ -1,1 +1,1 @@
-"""Training: the loop, and what stands around it. It knows neither the task nor the family of the model."""
+"""Training: the training loop, trainer, log and warm start, for every task and model family."""

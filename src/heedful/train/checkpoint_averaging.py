@@ -1,4 +1,4 @@
-"""Choosing the final model: the mean of the last checkpoints, unless a single one is better on the validation set."""
+"""Checkpoint averaging: the final model is the mean of the last checkpoints, unless a single one scores better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,15 @@ from heedful.config.schema import Recipe
 from heedful.tasks.task import Scores, merit
 from heedful.train.logger import shown
 
-Updates = tuple[int, ...]  # of the checkpoints whose mean a model is; one: the checkpoint itself
+Updates = tuple[int, ...]  # the updates of the averaged checkpoints; a single one: the checkpoint itself
 
 
 @dataclass(frozen=True)
 class AverageCandidate:
-    """Weights that may become the final model, with their scores on the validation set; None where there is none."""
+    """Candidate for the final model: the updates of the averaged checkpoints, and its scores on the validation set.
+
+    `scores` is None without a validation set.
+    """
 
     updates: Updates
     scores: Scores | None
@@ -26,10 +29,10 @@ class AverageCandidate:
 
 
 def updates_to_average(recipe: Recipe, end: int) -> Updates:
-    """The updates whose checkpoints are averaged: `average_last` of them, the last update of the run included.
+    """Select the updates whose checkpoints are averaged: `average_last` updates, the last update of the run included.
 
-    The others are multiples of `save_every`. Early ones would spoil the mean: there are fewer where the second half of
-    the run, or what of it comes after the warm-up, has fewer.
+    All but the last are multiples of `save_every`. Early checkpoints would spoil the mean, so that fewer are averaged
+    if the second half of the run, or its part after the warm-up, has fewer.
     """
     train = recipe.train
     early = max(end // 2, recipe.optimizer.warmup)
@@ -38,7 +41,7 @@ def updates_to_average(recipe: Recipe, end: int) -> Updates:
 
 
 def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandidate:
-    """The candidate with the best score; of equal ones, as without a validation set, a mean, or else the earliest."""
+    """Choose the candidate with the best score; on ties, as without a validation set, a mean or else the earliest."""
 
     def rank(one: AverageCandidate) -> tuple[float, int, int]:
         return (merit(one.scores, score) if one.scores else 0.0), len(one.updates), -one.updates[-1]
@@ -47,7 +50,7 @@ def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandida
 
 
 def choice_line(chosen: AverageCandidate, candidates: Sequence[AverageCandidate], score: str) -> str:
-    """One line that says what the final model is, its scores, and what it was compared with."""
+    """Format a line about the final model: the averaged checkpoints, its scores, and the other candidates."""
     line = f"final model: {chosen}"
     if chosen.scores:
         others = [one for one in candidates if one is not chosen]
@@ -57,7 +60,7 @@ def choice_line(chosen: AverageCandidate, candidates: Sequence[AverageCandidate]
 
 
 def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
-    """A message that the final model may not be the one that the run should have given."""
+    """Format a message about lost checkpoints, because of which the final model may be another."""
     names = ", ".join(f"{update}, the best" if best and best.step == update else str(update) for update in sorted(lost))
     return (
         f"{model} is written, but not from all that it should be chosen from: the checkpoints of update {names} are "
@@ -66,7 +69,7 @@ def lost_line(model: Path, lost: set[int], best: Best | None) -> str:
 
 
 def ending_line(result: dict[str, Any]) -> str:
-    """One line about a run that has ended before."""
+    """Format a line about a run that has ended already: its last update and its scores."""
     scores = {name: value for name, value in result.items() if name != "update"}
     said = f": {shown(scores)}" if scores else ""
     return f"this run has ended after update {result['update']}{said}; nothing is left to do"

@@ -1,4 +1,4 @@
-"""Checkpoints of a run, published in the order in which they were made; what a full disk refuses waits in memory."""
+"""Saving of checkpoints during training, in order; checkpoints that a full disk refuses wait in memory."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -11,14 +11,14 @@ from heedful.errors import RunError
 
 
 class CheckpointSaver:
-    """Saves checkpoints, and keeps in memory what could not be written and the end of the run needs.
+    """Saves checkpoints during training; checkpoints that cannot be written wait in memory while they are needed.
 
-    No checkpoint is published before an earlier one that the end needs. So whatever a run that goes on from the newest
-    one cannot find on the disk is later than that, and is computed again: a full disk changes no final model.
+    No checkpoint is published before an earlier one that the end of the run needs. So any checkpoint that a resumed
+    run misses on the disk is later than the newest one, and is computed again: a full disk changes no final model.
 
     Args:
-        checkpoints: what the run has saved.
-        train: how often it saves, and how many checkpoints become the final model.
+        checkpoints: the checkpoints that the run has saved.
+        train: the settings of how often to save, and how many checkpoints to average.
     """
 
     def __init__(self, checkpoints: Checkpoints, train: TrainConfig) -> None:
@@ -28,10 +28,10 @@ class CheckpointSaver:
         self.waiting: dict[int, Checkpoint] = {}
 
     def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Publish what waits and a new checkpoint, and mark the best one so far.
+        """Save the waiting checkpoints and a new one, and mark the best one so far.
 
         Raises:
-            RunError: something could not be written; a copy of the checkpoint waits for the next call.
+            RunError: writing failed; a copy of the new checkpoint waits for the next call.
         """
         self.waiting[checkpoint.step] = checkpoint
         try:
@@ -42,10 +42,10 @@ class CheckpointSaver:
             raise
 
     def publish(self, best: Best | None) -> None:
-        """Write what waits, oldest first; the best is marked before each, as it is deleted otherwise.
+        """Write the waiting checkpoints, oldest first; the best is marked before each, or it would be deleted.
 
         Raises:
-            RunError: something could not be written.
+            RunError: writing failed.
         """
         for step in sorted(self.waiting):
             self.mark(best)
@@ -63,12 +63,12 @@ class CheckpointSaver:
             self.checkpoints.mark_best(best.step, best.metric, best.value)
 
     def try_to_mark(self, best: Best | None) -> None:
-        """Mark the best checkpoint; where the disk refuses that, the next save does it, before it deletes anything."""
+        """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything."""
         with suppress(RunError):
             self.mark(best)
 
     def needed(self, best: Best | None) -> list[int]:
-        """The waiting steps that the run needs to go on or to end: the newest, the best, and those to be averaged."""
+        """List the waiting steps that the run still needs: the newest, the best, and the steps to be averaged."""
         steps = sorted(self.waiting)
         regular = [step for step in steps if step % self.every == 0]
         kept = {steps[-1], *regular[-self.average_last :]} | ({best.step} if best else set())
@@ -76,10 +76,10 @@ class CheckpointSaver:
 
 
 def copied(checkpoint: Checkpoint) -> Checkpoint:
-    """A checkpoint that training does not change any more, on the CPU."""
+    """Copy a checkpoint to the CPU, so that further training does not change it."""
     return replace(checkpoint, weights=on_cpu(checkpoint.weights), optimizer=on_cpu(checkpoint.optimizer))
 
 
 def on_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of tensors."""
+    """Copy tensors to the CPU."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}

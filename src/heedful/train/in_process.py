@@ -1,4 +1,4 @@
-"""Training from a Python program or a notebook: `heedful.train`."""
+"""Training from a Python program or a notebook, without the command line: `heedful.train`."""
 
 import json
 import signal
@@ -22,12 +22,12 @@ from heedful.train.logger import LOG, RESULT
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A run that has come to its end.
+    """Result of a finished training run: its folder, its number of updates and the scores of the final model.
 
     Attributes:
-        folder: of the run; its model is in `folder / "model"`, and `heedful.load(folder)` opens it.
-        update: how many updates the run has taken.
-        scores: of the final model on the validation set; empty without one.
+        folder: the folder of the run; the model is in `folder / "model"`, and `heedful.load(folder)` opens it.
+        update: the number of updates of the run.
+        scores: the scores of the final model on the validation set; empty without one.
     """
 
     folder: Path
@@ -36,12 +36,12 @@ class TrainingResult:
 
     @cached_property
     def predictor(self) -> AnyPredictor:
-        """The final model, ready for use on the device that `heedful.load` chooses: a translator, a generator."""
+        """The final model as a predictor (a translator, a generator ...), on the device that `heedful.load` chooses."""
         return load_model(self.folder, str(choose_device("auto"))).use()
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """What was logged, in order: an "update" and what was measured then, such as "loss" or "valid_bleu"."""
+        """Records of the training log, in order: an "update" and its measurements, such as "loss" or "valid_bleu"."""
         return [json.loads(line) for line in (self.folder / LOG).read_text(encoding="utf-8").splitlines()]
 
 
@@ -52,7 +52,7 @@ def train(
     overrides: Overrides = (),
     console: Console | None = None,
 ) -> TrainingResult:
-    """Train a model in this process. See `heedful.train`."""
+    """Train a model in this process from a recipe; see `heedful.train`."""
     settings = as_recipe(recipe, overrides, data)
     folder = Path("runs") / settings.name if out is None else Path(out)
     console = console or Console(stderr=True)
@@ -70,10 +70,10 @@ def train(
 def as_recipe(
     recipe: str | Path | Recipe | Mapping[str, Any], overrides: Overrides = (), data: str | Path | None = None
 ) -> Recipe:
-    """The recipe of a run, from a file or from Python's values.
+    """Load the recipe of a run from a file, or make it from Python values.
 
     Raises:
-        InputError: there is no such file, or what it says cannot work.
+        InputError: there is no such file, or the recipe is not valid.
     """
     root = None if data is None else Path(data)
     if isinstance(recipe, str | Path):
@@ -82,7 +82,7 @@ def as_recipe(
 
 
 def scores_of(folder: Path) -> dict[str, float]:
-    """The scores of a run's final model; none if there was no validation set."""
+    """Read the scores of a run's final model; empty if the run has no validation set."""
     path = folder / RESULT
     if not path.exists():
         return {}

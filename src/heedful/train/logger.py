@@ -1,4 +1,4 @@
-"""What a run tells: a log that is exact, timings that are not, TensorBoard, and the screen."""
+"""Logging of a training run: an exact log, timings, TensorBoard curves, and the progress bar on the terminal."""
 
 import json
 import math
@@ -17,15 +17,15 @@ from heedful.progress import ProgressReporter, beside_bar, shortened
 from heedful.tasks.task import Scores
 from heedful.wording import counted
 
-LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes as a whole one
+LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
 TIMINGS = "timings.jsonl"
-RESULT = "result.json"  # of a run that has ended: its final model's scores on the validation set
+RESULT = "result.json"  # for a run that has ended: the scores of its final model on the validation set
 
 
 class Lines:
-    """A JSONL file that forgets what came after the update from which a run goes on.
+    """JSONL log file of a run; on resuming, records after the update of the checkpoint are dropped.
 
-    What cannot be written waits in memory and is written before the next record.
+    Lines that cannot be written wait in memory and are written before the next record.
 
     Raises:
         RunError: the file cannot be written.
@@ -43,33 +43,33 @@ class Lines:
             raise cannot_write(path, error) from error
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record, which has an "update"; a number that is not finite becomes null.
+        """Append one record as a JSON line to the log file; a number that is not finite becomes null.
 
         Raises:
-            OSError: it waits, as the file cannot be written.
+            OSError: the file cannot be written; the record waits in memory.
         """
         self.waiting += json_line(record).encode()
         self.flush()
 
     @property
     def missing(self) -> int:
-        """How many lines wait."""
+        """Number of lines that wait in memory to be written."""
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
-        """Write what waits.
+        """Write the lines that wait in memory.
 
         Raises:
-            OSError: some of it still waits.
+            OSError: some of the lines still wait.
         """
         while self.waiting:
             self.waiting = self.waiting[self.file.write(self.waiting) :]
 
     def close(self) -> None:
-        """Write what waits and close the file.
+        """Write the lines that wait in memory, and close the file.
 
         Raises:
-            OSError: what waited is lost.
+            OSError: the waiting lines are lost.
         """
         with self.file:
             self.flush()
@@ -83,17 +83,17 @@ def _lines(path: Path) -> list[str]:
 
 
 def json_line(record: Mapping[str, Any]) -> str:
-    """A line of strict JSON, which has no NaN and no infinity: they become null."""
+    """Format a record as one line of strict JSON, in which NaN and infinities become null."""
     return json.dumps({key: strict(value) for key, value in record.items()}, ensure_ascii=False) + "\n"
 
 
 def strict(value: Any) -> Any:
-    """A value that strict JSON can hold."""
+    """Replace a float that is not finite by None, since strict JSON cannot hold it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
-    """The error of a file that a run needs and cannot write."""
+    """Create the error for a file that a run needs and cannot write."""
     return RunError(
         f"cannot write {path} ({error.strerror or error}): look at the disk's free space and rights; the same command "
         "goes on"
@@ -101,7 +101,7 @@ def cannot_write(path: Path, error: OSError) -> RunError:
 
 
 def logged_scores(folder: Path, update: int) -> Scores | None:
-    """The scores of a validation that stand in a run's log, to the last bit; None if there are none."""
+    """Read the validation scores of an update from a run's log, exact to the last bit; None if there are none."""
     prefix = "valid_"
     for line in reversed(_lines(folder / LOG)):
         record = json.loads(line)
@@ -112,7 +112,7 @@ def logged_scores(folder: Path, update: int) -> Scores | None:
 
 
 def result(folder: Path) -> dict[str, Any]:
-    """The "update" at which a run has ended and the scores of its final model; empty before the end."""
+    """Read the "update" at which a run has ended and the scores of its final model; empty before the end."""
     try:
         return json.loads((folder / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -121,33 +121,33 @@ def result(folder: Path) -> dict[str, Any]:
 
 @runtime_checkable
 class Board(Protocol):
-    """Where curves are drawn."""
+    """Interface of a writer of training curves, such as TensorBoard's."""
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object:
-        """Add a point to the curve `tag`."""
+        """Add a point to the training curve `tag`."""
         ...
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining points and close the writer."""
         ...
 
 
 class NoBoard:
-    """Curves that nobody asked for."""
+    """Writer of training curves that draws nothing, for runs without TensorBoard."""
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-        """Draw nothing."""
+        """Ignore a point of a training curve."""
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Close the writer; nothing is left to write."""
 
 
 def tensorboard(folder: Path, update: int) -> Board:
-    """TensorBoard's writer, which drops points after `update`.
+    """Create a TensorBoard writer for a run, which drops points after `update`.
 
     Raises:
-        InputError: the package is not installed.
-        RunError: its file cannot be written.
+        InputError: the package tensorboard is not installed.
+        RunError: the files of TensorBoard cannot be written.
     """
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -163,14 +163,14 @@ def tensorboard(folder: Path, update: int) -> Board:
 
 
 class RunLogger:
-    """All of these, for one run.
+    """Logger of a training run: writes the log, timings and curves, and shows progress on the console.
 
     Args:
         folder: the run's folder.
-        update: the update from which the run goes on; what was logged after it is dropped.
-        total: updates of the whole run.
-        board: where curves go.
-        console: where people look.
+        update: the update from which the run resumes; records after it are dropped.
+        total: number of updates of the whole run.
+        board: the writer of training curves.
+        console: the console on which progress is shown.
     """
 
     def __init__(self, folder: Path, update: int, total: int, board: Board, console: Console) -> None:
@@ -207,14 +207,14 @@ class RunLogger:
         self.curve(self.board.close)
 
     def advance(self, tokens: int) -> None:
-        """An update is done."""
+        """Count a finished update and its tokens, and advance the progress bar."""
         self.tokens += tokens
         self.reporter.advance()
         if self.console.is_terminal:
             self.draw_bar()
 
     def record(self, update: int, values: Mapping[str, float | None]) -> None:
-        """Log exact values, draw them, and show them with the speed since the last time."""
+        """Log exact values of an update, add them to the curves, and show them with the speed since the last record."""
         self.append(self.log, {"update": update, **values})
         speed = round(self.tokens_per_second())
         self.append(self.timings, {"update": update, "tokens_per_second": speed, "time": round(time.time())})
@@ -224,17 +224,17 @@ class RunLogger:
         self.restart_clock()
 
     def record_validation(self, update: int, scores: Scores) -> None:
-        """Log, draw and show the scores of a validation."""
+        """Log the scores of a validation, add them to the curves, and show them."""
         values = {f"valid_{key}": value for key, value in scores.items()}
         self.append(self.log, {"update": update, **values})
         self.draw(update, values)
         self.say(f"update {update}: {shown(values)}")
 
     def conclude(self, update: int, scores: Scores) -> None:
-        """Write that the run has ended, and the scores of its final model.
+        """Write the result file of a run that has ended, with the scores of its final model.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: the file cannot be written.
         """
         path = self.folder / RESULT
         try:
@@ -244,7 +244,7 @@ class RunLogger:
             raise cannot_write(path, error) from error
 
     def append(self, lines: Lines, record: Mapping[str, Any]) -> None:
-        """Write a record; a full disk does not end a run, and is told of once."""
+        """Append a record to a log file; a full disk does not end the run, and is reported once."""
         told = bool(lines.waiting)
         try:
             lines.write(record)
@@ -253,13 +253,13 @@ class RunLogger:
                 self.say(f"NOT LOGGED: {lines.path} ({error.strerror}); training goes on, and the lines wait in memory")
 
     def draw(self, update: int, values: Mapping[str, float | None]) -> None:
-        """Add a point to each curve."""
+        """Add a point to each training curve."""
         for tag, value in values.items():
             if value is not None:
                 self.curve(partial(self.board.add_scalar, tag, value, update))
 
     def curve(self, action: Callable[[], object]) -> None:
-        """Do something with the curves; where they cannot be written, that is told, and no more are drawn."""
+        """Perform an action on the curves; if they cannot be written, report it once and draw no more."""
         try:
             action()
         except OSError as error:
@@ -269,36 +269,36 @@ class RunLogger:
             )
 
     def tokens_per_second(self) -> float:
-        """Tokens a second since the last record."""
+        """Training speed in tokens per second since the last record."""
         return self.tokens / (time.perf_counter() - self.since)
 
     def speed(self) -> str:
-        """The speed since the last record, in words."""
+        """Format the training speed since the last record."""
         return f"{self.tokens_per_second():,.0f} tokens/s"
 
     def restart_clock(self) -> None:
-        """Leave what was done since the last record, validation for instance, out of the speed."""
+        """Restart the measurement of speed, so that time spent on validation does not count."""
         self.since, self.tokens = time.perf_counter(), 0
 
     def draw_bar(self) -> None:
-        """Show where the run is, and behind it as much of the last values as the line has room for."""
+        """Draw the progress bar, followed by as many of the last values as fit in the line."""
         parts = (self.reporter.figures, self.speed(), self.values)
         sentence = ", ".join(part for part in parts if part)
         line = shortened(sentence, beside_bar(self.console.width))
         self.bar.update(self.task, completed=self.reporter.done, description=line)
 
     def say_progress(self, sentence: str) -> None:
-        """Show how far the run is: by the bar at a terminal, elsewhere in a line."""
+        """Show the progress of the run: as a bar on a terminal, elsewhere as a line."""
         if self.console.is_terminal:
             self.draw_bar()
         else:
             self.say(f"{sentence}, {self.speed()}" if self.tokens else sentence)
 
     def say(self, text: str) -> None:
-        """Show a line above the bar."""
+        """Print a line above the progress bar."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def shown(values: Mapping[str, float | None]) -> str:
-    """Names and values with four digits."""
+    """Format names and values with four significant digits."""
     return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)

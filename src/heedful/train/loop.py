@@ -1,4 +1,7 @@
-"""The training loop. What a run computes depends on recipe, data and machine, not on how often it is interrupted."""
+"""Training loop: trains a recipe in a run folder, from the start or from the newest checkpoint.
+
+A run's result depends on recipe, data and machine, not on how often the run is interrupted.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,14 +22,14 @@ from heedful.train.trainer import Trainer
 
 @dataclass(frozen=True)
 class Outcome:
-    """How training ended: with a model in `folder / "model"`, or interrupted by a signal."""
+    """Outcome of training: the last update, and the exit code of a signal that interrupted the run, else 0."""
 
     update: int
     exit_code: int
 
 
 def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
-    """Train in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
+    """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
@@ -62,15 +65,15 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
 
 
 def open_checkpoints(recipe: Recipe, folder: Path) -> Checkpoints:
-    """The checkpoints of a run."""
+    """Open the saved checkpoints of a run."""
     return Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every)
 
 
 def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console) -> Checkpoint | None:
-    """The newest intact checkpoint, if there is one.
+    """Load the newest intact checkpoint of a run; None if there is none.
 
     Raises:
-        InputError: it belongs to a run with other settings or other data.
+        InputError: the checkpoint belongs to a run with other settings or other data.
     """
     found = checkpoints.load_latest()
     for rejected in found.rejected:
@@ -81,9 +84,9 @@ def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console) -> Checkp
 
 
 def with_precision(recipe: Recipe, saved: Checkpoint | None, console: Console) -> Recipe:
-    """Replace `precision = "auto"`: by that of the run that goes on, else by the faster one of this machine.
+    """Replace `precision = "auto"` by the precision of the resumed run, else by the faster one on this machine.
 
-    Says what was chosen and why, and where a precision that was asked for is the slower one.
+    The choice and its reason are printed, also if the precision that was asked for is the slower one.
     """
     asked, choice = recipe.train.precision, choose_precision(choose_device(recipe.train.device))
     precision = asked if asked != "auto" else saved.recipe.train.precision if saved else choice.precision
@@ -95,6 +98,6 @@ def with_precision(recipe: Recipe, saved: Checkpoint | None, console: Console) -
 
 
 def open_logger(recipe: Recipe, folder: Path, update: int, console: Console) -> RunLogger:
-    """The logger of a run that goes on from `update`."""
+    """Create the logger of a run that starts or resumes at `update`."""
     board = tensorboard(folder, update) if recipe.train.tensorboard else NoBoard()
     return RunLogger(folder, update, recipe.train.max_updates, board, console)

@@ -1,7 +1,7 @@
-"""In which numbers a step is computed. The weights, their gradients and the optimiser are float32 always.
+"""Mixed precision: the number formats of a training step. Weights, gradients and optimiser state are always float32.
 
-Each precision has a `replica` of the model that does the work. Before an update `refresh` brings its weights up to
-date, the forward pass runs in `context()`, and after each backward pass `collect` adds its gradients to the model's.
+Each precision has a `replica` of the model, which computes. Before an update `refresh` copies the current weights to
+it, the forward pass runs in `context()`, and after each backward pass `collect` adds its gradients to the model's.
 """
 
 import copy
@@ -12,7 +12,7 @@ from torch import nn
 
 
 class Float32:
-    """The model itself."""
+    """Training in float32: the model itself computes."""
 
     dtype = torch.float32  # of matrix products
 
@@ -20,28 +20,28 @@ class Float32:
         self.replica = model
 
     def refresh(self) -> None:
-        """Nothing to do: there is one set of weights."""
+        """Do nothing before an update: there is only one set of weights."""
 
     def context(self) -> AbstractContextManager:
-        """Plain arithmetic."""
+        """Context of the forward pass, without any change of number formats."""
         return nullcontext()
 
     def collect(self) -> None:
-        """Nothing to do: the gradients are where they belong."""
+        """Do nothing after a backward pass: the gradients are in the model already."""
 
 
 class Autocast(Float32):
-    """The model itself, its matrix products in bfloat16."""
+    """Training with torch.autocast: the model's matrix products are computed in bfloat16."""
 
     dtype = torch.bfloat16
 
     def context(self) -> AbstractContextManager:
-        """Torch's own choice of types."""
+        """Context of the forward pass: torch.autocast to bfloat16."""
         return torch.autocast(next(self.replica.parameters()).device.type, torch.bfloat16)
 
 
 class MasterWeights:
-    """A bfloat16 copy does the work; the float32 master weights take the step (Micikevicius et al. 2018)."""
+    """Training with float32 master weights and a bfloat16 copy that computes (Micikevicius et al. 2018)."""
 
     dtype = torch.bfloat16
 
@@ -52,17 +52,17 @@ class MasterWeights:
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Round the master weights into the copy."""
+        """Round the float32 master weights into the bfloat16 copy."""
         for half, master in zip(self.copies, self.masters, strict=True):
             half.copy_(master)
 
     def context(self) -> AbstractContextManager:
-        """Plain arithmetic: the copy's own type decides."""
+        """Context of the forward pass, without any change: the copy's weights are bfloat16 already."""
         return nullcontext()
 
     @torch.no_grad()
     def collect(self) -> None:
-        """Add up in float32, so that accumulation loses nothing."""
+        """Add the bfloat16 copy's gradients to those of the master weights in float32, for exact accumulation."""
         for master, half in zip(self.masters, self.copies, strict=True):
             if half.grad is None:
                 continue

@@ -1,7 +1,7 @@
-"""Preflight checks: what would stop a run is found before a tokenizer is trained or data is prepared.
+"""Preflight checks: find what would stop a run before a tokenizer is trained or data is prepared.
 
-`heedful train` begins with them, and `heedful config check` does nothing else. They read the beginning of each file,
-load the models to start from, and try the device, so that they take seconds where preparing may take hours.
+`heedful train` begins with these checks, and `heedful config check` does nothing else. The checks read the beginning of
+each file, load the models to start from, and try the device: seconds, where preparing may take hours.
 """
 
 from collections import deque
@@ -27,29 +27,29 @@ from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
 from heedful.train.warm_start import transfers, with_warm_start
 
-EXAMPLES = 100  # of each corpus that are read
+EXAMPLES = 100  # number of examples read from each corpus
 LANGUAGES = ("source_language", "target_language")
 
 
 class Problems:
-    """Collects the messages of InputErrors, so that one error can list them all."""
+    """Collects the messages of InputErrors, so that one error can list all of them."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Take note of an InputError in the block, and go on after it."""
+        """Collect the message of an InputError in the block, and continue after the block."""
         try:
             yield
         except InputError as error:
             self.messages.append(str(error))
 
     def refuse(self) -> None:
-        """Raise one error for all.
+        """Raise one InputError for all collected messages.
 
         Raises:
-            InputError: there are problems.
+            InputError: messages were collected.
         """
         messages = list(dict.fromkeys(self.messages))
         if len(messages) > 1:
@@ -62,15 +62,15 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     """Check a recipe against its files, the models it starts from and this machine.
 
     Args:
-        recipe: of the run.
-        folder: of the run; None: it is not looked at.
-        further: corpora that training does not read and that are checked too, such as the test set.
+        recipe: the recipe of the run.
+        folder: the folder of the run; None: the folder is not checked.
+        further: corpora outside the training that are checked too, such as the test set.
 
     Returns:
-        The recipe in the shape of the models that it starts from, with the classes or tags of its data.
+        The recipe in the shape of the models of its warm start, with the classes or tags of its data.
 
     Raises:
-        InputError: something would stop the run; whatever can be found at once is listed.
+        InputError: something would stop the run; all problems that can be found at once are listed.
     """
     problems = Problems()
     task = import_task(recipe.task)
@@ -95,16 +95,16 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
 
 
 def check_model(recipe: Recipe) -> None:
-    """Whether the model can learn the task.
+    """Check that the model of a recipe can learn the task.
 
     Raises:
-        InputError: it cannot, or the task has no such score as `train.best`.
+        InputError: the model cannot, or the task has no such score as `train.best`.
     """
     check(import_task(recipe.task), recipe)
 
 
 def check_machine(recipe: Recipe) -> None:
-    """Whether this machine has what the run needs.
+    """Check that this machine has the device and the packages that a run needs.
 
     Raises:
         InputError: there is no such device, or a package is missing.
@@ -116,10 +116,10 @@ def check_machine(recipe: Recipe) -> None:
 
 
 def check_code(data: DataConfig, key: str) -> None:
-    """Make sure that a language of the data, where one is named, has a code; scores depend on it.
+    """Check that a language that the data names has a code; scores depend on the language.
 
     Raises:
-        InputError: it has none.
+        InputError: the language has no code.
     """
     code = getattr(data, key)
     if code != getattr(DataConfig, key):
@@ -127,33 +127,33 @@ def check_code(data: DataConfig, key: str) -> None:
 
 
 def check_newest(recipe: Recipe, folder: Path) -> None:
-    """Whether the run can go on from the newest checkpoint of a folder, if there is one.
+    """Check that the run can resume from the newest checkpoint of a folder, if there is one.
 
     Raises:
-        InputError: it is of a run with other settings or other data.
+        InputError: the checkpoint is of a run with other settings or other data.
     """
     saved = None
-    with suppress(DamagedError):  # a run puts a damaged checkpoint aside and goes on from the one before
+    with suppress(DamagedError):  # a run puts a damaged checkpoint aside and resumes from the one before
         saved = Checkpoints(folder, recipe.train.keep_last).load_latest(strict=True).checkpoint
     if saved:
         check_same_run(recipe, saved)
 
 
 def checked_data(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: Problems) -> Recipe:
-    """Read the beginning of each corpus; return the recipe with the classes or tags of its data."""
+    """Check the beginning of each corpus; return the recipe with the classes or tags of its data."""
     read_beginnings(task, recipe, further, problems)
     if problems.messages:
         return recipe
     resolved = recipe
     with problems.collected():
         resolved = task.resolve(recipe)
-    if resolved != recipe:  # now that they are known, no example may have another class
+    if resolved != recipe:  # now that the classes are known, no example may have another
         read_beginnings(task, resolved, further, problems)
     return resolved
 
 
 def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: Problems) -> None:
-    """Read the first examples of each corpus."""
+    """Read the first examples of each corpus, and collect their errors."""
     valid = [recipe.data.valid] if recipe.data.valid else []
     for corpus in (*recipe.data.train, *valid, *further):
         with problems.collected():
@@ -161,10 +161,10 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
 
 
 def check_start(task: type[Task], recipe: Recipe) -> None:
-    """Whether the weights of the models that a recipe starts from have a place in its own model.
+    """Check that the weights of the models of a warm start have a place in the recipe's own model.
 
     Raises:
-        InputError: one of them has none, or one weight would begin with two.
+        InputError: a model has no weight with a place, or one weight would be copied from two models.
     """
     if recipe.train.start or recipe.train.start_decoder:
         tokenizers = TokenizerPair.load(Path(recipe.tokenizer.path or ""))

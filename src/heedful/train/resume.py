@@ -1,4 +1,4 @@
-"""May this recipe go on with that run? Only what changes no number of the rest may differ."""
+"""Resuming of runs: checks that a recipe changes nothing that the rest of a run computes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "name",
     "data.root",  # the digest of the data itself is compared instead
     "data.test",
-    "decode.beam",  # validation decodes greedily: what only beam search reads, and the size of its batches, are free
+    "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
     "decode.penalty",
     "decode.alpha",
     "decode.n_best",
@@ -35,10 +35,10 @@ TIMED = {"cosine", "linear"}  # schedules that depend on max_updates
 
 
 def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
-    """Compare a recipe, and the data that it names, with those that a run was begun with.
+    """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
     Raises:
-        InputError: something differs that would change what the rest of the run computes; all settings are listed.
+        InputError: something differs that would change the rest of the run; all such settings are listed.
     """
     free = free_keys(recipe)
     now, then = dict(_flat(recipe_to_dict(recipe))), dict(_flat(recipe_to_dict(saved.recipe)))
@@ -60,10 +60,10 @@ def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
 
 
 def free_keys(recipe: Recipe) -> set[str]:
-    """The keys, or tables of keys, that change nothing of what the rest of a run computes."""
+    """List the recipe keys, or tables of keys, that may change when a run is resumed: no result depends on them."""
     timed = {"train.max_updates"} if recipe.optimizer.schedule in TIMED else set()
     decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
-    automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # it takes that of the run
+    automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
     return FREE - timed | automatic if decodes else FREE - timed | automatic | {"decode"}
 
 

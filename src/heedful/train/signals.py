@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while training: finish the step, save, say how to go on. A second signal ends at once."""
+"""Signal handling during training: Ctrl-C and SIGTERM finish the step and save; a second signal ends at once."""
 
 import signal
 import threading
@@ -6,7 +6,7 @@ from types import FrameType, TracebackType
 
 
 class Interruption:
-    """A context in which the first signal is only noted; signals come to the main thread, and to no other."""
+    """Context manager that notes the first SIGINT or SIGTERM instead of ending the process; main thread only."""
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -24,16 +24,16 @@ class Interruption:
         self.restore()
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """Remember the signal and let the next one do what it always did."""
+        """Handle a signal: remember it and restore the previous handlers for the next one."""
         self.signal = signal.Signals(number)
         self.restore()
 
     def restore(self) -> None:
-        """Give the signals back to whoever had them."""
+        """Restore the signal handlers that were set before."""
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
     @property
     def exit_code(self) -> int:
-        """What a shell expects of a process that a signal has ended: 130 after Ctrl-C, 143 after SIGTERM."""
+        """Exit code that a shell expects of a process ended by a signal: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + (self.signal or 0)

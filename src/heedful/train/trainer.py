@@ -1,4 +1,4 @@
-"""A run: a model, its data, and where it is between them. Everything it needs to go on is in its last checkpoint."""
+"""Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import math
 import time
@@ -33,11 +33,11 @@ from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warm_start import copy_start_weights
 
-MOST_SKIPPED = 10  # updates in a row without a finite gradient before a run gives up
+MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
 
 class Trainer:
-    """Training in one folder, at its start; `resume` takes it to where a checkpoint was made."""
+    """Trainer of one run: updates the model, validates, saves checkpoints and chooses the final model."""
 
     def __init__(self, task: Task, folder: Path, checkpoints: Checkpoints, console: Console) -> None:
         self.task = task
@@ -59,7 +59,7 @@ class Trainer:
         self.saved_at = time.monotonic()
 
     def resume(self, saved: Checkpoint) -> None:
-        """Go on from a checkpoint of this run."""
+        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters."""
         load_weights(self.model, saved.weights)
         load_optimizer_tensors(self.training_step.optimizer, self.model, saved.optimizer)
         self.state = TrainerState.from_json(saved.state["progress"])
@@ -74,7 +74,7 @@ class Trainer:
             self.console.print("the machine or torch differs from the last time: exact to rounding only")
 
     def begin(self, logger: RunLogger) -> None:
-        """Say what is to be known of the run, and validate if the last training was ended before it could."""
+        """Begin training: print remarks on the recipe, and validate if an interrupted run has missed a validation."""
         for remark in remarks(self.recipe):
             logger.say(remark)
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
@@ -83,12 +83,12 @@ class Trainer:
             self.validate(logger)
 
     def has_ended(self) -> bool:
-        """Whether all is done, the final model included."""
+        """True if the run is finished and its final model is written."""
         written = result(self.folder).get("update") == self.state.update
         return self.is_finished() and written and (self.folder / "model" / MANIFEST).is_file()
 
     def is_finished(self) -> bool:
-        """Whether the recipe asks for no more updates."""
+        """True if the recipe asks for no more updates: by `max_updates`, `max_epochs` or early stopping."""
         train, state = self.recipe.train, self.state
         return (
             state.update >= train.max_updates
@@ -97,9 +97,9 @@ class Trainer:
         )
 
     def update(self, logger: RunLogger) -> None:
-        """Take one update, and do what is due after it: log, save, validate.
+        """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
 
-        Saving comes first: whatever may happen in a validation, no update is lost.
+        Saving comes before validation: whatever may happen in a validation, no update is lost.
         """
         batches = self.next_batches()
         self.count(self.training_step.update(batches, self.state.update + 1), logger)
@@ -110,24 +110,24 @@ class Trainer:
             self.validate(logger)
 
     def validation_is_due(self) -> bool:
-        """Whether these weights are to be validated and were not yet."""
+        """True if the current weights are due for validation and have not been validated yet."""
         state = self.state
         return state.update % self.recipe.train.validate_every == 0 and state.validated < state.update
 
     def save_is_due(self) -> bool:
-        """Whether it is the update, or the time, to save."""
+        """True if a checkpoint is due, by the number of updates or by the clock."""
         minutes = (time.monotonic() - self.saved_at) / 60
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def next_batches(self) -> list[Batch]:
-        """The batches of the next update; the last update of an epoch may have fewer."""
+        """Prepare the batches of the next update; the last update of an epoch may have fewer."""
         start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
         return [self.task.batch(batch, self.state.epoch, self.device) for batch in ids]
 
     def count(self, update: Update, logger: RunLogger) -> None:
-        """Take note of an update, and log if it is time.
+        """Count a finished update in the state of the run, and write to the log if a record is due.
 
         Raises:
             RunError: too many updates in a row had no finite gradient.
@@ -154,7 +154,7 @@ class Trainer:
             state.window = LogWindow()
 
     def validate(self, logger: RunLogger) -> None:
-        """Score the model, and remember whether it is the best."""
+        """Score the model on the validation set, log the scores, and update the best checkpoint."""
         scores = self.scores()
         if scores is not None:
             logger.record_validation(self.state.update, scores)
@@ -162,7 +162,7 @@ class Trainer:
         logger.restart_clock()
 
     def take_note(self, scores: Scores | None) -> None:
-        """Count a validation; scores that are not a number are never the best."""
+        """Update the best score and the early-stopping counter with validation scores; NaN is never the best."""
         state = self.state
         state.validated = state.update
         if scores is None:
@@ -175,7 +175,7 @@ class Trainer:
         self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
-        """The best update so far; None before the first validation."""
+        """The best update so far with its score; None before the first validation."""
         state = self.state
         return None if state.best is None else Best(state.best_update, self.task.best, state.best)
 
@@ -186,7 +186,7 @@ class Trainer:
         return self.task.validate(self.model)
 
     def try_to_save(self) -> None:
-        """Save; if that fails tell it and go on, so that a full disk does not end a run."""
+        """Save a checkpoint; if that fails, report it and go on, so that a full disk does not end a run."""
         try:
             self.save()
         except RunError as error:
@@ -194,10 +194,10 @@ class Trainer:
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def save(self) -> None:
-        """Publish a checkpoint of this very moment, and before it those that wait to be.
+        """Save a checkpoint of the current state, after earlier checkpoints that still wait in memory.
 
         Raises:
-            RunError: one could not be written; the earlier ones are intact.
+            RunError: a checkpoint could not be written; the earlier ones are intact.
         """
         self.saved_at = time.monotonic()
         told = {
@@ -219,7 +219,7 @@ class Trainer:
         """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
 
         Raises:
-            RunError: writing failed; or the model is written, but might be another one if no checkpoint were lost.
+            RunError: writing failed; or the model is written, but might differ if no checkpoint were lost.
         """
         end, best = self.state.update, self.best()
         wanted = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
@@ -234,11 +234,11 @@ class Trainer:
         logger.conclude(end, chosen.scores or {})
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
-        """The mean of the weights of saved checkpoints."""
+        """Average the weights of saved checkpoints."""
         return average([self.checkpoints.path(update) for update in updates])
 
     def scores_of(self, updates: Updates) -> Scores | None:
-        """Scores on the validation set of the mean of saved checkpoints; those of a single one may be in the log."""
+        """Score the mean of saved checkpoints on the validation set; for a single one, the log may have the scores."""
         if len(updates) == 1 and (logged := logged_scores(self.folder, updates[0])):
             return logged
         load_weights(self.model, self.mean(updates))

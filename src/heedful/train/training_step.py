@@ -1,4 +1,4 @@
-"""One update: forward, backward, clip, step."""
+"""Training step: one update of the weights by forward pass, backward pass, gradient clipping and optimiser step."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a m
 
 @dataclass(frozen=True)
 class Update:
-    """What one update did."""
+    """Result of one update: its losses, token counts, learning rate and gradient norm."""
 
     losses: list[float]  # sums of each term of the loss over all its batches, in nats
     nlls: list[float]
@@ -29,11 +29,11 @@ class Update:
     tokens: int
     lr: float
     norm: float  # of the gradient before clipping
-    finite: bool  # False: the gradient was not, and the weights were left alone
+    finite: bool  # False: the gradient was not finite, and the weights were left unchanged
 
 
 class TrainingStep:
-    """A model, what it is to make small, and its optimiser."""
+    """Training step of a model: computes the gradient of an objective and updates the weights with an optimiser."""
 
     def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe) -> None:
         self.model = model
@@ -46,11 +46,11 @@ class TrainingStep:
                 stack.compile(dynamic=True)
 
     def update(self, batches: Sequence[Batch], number: int) -> Update:
-        """Take update `number`, counted from 1, on the gradient of all `batches` together.
+        """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
         The gradient is that of (sum of losses) / (count of target tokens) over all batches, for each term of the loss:
-        cutting a batch into several changes only rounding. Dropout is drawn from (seed, update, batch): there is no
-        generator to save.
+        splitting a batch into several changes only rounding. Dropout is drawn from (seed, update, batch), so that no
+        state of a random generator has to be saved.
         """
         counts = [sum(parts) for parts in zip(*(batch.counts for batch in batches), strict=True)]
         self.precision.replica.train()
@@ -72,7 +72,7 @@ class TrainingStep:
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
     def step(self, lr: float) -> float:
-        """Clip and step, unless the gradient is not finite; return its norm."""
+        """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         limit = self.recipe.optimizer.clip_norm or math.inf
         norm = torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True).item()

@@ -1,7 +1,8 @@
-"""Warm start: a run that begins with the weights of another model.
+"""Warm start: a run that begins with the weights of one or two trained models.
 
-What both models have goes over; the rest, such as the head of another task, is fresh. The backbone of a masked language
-model can become the encoder of a translator, that of a language model its decoder (Rothe et al. 2020).
+Weights that both models have are copied; the rest, such as the head of another task, is freshly initialised. The
+backbone of a masked language model can become the encoder of a translator, that of a language model its decoder (Rothe
+et al. 2020).
 """
 
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ OWN = {  # keys of [model] that a recipe decides for itself
     "target_vectors",
     "freeze_vectors",
 }
-HALF = {  # and further ones, where a model becomes half of another
+HALF = {  # and further keys, where a model becomes the encoder or decoder of another
     "encoder": {"family", "tie", "segments", "decoder_layers"},
     "decoder": {"family", "tie", "segments", "encoder_layers"},
 }
@@ -40,7 +41,7 @@ SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.position
 
 
 def with_warm_start(recipe: Recipe) -> Recipe:
-    """The recipe with the shape and, unless it names another, the tokenizer of the models that it starts from.
+    """Give a recipe the shape and, unless it names another, the tokenizer of the models of its warm start.
 
     Raises:
         InputError: there is no such model, its vocabulary is not the recipe's, or two models do not go together.
@@ -63,11 +64,11 @@ def with_warm_start(recipe: Recipe) -> Recipe:
 
 
 def starts(recipe: Recipe) -> Iterator[LoadedModel]:
-    """The models that a recipe starts from.
+    """Load the models that a recipe's warm start begins from.
 
     Raises:
-        InputError: one cannot be loaded, is of a family that has no place in the recipe's model, or begins a decoder
-            that there is not, or cannot.
+        InputError: a model cannot be loaded or is of a family that has no place in the recipe's model; or
+            `train.start_decoder` is no language model, or the recipe's model has no decoder to begin.
     """
     if recipe.train.start is not None:
         start = load_model(recipe.train.start)
@@ -84,10 +85,10 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether a model can begin one for the task of a recipe: as the whole of it, or as half of an encoder-decoder.
+    """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder.
 
     Raises:
-        InputError: it is of another family.
+        InputError: the model is of another family.
     """
     family, families = start.recipe.model.family, find_task(recipe.task).families
     if family not in (*families, *(HALF if takes_pairs(recipe) else ())):
@@ -104,7 +105,7 @@ def takes_pairs(recipe: Recipe) -> bool:
 
 
 def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
-    """The recipe's model in the shape of another one; the shape that the recipe itself has is for runs from scratch."""
+    """Replace the shape of the recipe's model, which is meant for training from scratch, by that of a start model."""
     there = asdict(start.recipe.model)
     becomes_half = there["family"] not in find_task(recipe.task).families
     own = OWN | (HALF[there["family"]] if becomes_half else set())
@@ -112,10 +113,10 @@ def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
 
 
 def check_shape(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether a model still has the recipe's shape when another one has given its own.
+    """Check that the recipe's model has the shape of a start model, after another start model has set the shape.
 
     Raises:
-        InputError: it has not; all that differs is listed.
+        InputError: the shapes differ; all differences are listed.
     """
     here, there = asdict(recipe.model), asdict(shaped_like(start, recipe))
     other = [f"{key} is {there[key]!r} and {here[key]!r}" for key in here if here[key] != there[key]]
@@ -127,10 +128,10 @@ def check_shape(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def check_length(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether a model of one text can read texts as long as the recipe's.
+    """Check that the start model's learned positions suffice for texts of the recipe's `data.max_length`.
 
     Raises:
-        InputError: It has learned fewer positions.
+        InputError: The model has learned fewer positions.
     """
     model, length = recipe.model, recipe.data.max_length
     if not FAMILIES[model.family].pairs and model.positions == "learned" and length > model.max_positions:
@@ -142,16 +143,16 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
-    """Which vocabularies of the recipe are those of a model."""
+    """List the sides of the recipe's vocabulary (source, target) that a start model has as well."""
     own = FAMILIES[recipe.model.family].sides
     return {"encoder": own[:1], "decoder": own[-1:]}.get(start.model.half, own)
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
-    """Whether the recipe's vocabulary can take the place of the one that a model was trained with.
+    """Check that the recipe's vocabulary can replace the one that a start model was trained with.
 
     Raises:
-        InputError: they differ, and `train.vocabulary` does not say what to do; or to extend would lose pieces.
+        InputError: the vocabularies differ, and `train.vocabulary` does not say what to do, or "extend" loses pieces.
     """
     path = Path(recipe.tokenizer.path or "")
     here = TokenizerPair.load(path)
@@ -176,7 +177,7 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Weights that go over from a model to another: their names there and here, and their values."""
+    """Weights to copy from a start model to the new model: their names in both models, and their values."""
 
     start: LoadedModel
     names: dict[str, str]
@@ -184,14 +185,14 @@ class Transfer:
 
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
-    """The weights that go over from each model that a recipe starts from.
+    """Find the weights to copy from each model of a recipe's warm start.
 
     Args:
-        recipe: names the models.
-        model: the recipe's own; its weights may be without values, on the meta device.
+        recipe: the recipe, which names the start models.
+        model: the recipe's own model; its weights may be without values, on the meta device.
 
     Raises:
-        InputError: a model has nothing in common with this one, or a weight would be copied twice.
+        InputError: a start model has nothing in common with this one, or a weight would be copied twice.
     """
     found, taken = [], set()
     for start in starts(recipe):
@@ -212,13 +213,13 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
 
 
 def copy_start_weights(recipe: Recipe, model: Model, tokenizers: TokenizerPair) -> list[str]:
-    """Copy weights from the models that a recipe starts from.
+    """Copy weights to a model from the start models of a recipe (warm start).
 
     Returns:
-        The names of the weights that stay fresh; empty if nothing was to be copied.
+        The names of the weights that stay freshly initialised; empty if nothing was to be copied.
 
     Raises:
-        InputError: as `transfers`.
+        InputError: under the same conditions as `transfers`.
     """
     copied: set[int] = set()
     for transfer in transfers(recipe, model):
@@ -232,7 +233,7 @@ def copy_start_weights(recipe: Recipe, model: Model, tokenizers: TokenizerPair) 
 
 
 def pairs_of_names(start: LoadedModel, model: Model) -> dict[str, str]:
-    """Names of the weights that go over, there and here: those of one shape, the size of the vocabulary aside."""
+    """Pair the names of weights in the start model with the names of the same weights in the new model."""
     here, names, rows = dict(model.named_parameters(remove_duplicate=False)), {}, model.token_rows()
     for name, value in weights(start.model).items():
         for there, prefix in model.warm_start_names(start.model).items():
@@ -245,11 +246,11 @@ def pairs_of_names(start: LoadedModel, model: Model) -> dict[str, str]:
 def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     """The weights of a model, as another one can use them.
 
-    An encoder-decoder has no segments: what all tokens of a first segment have added goes into the positions, which are
+    An encoder-decoder has no segments: the vector of the first segment is added to the position vectors, which are
     added to all tokens, too.
 
     Raises:
-        InputError: there is no table of positions to take it.
+        InputError: there is no table of learned positions to add the segment vector to.
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:
@@ -263,13 +264,13 @@ def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
 
 
 def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:
-    """Whether a weight has the right shape; the size of the vocabulary does not matter."""
+    """True if a weight has the right shape to be copied; with `of_tokens` the size of the vocabulary may differ."""
     return there.shape[1:] == here.shape[1:] and (of_tokens or there.shape == here.shape)
 
 
 @torch.no_grad()
 def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) -> None:
-    """Copy a weight, or some of its rows."""
+    """Copy a weight of a start model into a parameter, or only some of its rows."""
     if rows is None:
         parameter.copy_(value)
     else:
@@ -278,7 +279,7 @@ def place(parameter: Tensor, value: Tensor, rows: list[tuple[int, int]] | None) 
 
 
 def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list[tuple[int, int]]:
-    """The rows, there and here, of the pieces that both vocabularies of a side have."""
+    """List the rows, in the old and the new vocabulary, of the pieces that both have on a side."""
     old, new = getattr(there, side), getattr(here, side)
     if old.digest == new.digest:
         return [(row, row) for row in range(len(new))]
@@ -287,5 +288,5 @@ def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list
 
 
 def pieces(tokenizer: Tokenizer) -> list[str]:
-    """All pieces of a vocabulary, in order."""
+    """List all pieces of a tokenizer's vocabulary, in order."""
     return tokenizer.pieces(range(len(tokenizer)))
