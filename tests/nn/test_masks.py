@@ -1,7 +1,7 @@
 import torch
-from heedful.nn.masks import AttentionMask, BeamLanes
 
 from heedful.config.schema import ModelConfig
+from heedful.nn.masks import AttentionMask, BeamLanes
 from heedful.nn.positions import Positions
 
 REAL = torch.tensor([[True] * 7, [False, False] + [True] * 5, [True] * 5 + [False, False]])
