@@ -41,8 +41,8 @@ demo: $(RUNTIME) $(PAGE) ## train a small translator, score it, use it, draw its
 	@echo $(BIN)/heedful inspect demo/run --data demo/data
 
 test: $(DEVELOPMENT) $(PAGE) ## run every test
-	$(BIN)/python -m pytest -m compile
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -m compile tests/train
+	$(BIN)/python -m pytest -m alone tests/web
 	$(PYTEST)
 
 avx2: $(DEVELOPMENT) ## the demo for 50 updates and the tests that depend on the processor, as on an AVX2 laptop

@@ -74,3 +74,9 @@ def steps(page: Path) -> list[Code]:
     """What a reader types or saves, from top to bottom."""
     found = [*blocks(page, "bash", "console", "python", "toml"), *table_commands(page)]
     return sorted(found, key=lambda code: code.line)
+
+
+def shown(page: Path) -> list[tuple[str, str]]:
+    """What a page has in its blocks, and the commands in its tables, without comments: the same in both languages."""
+    found = [*blocks(page, "bash", "console", "json", "python", "text", "toml"), *table_commands(page)]
+    return [(code.language, re.sub(r" *#.*", "", code.text)) for code in sorted(found, key=lambda code: code.line)]

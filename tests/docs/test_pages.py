@@ -3,7 +3,8 @@
 Training is cut to a few updates (`hasty.py`), the text is a few hundred sentences (`materials.py`), and what only sets
 things up is left out (`reader.SKIPPED`). A block that cannot run here says so to whoever reads the page's source:
 `<!-- not run: why -->` in the line before it. Pages of recipes are for data that is not here, or that is made for
-minutes; `test_prose.py` looks at their commands.
+minutes; `test_prose.py` looks at their commands. A Chinese page shows the very code of its English twin, which
+`test_twins.py` holds, and so it is run once.
 """
 
 import shutil
@@ -15,8 +16,9 @@ import pytest
 from pages import FENCE, PAGES, ROOT, name_of, steps
 from reader import Reader, hasty_tools
 
-READ = [page for page in PAGES if page.parent.parent != ROOT / "recipes" and steps(page)]
-UNRUN = {"docs/performance.md": 3, "docs/zh/performance.md": 3}  # blocks
+CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").glob("*.md")}
+READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != ROOT / "recipes" and steps(page)]
+UNRUN = {"docs/performance.md": 3}  # blocks
 CODE = {"bash", "console", "python", "toml"}
 NO_CODE = {"json", "text"}  # data, and what a command prints
 
@@ -36,9 +38,7 @@ def has_a_run(reader: Reader) -> None:
 
 BEFORE: dict[str, Callable[[Reader], None]] = {
     "docs/how-to/convert.md": has_a_gpt,
-    "docs/zh/convert.md": has_a_gpt,
     "docs/how-to/inspector.md": has_a_run,
-    "docs/zh/inspector.md": has_a_run,
 }
 
 

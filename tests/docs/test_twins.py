@@ -1,20 +1,16 @@
-"""A Chinese page has what its English twin has: the same code, comments aside, and as many rows of tables."""
+"""A Chinese page has what its English twin has: the same code, comments aside, and as many rows of tables.
 
-import re
+So `test_pages.py` runs the code of both by running that of the English page.
+"""
+
 from pathlib import Path
 
 import pytest
-from pages import PAGES, ROOT, blocks, name_of, rows
+from pages import PAGES, ROOT, name_of, rows, shown
 
-LANGUAGES = ("bash", "console", "json", "python", "text", "toml")
 CHINESE = sorted((ROOT / "docs/zh").glob("*.md"))
 ENGLISH = {page.name: page for page in PAGES if ROOT / "docs" in page.parents and page not in CHINESE}
 TWINS = [(ROOT / "README.md", ROOT / "README.zh.md"), *((ENGLISH[page.name], page) for page in CHINESE)]
-
-
-def shown(page: Path) -> list[tuple[str, str]]:
-    """The blocks of a page, each with its language, without comments."""
-    return [(block.language, re.sub(r" *#.*", "", block.text)) for block in blocks(page, *LANGUAGES)]
 
 
 @pytest.mark.parametrize(("english", "chinese"), TWINS, ids=[name_of(page) for _, page in TWINS])

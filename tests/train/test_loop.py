@@ -215,11 +215,12 @@ def test_the_first_losses_of_a_run_are_the_golden_ones(text, tmp_path):
 @pytest.mark.slow
 def test_a_small_model_learns_to_reverse_words(text, tmp_path):
     write_pairs(text, "train", 5003, seed=1)
+    shape = {"d_model": 64, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
     settings = recipe(
         text,
-        model={"d_model": 64, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "norm": "pre"},
-        optimizer={"lr": 3e-3, "warmup": 100, "schedule": "linear"},
-        train={"max_updates": 700, "batch_tokens": 1031, "validate_every": 700, "save_every": 700, "average_last": 1},
+        model={**shape, "positions": "rotary", "norm": "pre", "dropout": 0.0},
+        optimizer={"name": "muon", "lr": 0.02, "warmup": 50, "schedule": "linear"},
+        train={"max_updates": 350, "batch_tokens": 1031, "validate_every": 350, "save_every": 350, "average_last": 1},
     )
     train(settings, tmp_path / "run")
     assert result(tmp_path / "run")["bleu"] > 95

@@ -12,9 +12,9 @@ from heedful.inspector.page import Page
 from heedful.serve.inspector import Inspector
 from reversal import trained_run
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 120_000  # milliseconds: a busy machine is slow, and nothing is timed by these tests
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-features=PreloadTopChromeWebUI"]
 
 
 expect.set_options(timeout=PATIENCE)
