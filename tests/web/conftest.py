@@ -14,7 +14,7 @@ from reversal import trained_run
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 120_000  # milliseconds: a busy machine is slow, and nothing is timed by these tests
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-features=PreloadTopChromeWebUI"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
 expect.set_options(timeout=PATIENCE)
