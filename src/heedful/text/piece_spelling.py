@@ -1,7 +1,8 @@
-"""What the name of a piece spells. Each family of tokenizers marks in its own way where a word begins.
+"""Spelling of subword pieces: the text that the name of a piece stands for, in each family of tokenizers.
 
-heedful's own pieces are named after their text. Byte-level BPE (GPT-2) writes a printable character for each byte,
-WordPiece (BERT) marks the pieces that continue a word, and SentencePiece writes U+2581 for a space.
+Each family marks in its own way where a word begins. heedful's own pieces are named after their text. Byte-level BPE
+(GPT-2) writes a printable character for each byte, WordPiece (BERT) marks the pieces that continue a word, and
+SentencePiece writes U+2581 for a space.
 """
 
 import json
@@ -24,7 +25,7 @@ WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so stands at the one 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How pieces become text."""
+    """Rules by which the pieces of a tokenizer become text."""
 
     spell: Callable[[str], bytes]  # from a piece's name to what it contributes
     splitter: pre_tokenizers.PreTokenizer  # cuts a decoded text into the words that were encoded
@@ -33,10 +34,10 @@ class Writing:
 
 
 def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writing:
-    """The way of writing that belongs to a tokenizer.
+    """Return the rules by which the pieces of a tokenizer become text.
 
     Raises:
-        InputError: It is foreign, and its pieces are written in a way that heedful does not know.
+        InputError: The tokenizer is foreign, and its pieces are written in a way that heedful does not know.
     """
     if config.kind != "foreign":
         return Writing(
