@@ -1,7 +1,7 @@
 """Alignment check: finds lines of two parallel files that do not translate each other.
 
 A shuffled or shifted translation teaches nothing. Of translations, long lines stand beside long ones, questions beside
-questions, and numbers beside numbers. Where none of these is correlated in hundreds of lines, the lines are strangers.
+questions, and numbers beside numbers. Where none of these is correlated in hundreds of lines, none belong together.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from heedful.data.pair_survey import Side
 
 BLOCK = 500  # lines that are looked at together, so that a shift in the middle of a text is seen
 FEWEST = 40  # lines from which anything can be concluded
-RELATED = 0.3  # a correlation: of 500 lines of translations the best one is 0.8 to 1, of strangers 0.1, at random
+RELATED = 0.3  # a correlation: of 500 lines of translations the best one is 0.8 to 1, of unrelated lines 0.1, at random
 
 
 def strangers(source: Side, target: Side) -> list[tuple[int, int]]:

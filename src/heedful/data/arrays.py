@@ -24,15 +24,15 @@ FORMAT = 1
 IDS = "ids.bin"
 MANIFEST = "manifest.json"
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 1 << 17  # tokens converted and written at a time, and the rest of a row
+CHUNK = 1 << 17  # tokens that are converted and written at a time, plus the rest of the last row
 
 
 @dataclass(frozen=True)
 class Arrays:
     """Memory-mapped arrays of an opened data folder, with the facts of its manifest and its digest."""
 
-    named: dict[str, np.ndarray]  # by file name, mapped
-    facts: dict[str, Any]  # what else the manifest says
+    named: dict[str, np.ndarray]  # memory-mapped arrays by file name
+    facts: dict[str, Any]  # the other entries of the manifest
     digest: str  # SHA-256 of the content: equal folders have equal digests
 
 

@@ -12,7 +12,7 @@ from heedful.data.rows import cells_of_csv, cells_of_tsv, parse_object
 from heedful.data.separators import check_separators
 from heedful.errors import InputError
 
-MOST_VALUES = 20_000  # different ones that are remembered of a column
+MOST_VALUES = 20_000  # different values that are remembered of a column
 MOST_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
 TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
@@ -28,7 +28,7 @@ class Column:
     spaces: int = 0  # cells with a space inside, or with letters of a script without spaces
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
-    repeats: bool = False  # whether a value stands in it more than once
+    repeats: bool = False  # whether a value stands in the column more than once
     values: set[str] = field(default_factory=set)
 
     def add(self, cell: str) -> None:

@@ -10,7 +10,7 @@ from heedful.data.filters import DropReport
 from heedful.data.rows import parse_object
 from heedful.errors import InputError
 
-BETWEEN = "\t"  # turns of a context, which so fits into one line
+BETWEEN = "\t"  # stands between the turns of a context, which then fits into one line
 
 
 class DialogueRow(NamedTuple):

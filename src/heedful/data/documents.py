@@ -17,7 +17,7 @@ from heedful.errors import InputError
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
 SECTION_BREAK = 2  # blank lines
-ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of the files that count in a folder; each may be followed by .gz
+ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; each may be followed by .gz
 
 
 class Document(NamedTuple):

@@ -169,7 +169,7 @@ class HashSet:
 
 
 def pair_hash(source: str, target: str) -> int:
-    """Return a 64-bit hash of a sentence pair: among a million pairs, any two collide with probability 3e-8."""
+    """Return a 64-bit hash of a sentence pair: a million different pairs hold a collision with probability 3e-8."""
     text = f"{len(source)}:{source}{target}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 

@@ -34,7 +34,7 @@ NAME = re.compile(
     r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}"
 )  # "label", "text_a", "#1 String": no sentence, no number
 ENOUGH = 10  # rows that show which labels there are
-MOST_VALUES = 1000  # different ones of a column of labels
+MOST_VALUES = 1000  # different values in a column of labels
 
 
 def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> bool:
@@ -80,7 +80,7 @@ class _Column:
     def __init__(self, first: str) -> None:
         self.first = first
         self.rows = 0
-        self.comes_again = False  # the first cell, as data do and names do not
+        self.comes_again = False  # True if the first cell stands again below, as data do and names do not
         self.all_numbers = True
         self.counts: dict[str, int] = {}
 

@@ -25,11 +25,11 @@ from heedful.data.proposal import (
 )
 
 SIZE = Size("tiny", math.inf, 128, 512, 2, 2, dropout=0.1, lr=1e-3, warmup=100, passes=4)
-MOST_TOKENS = 4096  # in a batch
+MOST_TOKENS = 4096  # in a batch, at most
 LENGTHS = (64, 256)  # tokens of a text: the smallest and the largest
 FEWEST_UPDATES = 300
-SAVES = 20  # in a run, each after a validation
-KNOWN_LENGTHS = 0.95  # of the texts are read whole
+SAVES = 20  # checkpoints in a run, each after a validation
+KNOWN_LENGTHS = 0.95  # the share of the texts that is read whole
 
 
 def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], texts: Texts) -> str:

@@ -28,8 +28,8 @@ class LabelSurvey:
     side: Side  # the texts; of a pair, both as one
     is_pairs: bool
     labels: Counter[str]
-    empty: int  # without text
-    hashes: np.ndarray  # of the different texts that can be held out; sorted, uint64
+    empty: int  # examples without text
+    hashes: np.ndarray  # hashes of the different texts that can be held out; sorted, uint64
     longest_at: int  # the line of the longest text, from 1
     contradictions: Contradictions
 
@@ -64,7 +64,7 @@ def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelS
         InputError: The examples cannot be read, or there are none.
     """
     tally, labels = TextStatistics(), Counter[str]()
-    numbers: dict[str, int] = {}  # of labels
+    numbers: dict[str, int] = {}  # the number of each label, in order of appearance
     hashes, labelled, lines = array("Q"), array("L"), array("L")  # of examples with text
     empty = longest = longest_at = 0
     for example in examples:

@@ -32,7 +32,7 @@ class Form(Generic[S]):
 
     write: Callable[[Path, Iterator[str], Tokenizer], S]
     open: Callable[[Path], S]
-    size: Callable[[S], str]  # for people
+    size: Callable[[S], str]  # the size of a store, in words for people
 
 
 @dataclass(frozen=True)

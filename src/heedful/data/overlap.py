@@ -19,7 +19,7 @@ from heedful.errors import InputError
 from heedful.wording import counted
 
 MOST = 200_000  # held-out texts that are looked up
-SHOWN = 3  # examples
+SHOWN = 3  # examples in a message
 SHOWN_CHARACTERS = 60
 SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
 
@@ -33,9 +33,9 @@ Texts = Callable[[CorpusConfig], Iterable[str]]
 class Overlap:
     """Counts of held-out texts that also stand in the training data, exactly or nearly, with a few examples."""
 
-    texts: int  # that were looked up
+    texts: int  # held-out texts that were looked up
     exact: int = 0
-    near: int = 0  # which are not exact
+    near: int = 0  # near copies, exact ones left out
     examples: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:

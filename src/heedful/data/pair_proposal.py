@@ -14,12 +14,12 @@ import numpy as np
 from heedful.data.pair_survey import Survey
 from heedful.data.proposal import BEGINNING, Machine, Size, Texts, batch_size, choose, filled, save_interval
 
-CPU_SECONDS = 4 * 3600  # that training may take without a GPU
+CPU_SECONDS = 4 * 3600  # the longest training without a GPU
 FEWEST_PASSES = 8  # over the data; a smaller model is better than fewer
 PAPER_BATCH = 25_000  # tokens in an update of the large models (Vaswani et al. 2017, section 5.1)
 BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
-SAVES = 40  # in a run; every other time the model is validated as well
-RARE = 10  # sentences, or one in a thousand: so many long ones are no reason to change a recipe
+SAVES = 40  # checkpoints in a run; every other time the model is validated as well
+RARE = 10  # sentences, or one in a thousand: so many long sentences are no reason to raise the limit
 
 
 @dataclass(frozen=True)

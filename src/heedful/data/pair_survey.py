@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Side:
     """Statistics of one language of a parallel text, or of any other list of texts, for each line."""
 
-    script: str | None  # in which most letters are written; None if it is none of those that filters know
+    script: str | None  # the script of most letters; None if filters do not know it
     alphabet: int  # different characters
     characters: np.ndarray  # of each line, (n,)
     words: np.ndarray  # of each line, (n,): what stands between spaces
@@ -59,8 +59,8 @@ class Survey:
     lines: np.ndarray  # the line of each pair, from 1, (n,)
     empty: int  # pairs with nothing on one side
     copies: int  # pairs of two equal sides
-    repeated: int  # pairs that have stood there before
-    source_hashes: np.ndarray  # of the different source sentences that can be held out; sorted, uint64
+    repeated: int  # pairs that are copies of an earlier pair
+    source_hashes: np.ndarray  # hashes of the different source sentences that can be held out; sorted, uint64
 
     @property
     def pairs(self) -> int:

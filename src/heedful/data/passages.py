@@ -25,7 +25,7 @@ SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
 Span = tuple[int, int]  # of tokens or of sentences: from, and up to
-Passages = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
+Passages = tuple[Span, Span, bool]  # the first, the second, and True if the second follows the first
 
 
 def check_count(documents: int, masking: MaskingConfig) -> None:
@@ -46,8 +46,8 @@ class SentenceStore:
     """Store of the token ids of sentences, grouped in documents, read-only; no sentence and no document is empty."""
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
-    sentences: np.ndarray  # (sentences + 1,) int64, mapped: the token that each begins with; the last one is the end
-    documents: np.ndarray  # (documents + 1,) int64, mapped: the sentence that each begins with; the last one is the end
+    sentences: np.ndarray  # (sentences + 1,) int64, mapped: the first token of each sentence; the last is the end
+    documents: np.ndarray  # (documents + 1,) int64, mapped: the first sentence of each document; the last is the end
     digest: str  # SHA-256 of the content: equal stores have equal digests
 
     @classmethod

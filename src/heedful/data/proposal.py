@@ -37,15 +37,15 @@ class Size:
     """The size of a model for an amount of text, and its training settings, for a proposed recipe."""
 
     name: str
-    most: float  # pairs or characters, up to which it is large enough
+    most: float  # the amount of text, in pairs or characters, up to which the size is large enough
     d_model: int
     d_ff: int
     heads: int
-    layers: int  # of each of its stacks
+    layers: int  # in each stack of layers
     dropout: float
     lr: float
     warmup: int
-    passes: int  # over the data
+    passes: int  # passes over the data
     gpu_memory: float = field(default=0.0, kw_only=True)  # GiB that training takes; 0: a CPU is enough
 
     @property

@@ -60,7 +60,12 @@ def _holds_object(line: str) -> bool:
 
 
 def width(lines: Iterable[str], separator: str) -> int:
-    """Return the number of cells of each row; 1 where rows differ. The last row may be cut off and does not count."""
+    """Return the number of cells in each table row; 1 where rows differ. The last one may be cut off and is ignored.
+
+    Args:
+        lines: The lines of the table.
+        separator: A key of `SEPARATORS`, such as "tabs".
+    """
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
     try:
         rows = list(csv.reader((f"{line}\n" for line in lines), delimiter=SEPARATORS[separator], quoting=quoting))

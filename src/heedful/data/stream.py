@@ -28,8 +28,8 @@ class TokenStream:
     """Store of the token ids of documents as one read-only stream; each document ends in <eos>."""
 
     ids: np.ndarray  # (n,) uint16 or uint32, mapped
-    offsets: np.ndarray  # (documents + 1,) int64, mapped: where each begins; the last one is n
-    bytes: int  # of the text in UTF-8, for perplexity per byte
+    offsets: np.ndarray  # (documents + 1,) int64, mapped: where each document begins; the last entry is n
+    bytes: int  # size of the text in UTF-8, for perplexity per byte
     digest: str  # SHA-256 of the content: equal streams have equal digests
 
     @classmethod

@@ -10,7 +10,7 @@ from heedful.errors import InputError
 OF_ONE_TEXT = ("language_model", "masked_lm")
 OF_LABELS = ("classification", "regression")
 SIDES = LANGUAGE_NAMES | {"source", "src", "target", "tgt", "translation", "原文", "译文"}
-ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # recipes for what `init` writes none
+ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks for which `init` writes none
 
 
 @dataclass(frozen=True)

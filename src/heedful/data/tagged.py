@@ -21,7 +21,7 @@ BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for ea
 
 NO_TAG = "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U"
 
-Word = tuple[int, str, str]  # its line, the word, its tag
+Word = tuple[int, str, str]  # the line of a word, the word, its tag
 
 
 class Tagged(NamedTuple):

@@ -26,11 +26,11 @@ from heedful.data.proposal import (
 )
 from heedful.data.text_survey import TextSurvey
 
-CPU_SECONDS = 3600  # that training may take without a GPU
+CPU_SECONDS = 3600  # the longest training without a GPU
 MOST_CHARACTERS = 2_000_000  # of a text that is read by characters: of more, pieces of words can be learned
 FEWEST_PASSES = 4  # over the text, where the size has as many; a smaller model is better than fewer
 FEWEST_UPDATES = 1000
-SAVES = 20  # in a run, each after a validation
+SAVES = 20  # checkpoints in a run, each after a validation
 ENOUGH_DOCUMENTS = 20  # from which passages of two can be taken
 ENOUGH_SECTIONS = 200  # so that the twentieth that is held out has several, although chapters differ in length
 

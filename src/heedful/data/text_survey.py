@@ -17,14 +17,14 @@ class TextSurvey:
 
     files: int
     is_rows: bool  # whether it is a table or a list of objects, each of whose rows is a document
-    lines: int  # or rows, blank ones left out
+    lines: int  # lines or rows, blank ones left out
     paragraphs: int  # between blank lines; rows are both paragraphs and sections
     sections: int  # between two or more blank lines
     characters: int
     words: int
     letters: Counter[str]
     longest: int  # characters of the longest line
-    longest_at: str  # its place
+    longest_at: str  # file and line of the longest line
     beginning: str  # a few of the first words
 
     @property

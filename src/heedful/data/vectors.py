@@ -12,7 +12,7 @@ from heedful.data.files import ByteStream, open_bytes
 from heedful.errors import InputError
 from heedful.wording import counted
 
-Entry = tuple[int, str, np.ndarray]  # where it stands, from 1; a word; its vector, float32
+Entry = tuple[int, str, np.ndarray]  # line or number of the entry, from 1; a word; its vector, float32
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def match(vectors: WordVectors, pieces: Iterable[str]) -> tuple[np.ndarray, np.n
 
 
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
-    """Yield the line or number, the word and the vector of each entry of a file of word vectors, in any format."""
+    """Yield each entry of a file of word vectors, in any format: its line or number, its word and its vector."""
     first = stream.readline(-1)
     header = re.fullmatch(rb"(\d+)[ \t](\d+)\s*", first)
     if header is None:
@@ -74,7 +74,7 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
 
 
 def lines(stream: ByteStream) -> Iterator[bytes]:
-    """Yield the lines of a byte stream from here on."""
+    """Yield the remaining lines of a byte stream."""
     return iter(lambda: stream.readline(-1), b"")
 
 

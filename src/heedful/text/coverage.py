@@ -19,11 +19,11 @@ class Coverage:
     tokens: int
     unknown_tokens: int  # <unk>
     spelled_characters: int  # characters written in bytes
-    byte_tokens: int  # the bytes that they are written in
+    byte_tokens: int  # tokens for the bytes of these characters
     used_ids: int  # different ids that occur
-    vocabulary: int  # ids that there are
+    vocabulary: int  # the number of ids
     longest: int  # tokens of the longest line
-    longest_line: int  # its number, from 1; 0 if there are no lines
+    longest_line: int  # the number of the longest line, from 1; 0 if there are no lines
 
     @property
     def unknown_share(self) -> float:
@@ -42,7 +42,7 @@ class Coverage:
 
     @property
     def unfamiliar(self) -> int:
-        """Number of <unk>, and of characters that are spelled in bytes, because the vocabulary lacks them."""
+        """Number of units that the vocabulary lacks: <unk> tokens, and characters that are spelled in bytes."""
         return self.unknown_tokens + self.spelled_characters
 
     @property

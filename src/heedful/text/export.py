@@ -66,7 +66,7 @@ def to_hugging_face(
 
 
 def has_counterpart(config: TokenizerConfig) -> bool:
-    """True if `transformers` has a counterpart: for all tokenizers but of kind "wordpiece" with byte fallback."""
+    """True if a tokenizer can be exported to `transformers`: all but those of kind "wordpiece" with byte fallback."""
     return not (config.kind == "wordpiece" and config.byte_fallback)
 
 

@@ -40,9 +40,9 @@ CUSTOMARY = {
     EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
     MASK: ["[MASK]", "<mask>"],
 }
-_SCHEMES = {True: "always", False: "never"}  # of the space before a text
+_SCHEMES = {True: "always", False: "never"}  # names in a tokenizer.json for a space before a text, or none
 START = "decoder_start_token_id"
-FOREIGN = 100.0  # nats, the least that a piece of the other language costs more
+FOREIGN = 100.0  # nats: a piece of the other language costs at least so much more
 LONGEST_WORD = 100  # characters; BERT takes a longer one for unknown
 
 

@@ -20,16 +20,16 @@ from heedful.errors import InputError
 from heedful.text.pipeline import first_space
 
 SPACE = "▁"
-WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so stands at the one before it when WordPiece is decoded
+WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so follows without a space when WordPiece is decoded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
     """Rules by which the pieces of a tokenizer become text."""
 
-    spell: Callable[[str], bytes]  # from a piece's name to what it contributes
+    spell: Callable[[str], bytes]  # from a piece's name to the bytes that it adds to a text
     splitter: pre_tokenizers.PreTokenizer  # cuts a decoded text into the words that were encoded
-    first_space: str = ""  # what decoding takes off the front
+    first_space: str = ""  # the text that decoding takes off the front
     unknown: bytes = b"<unk>"
 
 

@@ -52,7 +52,7 @@ class QuestionWindow:
     nowhere: int
 
     def place(self, tokens: range) -> tuple[int, int]:
-        """The first and last place in the row of tokens of the text; `nowhere` if not all of them are here."""
+        """The first and last place in the row of tokens of the text; `nowhere` unless all of them are in the window."""
         if not tokens or not self.window.begin <= tokens[0] <= tokens[-1] < self.window.end:
             return self.nowhere, self.nowhere
         return self.begin + tokens[0] - self.window.begin, self.begin + tokens[-1] - self.window.begin

@@ -24,9 +24,9 @@ Value = int | bytes
 class SentencePieceModel:
     """A SentencePiece model: scores of pieces, in which U+2581 is a space, and the settings of its normalisation."""
 
-    scores: dict[str, float]  # of the pieces that a text can have
+    scores: dict[str, float]  # scores of the pieces that a text can have
     characters: bytes  # the compiled table of character replacements; empty: none
-    first_space: bool  # put a space before a text
+    first_space: bool  # True to put a space before a text
     remove_extra_spaces: bool
 
     def normalizer(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ CUT = {
 }
 
 Definition = dict[str, Any]  # tokenizer.json
-Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name there; those that are lacking are left out
+Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name in the definition; lacking tokens are left out
 
 
 def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:

@@ -38,14 +38,14 @@ class Tokenizer:
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
-        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the 256 bytes; empty without byte fallback
+        self.byte_ids = range(self.first_piece, len(reserved(config)))  # ids of the 256 bytes; empty without fallback
         self.definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
         self._writing = writing_of(self._library, config)
-        self.first_space = self._writing.first_space  # what decoding takes off the front of a text
+        self.first_space = self._writing.first_space  # the text that decoding takes off the front
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
         self._spellings = {i: self._spelling(i) for i in self._names}

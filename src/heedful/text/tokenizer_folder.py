@@ -20,7 +20,7 @@ class TokenizerDescription:
     """The contents of config.json in the folder of a tokenizer: format, checksum and settings."""
 
     format: int
-    sha256: str  # of tokenizer.json
+    sha256: str  # checksum of tokenizer.json
     tokenizer: TokenizerConfig
 
 
@@ -31,7 +31,7 @@ def describe(definition: str, config: TokenizerConfig) -> str:
 
 
 def digest(text: str) -> str:
-    """SHA-256, in hex, of a text as it lies in a file, in UTF-8."""
+    """Return the SHA-256, in hex, of a text in UTF-8."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 

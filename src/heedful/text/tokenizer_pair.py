@@ -9,7 +9,7 @@ from heedful.text import tokenizer_folder
 from heedful.text.tokenizer import Tokenizer
 
 JOINT, SOURCE, TARGET = "joint", "source", "target"
-LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # the folders of tokenizers in that of a pair; "." is a single tokenizer
+LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # subfolders of a pair with a tokenizer; "." is a single tokenizer
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ Floats = NDArray[np.float64]
 
 LONGEST_PIECE = 16  # characters
 MOST_WORDS = 200_000  # the rarer words of a large text teach little and take memory
-SEEDS = 10  # pieces to begin with, for each that is wanted
-SHRINKAGE = 0.75  # the share of the pieces that outlives a cut
-ROUNDS = 2  # of expectation and maximisation before each cut
+SEEDS = 10  # pieces to begin with, for each piece that is wanted
+SHRINKAGE = 0.75  # the share of the pieces that is kept at a cut
+ROUNDS = 2  # rounds of expectation and maximisation before each cut
 FEWEST = 0.5  # occurrences; an unused character keeps this probability
-DIGITS = 6  # of a score
+DIGITS = 6  # decimal digits of a score
 
 
 def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]]:
@@ -103,7 +103,7 @@ class Lattice:
         return self._selected(~whole | (self.heads - self.tails == 1))
 
     def restricted(self, alive: NDArray[np.bool_]) -> "Lattice":
-        """Return the lattice without dead pieces; `alive`, (P,), is True for pieces to keep."""
+        """Return the lattice without dropped pieces; `alive`, (P,), is True for pieces to keep."""
         return self._selected(alive[self.pieces])
 
     def expected_counts(self, scores: Floats, counts: Floats) -> Floats:

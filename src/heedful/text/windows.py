@@ -28,7 +28,7 @@ def windows(count: int, room: int) -> list[Window]:
     """
     last = max(count - room, 0)
     begins = [*range(0, last, room - room // 2), last]
-    middles = [(begin + before + room) // 2 for before, begin in pairwise(begins)]  # of what two neighbours share
+    middles = [(begin + before + room) // 2 for before, begin in pairwise(begins)]  # of the overlaps of two neighbours
     return [
         Window(begin, min(begin + room, count), first, stop)
         for begin, (first, stop) in zip(begins, pairwise([0, *middles, count]), strict=True)

@@ -18,7 +18,7 @@ _SPLITTER = pre_tokenizers.Split(Regex(_WORD), "isolated")
 
 
 class Spelled(NamedTuple):
-    """Token ids of a word, <unk> if the tokenizer keeps nothing of it; `first` is the first id that is not a space."""
+    """Token ids of a word, `first` of them for spaces before it; <unk> if the tokenizer keeps nothing of the word."""
 
     ids: list[int]
     first: int

@@ -100,7 +100,7 @@ class Author:
         return phrase
 
     def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
-        """Draw a subject for a verb: a pronoun, a noun phrase, or two of them joined by "and"."""
+        """Draw a subject for a verb: a pronoun, a noun phrase, or two noun phrases joined by "and"."""
         if PEOPLE[0] in verb.subjects and self.chance(0.14):
             return self._pronoun()
         first = self.phrase(self.fresh(verb.subjects), determiners)

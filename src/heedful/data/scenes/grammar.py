@@ -128,7 +128,7 @@ def reason(author: Author) -> Scene:
     verb = author.fresh(REASONED)
     someone = author.phrase(author.fresh(PEOPLE), ANY)
     main = author.clause(verb, author.one(TENSES[verb.aspect]), someone)
-    main.place = None  # it could be "it"
+    main.place = None  # the pronoun "it" could mean the place
     tense = "past" if main.tense == "past" else "present"
     reasons = [reason for reason in _reasons(author, main) if reason is not None]
     if not reasons:
@@ -208,4 +208,4 @@ KINDS: dict[Callable[[Author], Scene], int] = {
     also: 3,
 }
 TOTALS = tuple(accumulate(KINDS.values()))
-NAMING_ALL = (reason, timed, also)  # the scenes in which he, she and they are somebody named
+NAMING_ALL = (reason, timed, also)  # kinds of scenes in which he, she and they are people that the scene names

@@ -14,7 +14,7 @@ GROUPS = {
     "anything": "living goods furniture plant",
 }
 
-# The tenses that suit a verb, by its aspect: one cannot be finding something, and nobody must lose it.
+# The tenses that suit a verb, by its aspect: nobody "is finding" (event) or "must lose" (happening) something.
 TENSES = {
     "activity": ("progressive", "progressive", "past", "past", "habit", "perfect", "future", "modal"),
     "process": ("progressive", "progressive", "past", "past", "habit", "future", "modal"),

@@ -9,7 +9,7 @@ from heedful.data.scenes.author import ANY, LANDMARKS, LIVING, PEOPLE, PLACES, Q
 from heedful.data.scenes.lexicon import Adjective, Noun, Verb, nouns_of
 from heedful.data.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
 
-PATIENCE = 1000  # scenes drawn before a story is given up; one in some thousand has come to a dead end
+PATIENCE = 1000  # scenes drawn before a story is given up; one story in some thousand comes to a dead end
 WORDS = range(5, 21)  # of an English sentence, punctuation included
 PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing that somebody could eat up
 CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more comes from these or from LANDMARKS
@@ -40,8 +40,8 @@ class Narrator(Author):
         nouns = [super(Narrator, self).fresh(part) for part in (*CAST, self.one((*CAST, LANDMARKS)))]
         self._cast = {noun: self._trait(noun) for noun in nouns}
         self._met: set[Noun] = set()
-        self._named = {nouns[0]}  # in the last sentence; before the first, the main character
-        self._verbs: set[Noun | Verb] = set()  # of all sentences
+        self._named = {nouns[0]}  # nouns named in the last sentence; before the first sentence, the main character
+        self._verbs: set[Noun | Verb] = set()  # verbs of all sentences so far
 
     def _trait(self, noun: Noun) -> Adjective | None:
         """The lasting adjective of somebody or something in the story; names need none to be told apart."""

@@ -49,7 +49,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class ScenePair:
-    """A generated sentence, its translation and their word alignment: sorted (source word, target word), from 0.
+    """A generated sentence, its translation and their word alignment: sorted pairs of word numbers, from 0.
 
     One word may correspond to several: both parts of a separable verb to the verb, a Chinese classifier to the
     determiner or numeral beside it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a

@@ -61,7 +61,7 @@ def split_stories(
 
 
 def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, str]:
-    """Return files of stories such as "train.txt", contents by name: a line for each story, a blank one between two."""
+    """Return text files of stories, contents by name such as "train.txt": a line a story, a blank line between two."""
     space = LANGUAGES[language].SPACE
     return {f"{part}.txt": "\n".join(space.join(story) + "\n" for story in told) for part, told in parts.items()}
 
@@ -84,7 +84,7 @@ def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
 
 
 def check(language: str) -> None:
-    """Check that there are stories in a language.
+    """Check that stories come in a language.
 
     Raises:
         InputError: The language is not among LANGUAGES.

@@ -18,8 +18,8 @@ class Phrase:
     plural: bool
     determiner: Determiner
     adjective: Adjective | None = None
-    owner: "Phrase | None" = None  # whose it is; takes the place of the determiner
-    relative: "Clause | None" = None  # what else is said about it: a clause with a Gap for it
+    owner: "Phrase | None" = None  # the owner of the noun, in the place of the determiner
+    relative: "Clause | None" = None  # a relative clause about the phrase, with a Gap in its place
 
 
 @dataclass(eq=False, slots=True)
@@ -90,7 +90,7 @@ class Clause:
     goal: Place | None = None
     time: Time | None = None
     time_first: bool = False
-    content: "Clause | None" = None  # what is said, believed, hoped
+    content: "Clause | None" = None  # the clause that is said, believed or hoped
 
 
 @dataclass(eq=False, slots=True)
