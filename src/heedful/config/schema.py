@@ -84,11 +84,21 @@ class TokenizerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """Settings of the model; the defaults are the base model of "Attention Is All You Need" (Vaswani et al. 2017)."""
+class ArchitectureConfig:
+    """Settings that a model of any architecture has."""
 
+    architecture: str = "transformer"  # or a class of yours as module:Class, whose Config has further keys
     family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
     d_model: int = 512  # size of embeddings and hidden states
+    source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
+    target_vectors: str | None = None
+    freeze_vectors: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(ArchitectureConfig):
+    """Settings of the Transformer; the defaults are the base model of "Attention Is All You Need" (Vaswani et al. 2017)."""
+
     d_ff: int = 2048  # size of the feed-forward network
     heads: int = 8  # attention heads
     kv_heads: int | None = None  # grouped heads: key and value heads shared by heads / kv_heads queries; None: heads
@@ -114,9 +124,6 @@ class ModelConfig:
     attention_dropout: float = 0.0  # on attention weights
     activation_dropout: float = 0.0  # inside feed-forward networks
     tie: Literal["all", "output", "none"] = "all"  # all: source, target and output share one matrix (section 3.4)
-    source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
-    target_vectors: str | None = None
-    freeze_vectors: bool = False
     pooling: Literal["first", "mean", "last"] | None = None  # None: encoder first, decoder last; ranking mean
 
 
@@ -206,7 +213,7 @@ class Recipe:
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     masking: MaskingConfig = field(default_factory=MaskingConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
+    model: Any = field(default_factory=ModelConfig)  # an ArchitectureConfig; its class follows from `architecture`
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)

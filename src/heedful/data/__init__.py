@@ -1,1 +1,1 @@
-"""Text files become filtered, encoded, memory-mapped pairs, and those the batches of training."""
+"""Training data: readers of corpora, filters, stores of token ids, batches, and proposals for first recipes."""

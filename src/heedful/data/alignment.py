@@ -1,7 +1,7 @@
-"""Whether the lines of two files belong together: a shuffled or shifted translation teaches nothing.
+"""Alignment check: finds lines of two parallel files that do not translate each other.
 
-Of translations, long ones stand beside long ones, questions beside questions, and numbers beside numbers. Where none
-of these goes together in hundreds of lines, the lines are strangers.
+A shuffled or shifted translation teaches nothing. Of translations, long lines stand beside long ones, questions beside
+questions, and numbers beside numbers. Where none of these is correlated in hundreds of lines, none belong together.
 """
 
 import numpy as np
@@ -10,15 +10,15 @@ from heedful.data.pair_survey import Side
 
 BLOCK = 500  # lines that are looked at together, so that a shift in the middle of a text is seen
 FEWEST = 40  # lines from which anything can be concluded
-RELATED = 0.3  # a correlation: of 500 lines of translations the best one is 0.8 to 1, of strangers 0.1, at random
+RELATED = 0.3  # a correlation: of 500 lines of translations the best one is 0.8 to 1, of unrelated lines 0.1, at random
 
 
 def strangers(source: Side, target: Side) -> list[tuple[int, int]]:
-    """Return the runs of lines whose two sides do not seem to belong together.
+    """Return the ranges of lines in which the two sides of a parallel text do not seem to be translations.
 
     Returns:
-        From which line on, counted from 0, and up to which one, not included; none where all go together, or where
-        too little differs between lines to tell.
+        Pairs of the first line, from 0, and the line behind the last; none where all blocks go together, or where too
+        little differs between lines to tell.
     """
     count = len(source.characters)
     edges = np.linspace(0, count, max(1, count // BLOCK) + 1).astype(int)
@@ -32,12 +32,12 @@ def strangers(source: Side, target: Side) -> list[tuple[int, int]]:
 
 
 def features(side: Side) -> np.ndarray:
-    """Return what can be compared across languages, (4, n): sizes in characters and words, question mark, number."""
+    """Return features of each line that can be compared across languages, (4, n): characters, words, "?", digits."""
     return np.stack([np.log1p(side.characters), np.log1p(side.words), side.questions, side.numbers]).astype(float)
 
 
 def are_strangers(here: np.ndarray, there: np.ndarray) -> bool:
-    """Return whether no feature of two sides, (4, n) each, goes together; False where none differs between lines."""
+    """True if no feature of two sides, (4, n) each, is correlated; False if too little differs to tell."""
     varies = (np.ptp(here, axis=1) > 0) & (np.ptp(there, axis=1) > 0)
     if here.shape[1] < FEWEST or not varies.any():
         return False

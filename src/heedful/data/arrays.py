@@ -24,25 +24,25 @@ FORMAT = 1
 IDS = "ids.bin"
 MANIFEST = "manifest.json"
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
-CHUNK = 1 << 17  # tokens converted and written at a time, and the rest of a row
+CHUNK = 1 << 17  # tokens that are converted and written at a time, plus the rest of the last row
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """What an opened folder holds."""
+    """Memory-mapped arrays of an opened data folder, with the facts of its manifest and its digest."""
 
-    named: dict[str, np.ndarray]  # by file name, mapped
-    facts: dict[str, Any]  # what else the manifest says
+    named: dict[str, np.ndarray]  # memory-mapped arrays by file name
+    facts: dict[str, Any]  # the other entries of the manifest
     digest: str  # SHA-256 of the content: equal folders have equal digests
 
 
 def id_type(vocab_size: int) -> str:
-    """Return numpy's name of the smallest type for ids below `vocab_size`."""
+    """Return numpy's name of the smallest unsigned integer type for token ids below `vocab_size`."""
     return "<u2" if vocab_size <= SMALL_VOCABULARY else "<u4"
 
 
 def write_ids(folder: Path, rows: Iterable[list[int]], vocab_size: int) -> np.ndarray:
-    """Write rows one behind the other into `ids.bin`, a chunk of them in memory at a time.
+    """Write rows of token ids one behind the other into the file `ids.bin`, with one chunk of rows in memory at a time.
 
     Returns:
         The length of each row, int32, shape (n,).
@@ -62,7 +62,7 @@ def write_ids(folder: Path, rows: Iterable[list[int]], vocab_size: int) -> np.nd
 
 
 def seal(folder: Path, arrays: dict[str, np.ndarray], vocab_size: int, facts: dict[str, Any]) -> None:
-    """Write the arrays beside `ids.bin`, and the manifest of all files with the given facts."""
+    """Complete a data folder: write arrays beside `ids.bin`, and manifest.json with checksums and the given facts."""
     for name, values in arrays.items():
         np.save(folder / name, values)
     manifest = {"format": FORMAT, "dtype": id_type(vocab_size), **facts}
@@ -72,10 +72,10 @@ def seal(folder: Path, arrays: dict[str, np.ndarray], vocab_size: int, facts: di
 
 
 def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
-    """Map `ids.bin` and the named files after comparing all bytes with the manifest (about 2 GB a second).
+    """Memory-map `ids.bin` and the named files of a data folder after comparing all bytes with the manifest (2 GB/s).
 
     Raises:
-        InputError: The folder does not hold just these, is of another format, or a file is missing, cut or changed.
+        InputError: The folder holds other files, is of another format, or a file is missing, cut or changed.
     """
     try:
         facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -103,10 +103,10 @@ def file_digest(path: Path) -> str:
 
 @contextmanager
 def published(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder that becomes `folder` by one rename when the block ends without an error.
+    """Context manager: gives a temporary folder that is renamed to `folder` when the block ends without an error.
 
-    What killed processes left behind is removed first. Nothing is forced to the disk: should power fail, the checksums
-    tell, and data can be prepared again.
+    Temporary folders of killed processes are removed first. Nothing is forced to the disk: should power fail, the
+    checksums tell, and data can be prepared again.
 
     Raises:
         RunError: The folder cannot be written, for example because the disk is full or something else is there.
@@ -131,7 +131,7 @@ def _digest(manifest: dict[str, Any]) -> str:
 
 
 def _chunks(rows: Iterable[list[int]]) -> Iterator[list[list[int]]]:
-    """The rows, as many at a time as have `CHUNK` tokens together."""
+    """Yield the rows in chunks of about `CHUNK` tokens."""
     chunk, tokens = [], 0
     for row in rows:
         chunk.append(row)

@@ -1,4 +1,4 @@
-"""A file that is there as a whole or not at all."""
+"""Atomic writes: a file appears as a whole or not at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,10 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write under a hidden name; the file gets its own if nothing is raised, and is removed otherwise.
+    """Context manager to write a file atomically: under a hidden name, renamed at the end, removed after an error.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The file cannot be written.
     """
     temporary = path.with_name(f".tmp-{path.name}")
     try:

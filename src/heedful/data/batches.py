@@ -1,4 +1,4 @@
-"""The order of training: which pairs form which batch is a pure function of (lengths, weights, tokens, seed, epoch).
+"""Batches of training examples: a pure function of lengths, weights, batch size, seed and epoch.
 
 Nothing is remembered from batch to batch, so a run continues anywhere by computing the epoch's plan again.
 """
@@ -17,14 +17,14 @@ JITTER = 3  # tokens by which the sort within one length is blurred, so that epo
 
 
 class BatchPlan:
-    """Cuts every epoch into batches of similar length.
+    """Plans the batches of each epoch: shuffled examples, grouped by similar length.
 
     A pair is named by one number: its row, plus the sizes of all corpora before its own.
 
     Args:
         lengths: For each corpus the tokens of source and target, shape (n, 2), of n pairs.
-        weights: How often each epoch shows each corpus. Of 2.25, every pair comes twice and a quarter of them once
-            more; which quarter goes round, so that four epochs in a row show all.
+        weights: How often each epoch shows each corpus. With 2.25, every pair comes twice and a quarter of them once
+            more, another quarter in each epoch, so that four epochs in a row show all.
         tokens: The largest size of a batch, sentences x its longest side. A longer sentence is a batch of its own.
         seed: Another seed gives another order.
     """

@@ -1,4 +1,4 @@
-"""What the columns of a table, or the keys of a list of objects, seem to hold: text, labels, numbers or others."""
+"""Guesses what the columns of a table, or the keys of JSON objects, hold: text, labels, ids, numbers or others."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from heedful.data.rows import cells_of_csv, cells_of_tsv, parse_object
 from heedful.data.separators import check_separators
 from heedful.errors import InputError
 
-MOST_VALUES = 20_000  # different ones that are remembered of a column
+MOST_VALUES = 20_000  # different values that are remembered of a column
 MOST_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
 TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
@@ -20,7 +20,7 @@ TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its 
 
 @dataclass
 class Column:
-    """A column under the name that a recipe may call it by, and what its cells are like."""
+    """Statistics of one column of a table, or of one key of JSON objects, under the name that a recipe uses for it."""
 
     name: str
     rows: int = 0
@@ -28,11 +28,11 @@ class Column:
     spaces: int = 0  # cells with a space inside, or with letters of a script without spaces
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
-    repeats: bool = False  # whether a value stands in it more than once
+    repeats: bool = False  # whether a value stands in the column more than once
     values: set[str] = field(default_factory=set)
 
     def add(self, cell: str) -> None:
-        """Take note of a cell."""
+        """Add one cell of the column to its statistics."""
         self.rows += 1
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
@@ -43,7 +43,7 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether it seems to hold text: different values, most of several words, or a name that says so."""
+        """True if the column seems to hold text: different values, most of several words, or a name that says so."""
         if self.all_numbers or self.lists:
             return False
         named = self.name.strip().lower() in TEXT_NAMES | PAIR_NAMES | LANGUAGE_NAMES
@@ -52,18 +52,18 @@ class Column:
 
     @property
     def is_label(self) -> bool:
-        """Whether it seems to hold classes: few values, each of them short and some of them often."""
+        """True if the column seems to hold labels of classes: few different values, short on average."""
         few = 2 <= len(self.values) <= max(2, min(MOST_LABELS, self.rows // 3))
         return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
 
     @property
     def is_id(self) -> bool:
-        """Tell whether it seems to name or to number the rows: with whole numbers, no two of them equal."""
+        """True if the column seems to hold ids or row numbers: whole numbers, no two of them equal."""
         return not (self.repeats or self.is_called_label) and all(cell.strip().isdecimal() for cell in self.values)
 
     @property
     def is_called_label(self) -> bool:
-        """Whether its name is one that labels have."""
+        """True if the name of the column is a usual one for labels, such as "label" or "class"."""
         return self.name.strip().lower() in LABEL_NAMES
 
     def __str__(self) -> str:
@@ -80,12 +80,12 @@ class Column:
 
 
 def columns_of(path: Path, data: DataConfig) -> list[Column]:
-    """Return the columns of a table (.tsv, .csv) or the keys of the objects in a .jsonl file.
+    """Read a table (.tsv, .csv) or a .jsonl file and return the statistics of each column or key.
 
-    Columns without a header have their numbers, from 1, for names.
+    Without a header, the names of columns are their numbers, from 1.
 
     Raises:
-        InputError: The file cannot be read, holds nothing, or other characters separate its columns than its name says.
+        InputError: The file cannot be read, has no rows, or other characters separate its columns than its name says.
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
@@ -96,7 +96,7 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
 
 
 def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
-    """Return whether the first row of a table (.tsv, .csv) names its columns.
+    """True if the first row of a table file (.tsv, .csv) is a header, which names the columns.
 
     Raises:
         InputError: The file cannot be read, or other characters separate its columns than its name says.

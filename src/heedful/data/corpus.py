@@ -1,4 +1,4 @@
-"""Corpora: two files side by side, or one table (.tsv, .csv) or list of objects (.jsonl) that holds all sides."""
+"""Readers of corpora: two parallel text files, or one table (.tsv, .csv) or list of objects (.jsonl) with all sides."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -21,7 +21,7 @@ TABLES = {**READERS, ".txt": rows_of_tsv}  # a text file with named columns is a
 
 
 class SentencePair(NamedTuple):
-    """One sentence in both languages, and the line of the file (of the source file, where there are two), from 1."""
+    """A source sentence and its translation, with their line number in the (source) file, from 1."""
 
     line: int
     source: str
@@ -29,27 +29,27 @@ class SentencePair(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """The line at which a row begins, from 1 (of the source file, where there are two), and its fields as asked for."""
+    """A row of a corpus: the wanted fields as texts, and the line of the (source) file where the row begins, from 1."""
 
     line: int
     texts: tuple[str, ...]
 
 
 class PairReader(Protocol):
-    """How the pairs of a corpus are read; what cannot be used is counted."""
+    """Interface of functions that read the sentence pairs of a corpus and count pairs that cannot be used."""
 
     def __call__(
         self, corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /
     ) -> Iterator[SentencePair]:
-        """The pairs, in order."""
+        """Yield the sentence pairs of a corpus in file order."""
         ...
 
 
 def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the one or two files of a corpus; relative names start at `data.root`.
+    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
 
     Raises:
-        InputError: One of them is a pipe or a device, which cannot be read twice.
+        InputError: A file is a pipe or a device, which cannot be read twice.
     """
     names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
     paths = tuple(Path(data.root) / name for name in names)
@@ -60,9 +60,9 @@ def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
 
 
 def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
-    """Yield the pairs of a corpus, or of its `part`, in file order.
+    """Yield the sentence pairs of a parallel corpus, or of its `part`, in file order.
 
-    Where bad UTF-8 is skipped, both sides of the pair are, and `report` counts it.
+    Where bad UTF-8 is skipped, both sides of the pair are skipped, and `report` counts the pair.
 
     Raises:
         InputError: A file cannot be read, two files differ in length, or a row lacks one side.
@@ -80,14 +80,16 @@ def read_rows(
     *,
     label: str | None = None,
 ) -> Iterator[TableRow]:
-    """Yield the fields of each row of a corpus in file order; of `part` = (a, b), rows [int(a n), int(b n)) of n.
+    """Yield the wanted fields of each row of a corpus in file order.
+
+    With `part` = (a, b), only rows int(a n) to int(b n) - 1 of n are read.
 
     A corpus of two files has two fields, whatever their names: a line of the source and a line of the target. The
     header of a table is no row, whether the fields name its columns or `heedful.data.header` recognises it.
 
     Args:
-        corpus: Where it stands.
-        data: Its root, and what to do with bad UTF-8.
+        corpus: The files.
+        data: The folder where relative names start, and what to do with bad UTF-8.
         fields: Names of columns or keys; in a table also numbers of columns, from 1.
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
         label: The field whose value may be a number, true or false in JSON; it is kept as its JSON text.
@@ -113,17 +115,17 @@ def read_rows(
 
 
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
-    """Return which of `count` things `corpus.part` keeps: those from the first number on and before the second.
+    """Return the range that `corpus.part` keeps of `count` items: the first item, and the one behind the last.
 
     Parts that meet, such as (0, 0.9) and (0.9, 1), share nothing and leave nothing out.
 
     Args:
         corpus: Its `source` is named in messages.
-        count: How many there are.
-        unit: What they are, for messages.
+        count: The number of items.
+        unit: The name of the items, such as "rows", for messages.
 
     Raises:
-        InputError: The part is no share, or too small to hold one of them.
+        InputError: The part is no range of shares from 0 to 1, or is too small to hold an item.
     """
     begin, end = corpus.part
     if not 0 <= begin < end <= 1:
@@ -137,10 +139,10 @@ def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
 
 
 def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
-    """Return how a corpus is stored: as two text files, or as one file whose name tells.
+    """Return the format of a corpus: "text" for two parallel files, else "tsv", "csv" or "jsonl" by the file name.
 
     Raises:
-        InputError: The name of the only file does not tell.
+        InputError: The only file has none of these endings.
     """
     if corpus.target is not None:
         return "text"
@@ -159,10 +161,10 @@ def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
 
 
 def _begins_with_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> bool:
-    """Return whether the first row is a header whose names nobody has asked for.
+    """True if the first row of a table is a header that names none of the wanted fields.
 
     Raises:
-        InputError: It is, and says that text and label stand the other way round.
+        InputError: The header says that text and label stand the other way round.
     """
     if corpus.target is not None or Path(corpus.source.removesuffix(".gz")).suffix == ".jsonl":
         return False
@@ -230,9 +232,9 @@ def _drift_hint(source: Path, target: Path, count: int) -> str:
 
 
 def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | None:
-    """Return the first line, from 1, of the part where the two sides are no translations of each other, or None.
+    """Return the line, from 1, where two parallel files become misaligned, judged by line lengths; None if nowhere.
 
-    Translations have similar lengths, strangers do not: |log length ratio - its median| jumps where a line is missing
+    Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
     on one side. The line is the most likely place of one jump in the mean of an exponentially distributed quantity.
 
     Args:

@@ -1,4 +1,4 @@
-"""The stores of all corpora of a recipe, side by side: folder/train-0, folder/train-1, ..., and folder/valid.
+"""Prepared corpora of a recipe as stores of token ids: folder/train-0, folder/train-1, ..., and folder/valid.
 
 A test set alone, which stands for training and validation data, is stored once: in folder/valid.
 """
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Stores:
-    """Everything that training and validation read, as ids.
+    """Prepared training and validation data of a recipe: a store of token ids for each corpus.
 
     Attributes:
         train: A store for each training corpus.
-        weights: Those of the training corpora.
+        weights: The weights of the training corpora.
         valid: The validation examples, if there are any.
-        digest: Of all that the stores depend on.
-        report: What was left out when they were made.
+        digest: SHA-256 of all that the stores depend on.
+        report: Counts of the examples that were left out when the stores were made.
     """
 
     train: tuple[PairStore, ...]
@@ -39,10 +39,10 @@ class Stores:
 
 
 def open_stores(folder: Path, data: DataConfig, digest: str, report: DropReport) -> Stores:
-    """Open the stores of a folder.
+    """Open the prepared stores of all corpora of a recipe.
 
     Raises:
-        InputError: One is missing or damaged.
+        InputError: A store is missing or damaged.
     """
     stores = {name: PairStore.open(folder / name) for name in named_corpora(data)}
     train = tuple(stores[name] for name in train_names(data))
@@ -51,30 +51,30 @@ def open_stores(folder: Path, data: DataConfig, digest: str, report: DropReport)
 
 
 def named_corpora(data: DataConfig) -> dict[str, CorpusConfig]:
-    """The corpora of a recipe by the names of their stores, those for training first."""
+    """The corpora of a recipe by the folder names of their stores, those for training first, "valid" last."""
     valid = {VALID: data.valid} if data.valid else {}
     return dict(zip(train_names(data), data.train, strict=True)) | valid
 
 
 def train_names(data: DataConfig) -> list[str]:
-    """The names of the stores of the training corpora."""
+    """The folder names of the stores of a recipe's training corpora: train-0, train-1, ..."""
     return [VALID] if is_test_set(data) else [f"train-{number}" for number in range(len(data.train))]
 
 
 def at_least_one(
     items: Iterable[T], name: str, drops: DropReport, unit: str = "examples", remedy: str = "check the file"
 ) -> Iterator[T]:
-    """Yield the items.
+    """Yield examples or pairs unchanged, and raise an error at the end if there was none.
 
     Args:
         items: Examples or pairs.
-        name: Where they come from, for the message.
-        drops: Counts those that were left out of them.
-        unit: What they are, for the message.
-        remedy: What to do if all were left out.
+        name: The file that they come from, for the message.
+        drops: Counts of the items that were left out before.
+        unit: The name of the items, for the message.
+        remedy: Advice if all were left out, for the message.
 
     Raises:
-        InputError: There is none; the message says for which reasons they were dropped.
+        InputError: There is no item; the message says for which reasons items were dropped.
     """
     empty = True
     for item in items:

@@ -1,4 +1,4 @@
-"""Dialogues: what was said before, and the reply to it."""
+"""Reader of dialogues: pairs of a context, the turns so far, and the reply."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from heedful.data.filters import DropReport
 from heedful.data.rows import parse_object
 from heedful.errors import InputError
 
-BETWEEN = "\t"  # turns of a context, which so fits into one line
+BETWEEN = "\t"  # stands between the turns of a context, which then fits into one line
 
 
 class DialogueRow(NamedTuple):
-    """One line of a file: turns, of which the replies are those from number `first` on; none where it is skipped."""
+    """A line of a .jsonl file of dialogues: turns, of which number `first` and later are replies; none if bad UTF-8."""
 
     line: int
     turns: list[str]
@@ -22,7 +22,7 @@ class DialogueRow(NamedTuple):
 
 
 def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
-    """Yield the replies of a corpus, or of its `part`, each with the turns before it, in file order.
+    """Yield pairs of context and reply from a corpus of dialogues, or from its `part`, in file order.
 
     A line of JSONL is a whole dialogue, {"source": ["Hi.", "Hello!", "How are you?"]}, of which each turn but the first
     is a reply; or one reply and its context, a text or a list: {"source": ["Hi."], "target": "Hello!"}. The keys are
@@ -48,7 +48,7 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
 
 
 def context(turns: list[str], longest: int) -> str:
-    """As many of the latest turns as fit into `longest` characters, and at least one."""
+    """Join the latest turns of a dialogue with tabs: as many as fit into `longest` characters, and at least one."""
     kept, size = len(turns) - 1, len(turns[-1])
     while kept and size + len(BETWEEN) + len(turns[kept - 1]) <= longest:
         kept -= 1
@@ -71,7 +71,7 @@ def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[DialogueRow]:
 
 
 def _said(values: dict[str, Any], corpus: CorpusConfig, place: str) -> tuple[list[str], int]:
-    """The turns of an object, and the number of the first reply among them."""
+    """The turns of a JSON object, and the number of the first reply among them."""
     said = values.get(corpus.source_field)
     turns: list[Any] = said if isinstance(said, list) else [said]
     first = 1

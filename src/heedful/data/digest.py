@@ -1,4 +1,4 @@
-"""The digest of all that prepared data depends on: the text itself, and how it is read and encoded."""
+"""Digest of all that prepared data depends on: the text itself, and how it is read and encoded."""
 
 import hashlib
 import json
@@ -42,15 +42,15 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 
 
 def _ending(path: Path) -> str:
-    """What of a name says how the file is read."""
+    """The ending of a file name, which says how the file is read; .gz does not count."""
     return Path(path.name.removesuffix(".gz")).suffix
 
 
 def text_digest(path: Path) -> str:
-    """Return the SHA-256 of a text file, of one that ends in .gz that of its text.
+    """Return the SHA-256 of the contents of a text file, decompressed if its name ends in .gz.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     digest = hashlib.sha256()
     with open_bytes(path) as stream:

@@ -1,4 +1,4 @@
-"""Plain documents: a text file, the texts of a table, or a folder of such files, whole or only a part of each."""
+"""Reader of documents: text files, texts of a table, or a folder of such files, whole or only a part of each."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -17,11 +17,11 @@ from heedful.errors import InputError
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
 SECTION_BREAK = 2  # blank lines
-ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of the files that count in a folder; each may be followed by .gz
+ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; each may be followed by .gz
 
 
 class Document(NamedTuple):
-    """A text, and where it begins."""
+    """The text of a document, with the file and the line where it begins."""
 
     text: str
     file: Path
@@ -29,7 +29,7 @@ class Document(NamedTuple):
 
 
 class DocumentLine(NamedTuple):
-    """A line of a file, or of a part of it."""
+    """A numbered line of a text file, or the piece of a line inside the selected part of the file."""
 
     number: int  # from 1
     text: str | None  # with its line feed, if it has one; None where bad UTF-8 is to be skipped
@@ -38,7 +38,7 @@ class DocumentLine(NamedTuple):
 def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
     r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
 
-    What a document of plain text is says `data.documents`: "file", with its text exact but for byte order marks and
+    `data.documents` says what a document of plain text is: "file", with its text exact but for byte order marks and
     for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
     "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row
     has a document under `source_field`. One document is in memory at a time.
@@ -64,10 +64,10 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
-    """Yield the lines of a corpus of documents that hold text, or the texts of its tables, whatever a document is.
+    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own.
 
     Raises:
-        InputError: As `read_documents`.
+        InputError: As in `read_documents`.
     """
     return read_documents(corpus, replace(data, documents="line"))
 
@@ -76,7 +76,7 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     """Return the files of a corpus of documents, sorted by their paths.
 
     Raises:
-        InputError: A folder holds none, or the file is a pipe or a device.
+        InputError: A folder holds no such file, or the file is a pipe or a device.
     """
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
@@ -88,19 +88,19 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 
 
 def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
-    """Return all files of a corpus of any kind: its documents, or its source and its target.
+    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target.
 
     Raises:
-        InputError: As `document_files`.
+        InputError: As in `document_files`.
     """
     return [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
 
 
 def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
-    """Whether all files of a corpus are there and begin like text; nothing but their first lines is read.
+    """Check that all files of a corpus exist and begin like text; only their first lines are read.
 
     Raises:
-        InputError: As `text_files`; some files are missing, all of which are named, or one is no text.
+        InputError: As in `text_files`; some files are missing, all of which are named, or one is no text.
     """
     files = text_files(corpus, data)
     if missing := [os.path.relpath(path, data.root) for path in files if not path.exists()]:
@@ -120,7 +120,7 @@ def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropRepor
 
 
 def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[DocumentLine]:
-    """The lines of a part of a file; a line that the limits of the part cut is there with what lies inside."""
+    """Yield the lines of a part of a file; a line cut by the limits of the part is yielded with what lies inside."""
     with open_bytes(path) as stream:
         lines = map(DocumentLine._make, enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1))
         if part == WHOLE:
@@ -128,7 +128,7 @@ def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator
             return
         size = _count_characters(path, bad_utf8)
         begin, end = (int(size * share) for share in part)
-        # One more than there are, so that a last line which is to be skipped is met and reported.
+        # One character more than there are, so that a last line which is to be skipped is met and reported.
         yield from _some_characters(lines, begin, size + 1 if part[1] == 1 else end)
 
 
@@ -151,7 +151,7 @@ def _some_characters(lines: Iterable[DocumentLine], begin: int, end: int) -> Ite
 
 
 def _sound(lines: Iterable[DocumentLine], path: Path, report: DropReport) -> Iterator[Sound]:
-    """The lines that could be decoded; the others are reported."""
+    """Yield the lines that could be decoded, and report lines with bad UTF-8."""
     for number, text in lines:
         if text is None:
             report.drop("bad UTF-8", str(path), number)
@@ -184,7 +184,7 @@ def _sections(lines: Iterator[Sound]) -> Iterator[Sound]:
 
 
 def _trimmed(lines: list[Sound]) -> Iterator[Sound]:
-    """One text without the blank lines around it; none, if there is nothing else."""
+    """Yield lines as one text without the blank lines around it; nothing, if all lines are blank."""
     for number, text in _whole(iter(lines)):
         if text.strip():
             before = len(text) - len(text.lstrip("\r\n"))

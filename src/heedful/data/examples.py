@@ -1,4 +1,4 @@
-"""From labelled files to what is trained on: a row of tokens and a row of targets each, kept until something changes.
+"""Preparation of labelled examples: rows of token ids and of targets, stored and reused until something changes.
 
 folder/train-0, train-1, ...   the examples of each training corpus
 folder/valid                   the validation examples
@@ -29,7 +29,7 @@ Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the 
 
 @dataclass(frozen=True)
 class Examples(Stores):
-    """Everything that training and validation read."""
+    """Prepared examples of a recipe for training and validation, such as for classification, with their tokenizer."""
 
     tokenizer: Tokenizer
 
@@ -37,15 +37,15 @@ class Examples(Stores):
 def prepare_examples(
     recipe: Recipe, folder: Path, texts: Texts, read: Reader, report: Callable[[str], None]
 ) -> Examples:
-    """Return the prepared examples of a recipe: from `folder` if it holds just them, otherwise made there.
+    """Return the prepared examples of a recipe: opened in `folder` if they are there, otherwise made there first.
 
     Args:
-        recipe: Its data and tokenizer tables count, `data.max_length` included, to which rows are cut here, and the
-            family of its model, for which they are made.
-        folder: A folder of its own. What was prepared from something else is replaced.
-        texts: The texts of a corpus, on which a tokenizer is trained, if one is.
+        recipe: Its data and tokenizer tables count, with `data.max_length`, to which rows are cut here, and the family
+            of its model.
+        folder: A folder for these examples alone. Data prepared from something else is replaced.
+        texts: Gives the texts of a corpus, to train a tokenizer on if the recipe names none.
         read: Reads the examples of a corpus. Targets are below 65,536.
-        report: Told in sentences what is done.
+        report: Called with sentences that say what is done.
 
     Raises:
         InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
@@ -78,10 +78,10 @@ def prepare_examples(
 
 
 def check_examples(recipe: Recipe) -> None:
-    """Whether a recipe says what is needed to prepare examples; no text is read.
+    """Check that a recipe says what is needed to prepare labelled examples; no text is read.
 
     Raises:
-        InputError: It names no training data, or its tokenizer can neither be loaded nor trained.
+        InputError: The recipe names no training data, or its tokenizer can neither be loaded nor trained.
     """
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
@@ -89,7 +89,7 @@ def check_examples(recipe: Recipe) -> None:
 
 
 def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
-    """Sentences on what is odd about the examples of a corpus, of which there are so many."""
+    """Yield sentences for people about odd examples among the `count` of a corpus: texts that are cut or empty."""
     kinds = {
         "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
         "empty": "empty texts, of which nothing can be told",
@@ -99,10 +99,10 @@ def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
 
 
 def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> Tokenizer:
-    """The tokenizer that a recipe names, or one trained on `texts`.
+    """Return the tokenizer that a recipe names, or train one on `texts`.
 
     Raises:
-        InputError: It names a pair of different ones, or there is no text to train on.
+        InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
     """
     given = given_tokenizer(recipe)
     if given is not None:
@@ -112,10 +112,10 @@ def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], 
 
 
 def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
-    """The tokenizer that a recipe names; None where one is to be trained, and its settings allow that.
+    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that.
 
     Raises:
-        InputError: It names a pair of different ones, or none that can be loaded; or none can be trained.
+        InputError: The recipe names a pair of different tokenizers, or none that can be loaded; or none can be trained.
     """
     path = recipe.tokenizer.path
     if path is None:

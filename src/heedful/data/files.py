@@ -18,14 +18,14 @@ BadUtf8 = Literal["error", "skip", "replace"]
 
 
 class ByteStream(Protocol):
-    """What is needed of an open file: `sys.stdin.buffer`, a `BytesIO` and a `GzipFile` are all such streams."""
+    """Interface of a binary file open for reading, such as `sys.stdin.buffer`, a `BytesIO` or a `GzipFile`."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes; none at the end."""
+        """Read at most `size` bytes; no bytes at the end of the file."""
         ...
 
     def readline(self, size: int, /) -> bytes:
-        """Return the bytes up to and with the next line feed, at most `size`; none at the end."""
+        """Read the bytes up to and with the next line feed, at most `size`; no bytes at the end of the file."""
         ...
 
 
@@ -57,10 +57,10 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
 
 
 def check_text(path: Path) -> None:
-    """Whether a file can be opened and begins like text; nothing but its first line is read.
+    """Check that a file can be opened and begins like text; only its first line is read.
 
     Raises:
-        InputError: It cannot be read, begins like no text, or is a damaged .gz file.
+        InputError: The file cannot be read, begins like no text, or is a damaged .gz file.
     """
     next(read_lines(path, bad_utf8="replace"), None)
 
@@ -81,22 +81,24 @@ def count_lines(path: Path) -> int:
 
 
 def decode_lines(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator[str | None]:
-    """Yield one item for each line of a byte stream: None stands for a line that `bad_utf8 = "skip"` drops.
+    """Decode a byte stream line by line: yield each line as text, or None for a line that `bad_utf8 = "skip"` drops.
 
     The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages.
 
     Raises:
-        InputError: As `read_lines`.
+        InputError: As in `read_lines`.
     """
     for line in decode_text(stream, name, bad_utf8=bad_utf8):
         yield line if line is None else line.removesuffix("\n")
 
 
 def decode_text(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator[str | None]:
-    r"""Yield what `decode_lines` does, but with the "\n" of each line that has one: joined, it is the text of the file.
+    r"""Decode a byte stream line by line, each with its "\n" if it has one; None for a line that is dropped.
+
+    Joined, the lines are the text of the file. Otherwise the same as `decode_lines`.
 
     Raises:
-        InputError: As `read_lines`.
+        InputError: As in `read_lines`.
     """
     pieces = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
     for number, raw in enumerate(pieces, start=1):
@@ -134,10 +136,10 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | No
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[ByteStream]:
-    """Open a plain or .gz file for reading bytes; what goes wrong until it is closed becomes an InputError.
+    """Context manager: opens a plain or .gz file for reading bytes, and turns errors until its end into InputError.
 
     Raises:
-        InputError: There is no such file, it is a folder, may not be read, or is a damaged .gz file.
+        InputError: The file does not exist, is a folder, may not be read, or is a damaged .gz file.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""Which training pairs are dropped and why: every dropped pair is counted under one reason.
+"""Filters of training pairs: every dropped pair is counted under one reason.
 
 Text filters run on the raw lines, before the tokenizer sees them; token filters run on the encoded pair.
 """
@@ -14,7 +14,7 @@ from typing import Any, Literal, Self, get_args
 from heedful.config.schema import FilterConfig
 
 Reason = Literal[
-    "header",  # a first row that names columns, where nobody has asked for them by name
+    "header",  # a first row that names columns, none of which the recipe asks for by name
     "bad UTF-8",
     "empty source",
     "empty target",
@@ -58,17 +58,17 @@ class DropReport:
         self._count(remark, name, line)
 
     def merge(self, other: Self) -> None:
-        """Add what `other` counted; an example stays the first one met."""
+        """Add the counts of another drop report; the place of the first pair stays the first one met."""
         for reason, count in other.counts.items():
             self.counts[reason] = self.counts.get(reason, 0) + count
             self.examples.setdefault(reason, other.examples[reason])
 
     def rows(self) -> list[tuple[Reason, int, str]]:
-        """Return (reason, count, place of the first one) in the order in which the filters run."""
+        """Return (reason, count, place of the first dropped pair), in the order in which the filters run."""
         return [(reason, self.counts[reason], self.examples[reason]) for reason in REASONS if reason in self.counts]
 
     def remarks(self) -> list[tuple[Remark, int, str]]:
-        """Return (remark, count, place of the first one)."""
+        """Return (remark, count, place of the first example) for examples that were kept although odd."""
         return [(remark, self.counts[remark], self.examples[remark]) for remark in REMARKS if remark in self.counts]
 
     def __str__(self) -> str:
@@ -77,13 +77,13 @@ class DropReport:
         return f"{sum(count for _, count, _ in rows):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Return the report as JSON-ready values."""
+        """Return the drop report as JSON-ready values."""
         found = [*self.rows(), *self.remarks()]
         return {reason: {"count": count, "first": example} for reason, count, example in found}
 
     @classmethod
     def from_dict(cls, values: dict[str, dict[str, Any]]) -> Self:
-        """Return the report that `to_dict` gave."""
+        """Return the drop report that `to_dict` turned into JSON-ready values."""
         known: list[Reason | Remark] = [reason for reason in (*REASONS, *REMARKS) if reason in values]
         return cls(
             counts={reason: values[reason]["count"] for reason in known},
@@ -96,14 +96,14 @@ class DropReport:
 
 
 class PairFilter:
-    """Says why a pair is dropped, or None. It remembers the pairs it saw: one filter serves all corpora of a run."""
+    """Tells which sentence pairs to drop and why. It remembers the pairs it saw: one filter serves all corpora."""
 
     def __init__(self, config: FilterConfig) -> None:
         self.config = config
         self._seen = HashSet()
 
     def text_reason(self, source: str, target: str) -> Reason | None:
-        """Return why the raw pair is dropped. A pair counts as seen once it passed all other text filters."""
+        """Return the reason to drop a pair of raw texts, or None; once a pair passed, it counts as seen."""
         config = self.config
         if not source.strip():
             return "empty source"
@@ -119,7 +119,7 @@ class PairFilter:
         return None
 
     def token_reason(self, source: int, target: int) -> Reason | None:
-        """Return why a pair of `source` and `target` tokens, both with <eos>, is dropped."""
+        """Return the reason to drop a pair with `source` and `target` tokens, <eos> included, or None to keep it."""
         shorter, longer = sorted((source, target))
         if longer > self.config.max_tokens:
             return "too many tokens"
@@ -142,7 +142,7 @@ class HashSet:
         return self._count
 
     def add(self, value: int) -> bool:
-        """Add a hash below 2^64; False if it was there."""
+        """Add a hash below 2^64 to the set; False if the set had it before."""
         value = value or 1  # an empty slot is a zero
         index = self._slot_of(value)
         if self._slots[index] == value:
@@ -169,13 +169,13 @@ class HashSet:
 
 
 def pair_hash(source: str, target: str) -> int:
-    """Return a 64-bit hash of the pair: a million different pairs hold two of one hash with probability 3e-8."""
+    """Return a 64-bit hash of a sentence pair: a million different pairs hold a collision with probability 3e-8."""
     text = f"{len(source)}:{source}{target}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def is_written_in(text: str, script: str) -> bool:
-    """Return whether at least half of the letters of `text` belong to `script`; text without letters does."""
+    """True if at least half of the letters of `text` belong to `script`, or if there are no letters."""
     letters = {letter: count for letter, count in Counter(text).items() if letter.isalpha()}
     belonging = sum(count for letter, count in letters.items() if _belongs(letter, script))
     return 2 * belonging >= sum(letters.values())

@@ -1,4 +1,4 @@
-"""Whether the first row of a table is a header: names of columns instead of data."""
+"""Header detection: tells if the first row of a table is a header, with names of columns instead of data."""
 
 import math
 import re
@@ -9,7 +9,7 @@ def _named(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# What columns are called, in lower case. A row of such names, each of them another one, is hardly ever data.
+# Usual names of columns, in lower case. A row of such names, all of them different, is hardly ever data.
 TEXT_NAMES = _named(
     "source src text texts sentence sentence1 sentence_1 text_a document article review reviews comment content body"
     " message tweet question query premise input prompt title headline"
@@ -34,14 +34,14 @@ NAME = re.compile(
     r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}"
 )  # "label", "text_a", "#1 String": no sentence, no number
 ENOUGH = 10  # rows that show which labels there are
-MOST_VALUES = 1000  # different ones of a column of labels
+MOST_VALUES = 1000  # different values in a column of labels
 
 
 def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> bool:
-    """Return whether the first row of a table names its columns.
+    """True if the first row of a table is a header, which names the columns.
 
-    It does if each of its cells looks like a name, and all are well-known names of columns; or if none comes again
-    below, and a column below holds nothing but numbers, or a few labels, each of them more than once.
+    Each of its cells must look like a name. Then all must be well-known names of columns; or none may come again below,
+    and a column below must hold nothing but numbers, or a few labels, each of them more than once.
 
     Args:
         first: The cells of the first row.
@@ -67,7 +67,7 @@ def _is_name(cell: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a finite number."""
+    """True if a text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:
@@ -75,17 +75,17 @@ def is_number(text: str) -> bool:
 
 
 class _Column:
-    """The values of a column below its first cell, as long as they may tell whether the cell is its name."""
+    """The values of a column below its first cell, as long as they may tell if the cell is its name."""
 
     def __init__(self, first: str) -> None:
         self.first = first
         self.rows = 0
-        self.comes_again = False  # the first cell, as data do and names do not
+        self.comes_again = False  # True if the first cell stands again below, as data do and names do not
         self.all_numbers = True
         self.counts: dict[str, int] = {}
 
     def add(self, value: str) -> None:
-        """Take note of one value."""
+        """Add one value below the first cell of the column."""
         self.rows += 1
         self.comes_again = value == self.first
         self.all_numbers = self.all_numbers and is_number(value)
@@ -94,16 +94,16 @@ class _Column:
 
     @property
     def few(self) -> bool:
-        """Whether its values may be labels, of which there are not many."""
+        """True if the column has so few different values that they may be labels."""
         return len(self.counts) <= MOST_VALUES
 
     @property
     def may_be_named(self) -> bool:
-        """Whether nothing speaks against it so far."""
+        """True if the first cell of the column may still be its name, by the values so far."""
         return self.all_numbers or self.few
 
     @property
     def is_named(self) -> bool:
-        """Whether all below is of another kind than the first cell."""
+        """True if the first cell is the name of the column: the values below are numbers, or labels that come again."""
         are_labels = self.few and self.rows >= ENOUGH and min(self.counts.values()) > 1
         return self.rows > 0 and (self.all_numbers or are_labels)

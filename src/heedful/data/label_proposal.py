@@ -1,4 +1,4 @@
-"""A first recipe for labelled text: a classifier, or a regression, from scratch.
+"""Proposes a first recipe for labelled text: a classifier, or a regression, trained from scratch.
 
 Model and optimiser are those of recipes/sst2 and recipes/chnsenticorp: the smallest BERT of Turc et al. (2019) with
 rotary positions and the mean of all states.
@@ -25,21 +25,21 @@ from heedful.data.proposal import (
 )
 
 SIZE = Size("tiny", math.inf, 128, 512, 2, 2, dropout=0.1, lr=1e-3, warmup=100, passes=4)
-MOST_TOKENS = 4096  # in a batch
+MOST_TOKENS = 4096  # in a batch, at most
 LENGTHS = (64, 256)  # tokens of a text: the smallest and the largest
 FEWEST_UPDATES = 300
-SAVES = 20  # in a run, each after a validation
-KNOWN_LENGTHS = 0.95  # of the texts are read whole
+SAVES = 20  # checkpoints in a run, each after a validation
+KNOWN_LENGTHS = 0.95  # the share of the texts that is read whole
 
 
 def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], texts: Texts) -> str:
-    """The text of a recipe.
+    """Write a first recipe, in TOML, for a classifier or a regression, from a survey of the labelled text.
 
     Args:
-        found: What the text looks like.
+        found: The survey of the labelled text.
         task: "classification" or "regression".
         labels: The classes in order; none for a regression.
-        texts: The text as the recipe shall name it.
+        texts: Name, corpora and handling of bad UTF-8 for the recipe.
     """
     spaceless = found.side.is_spaceless
     length = max_length(found.side.tokens, pairs=found.is_pairs)
@@ -54,18 +54,18 @@ def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], tex
 
 
 def max_length(tokens: np.ndarray, *, pairs: bool) -> int:
-    """How much is read of a text: all of most texts, within limits."""
+    """Choose the number of tokens to read of a text: 95 % of the texts are read whole, within limits of 64 and 256."""
     longest = np.quantile(tokens, KNOWN_LENGTHS) * (1.3 if LENGTHS[0] < np.median(tokens) else 1.5) + 2 + pairs
     return int(min(LENGTHS[1], max(LENGTHS[0], 32 * math.ceil(longest / 32))))
 
 
 def pieces(found: LabelSurvey) -> int:
-    """The size of a vocabulary of pieces of words: 8000 where some thousand texts show each of them often enough."""
+    """Choose the vocabulary size for subwords: 8000, or fewer where the texts would show each subword too seldom."""
     return min(8000, max(1000, 1000 * round(int(found.side.words.sum()) / 15_000)))
 
 
 def schedule(tokens: int) -> dict[str, object]:
-    """How many updates of how many tokens."""
+    """Choose batch size, number of updates, warm-up and validation interval by the tokens of the training text."""
     batch = batch_size(tokens, 150, MOST_TOKENS)
     every = save_interval(max(FEWEST_UPDATES, SIZE.passes * tokens / batch), SAVES)
     return {

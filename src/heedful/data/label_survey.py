@@ -1,4 +1,4 @@
-"""A look at labelled text: which classes there are, how long texts are, and which may be held out."""
+"""Survey of labelled text: its classes, the lengths of its texts, contradictions, and texts that may be held out."""
 
 from array import array
 from collections import Counter, defaultdict
@@ -23,24 +23,24 @@ class Contradictions(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelSurvey:
-    """What labelled text looks like."""
+    """Statistics of labelled text: texts, counts of labels, empty texts, contradictions, and hashes for a split."""
 
     side: Side  # the texts; of a pair, both as one
     is_pairs: bool
     labels: Counter[str]
-    empty: int  # without text
-    hashes: np.ndarray  # of the different texts that can be held out; sorted, uint64
+    empty: int  # examples without text
+    hashes: np.ndarray  # hashes of the different texts that can be held out; sorted, uint64
     longest_at: int  # the line of the longest text, from 1
     contradictions: Contradictions
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of labelled examples."""
         return self.labels.total()
 
     @property
     def counts_rows(self) -> bool:
-        """Tell whether the labels may be ids or row numbers: whole numbers, no two of them equal."""
+        """True if the labels may be ids or row numbers: whole numbers, no two of them equal."""
         return len(self.labels) == self.examples and all(map(str.isdecimal, self.labels))
 
     @property
@@ -53,18 +53,18 @@ class LabelSurvey:
 
 
 def text_of(example: Example) -> str:
-    """All that is read of an example."""
+    """The text of a labelled example; of a pair of texts, both with a tab between them."""
     return example.text if example.pair is None else f"{example.text}\t{example.pair}"
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Read all examples of a corpus once; takes about 40 bytes of memory for each.
+    """Survey the labelled examples of a corpus, read once; takes about 40 bytes of memory for each example.
 
     Raises:
-        InputError: They cannot be read, or there are none.
+        InputError: The examples cannot be read, or there are none.
     """
     tally, labels = TextStatistics(), Counter[str]()
-    numbers: dict[str, int] = {}  # of labels
+    numbers: dict[str, int] = {}  # the number of each label, in order of appearance
     hashes, labelled, lines = array("Q"), array("L"), array("L")  # of examples with text
     empty = longest = longest_at = 0
     for example in examples:
@@ -88,12 +88,12 @@ def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelS
 
 
 def find_contradictions(hashes: np.ndarray, labels: np.ndarray, lines: np.ndarray) -> Contradictions:
-    """Look for equal texts with different labels.
+    """Find contradictions in labelled text: equal texts with different labels.
 
     Args:
-        hashes: Of the text of each example, uint64, (n,).
-        labels: The number of its label, (n,).
-        lines: Its line, (n,).
+        hashes: The hash of the text of each example, uint64, (n,).
+        labels: The number of the label of each example, (n,).
+        lines: The line of each example, (n,).
     """
     order = np.lexsort((lines, labels, hashes))
     hashes, labels, lines = hashes[order], labels[order], lines[order]

@@ -1,4 +1,4 @@
-"""Text with a label or a number: what classifiers, rankers and regressions learn from."""
+"""Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -14,7 +14,7 @@ SHOWN = 5  # lines without a label
 
 
 class Example(NamedTuple):
-    """A text, or a pair of texts, with its label, and the line of the file at which it begins, from 1."""
+    """A labelled text, or pair of texts: its label, and the line of the file at which the example begins, from 1."""
 
     line: int
     text: str
@@ -23,7 +23,7 @@ class Example(NamedTuple):
 
 
 class ScoredText(NamedTuple):
-    """A text, or a pair of texts, with a number, and the line of the file at which it begins, from 1."""
+    """A text, or pair of texts, with a number to predict, and the line of the file at which it begins, from 1."""
 
     line: int
     text: str
@@ -32,12 +32,12 @@ class ScoredText(NamedTuple):
 
 
 def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
-    """Yield the examples of a corpus, or of its `part`, in file order; space around a label is no part of it.
+    """Yield the labelled examples of a corpus, or of its `part`, in file order; space around labels is removed.
 
     The text stands in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`.
 
     Raises:
-        InputError: As `read_rows`; or labels are empty: the message counts all of them.
+        InputError: As in `read_rows`; or labels are empty: the message counts all of them.
     """
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
@@ -50,10 +50,10 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
 
 
 def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
-    """Yield the examples of a corpus whose labels are numbers, as `read_labelled` does.
+    """Yield the examples of a corpus whose labels are numbers, in file order, for regression.
 
     Raises:
-        InputError: As `read_labelled`; or a label is not a finite number.
+        InputError: As in `read_labelled`; or a label is not a finite number.
     """
     for line, text, pair, label in read_labelled(corpus, data, report):
         number = _number(label)
@@ -66,7 +66,7 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
 
 
 def labels_of(data: DataConfig) -> tuple[str, ...]:
-    """Return the classes: `data.labels`, or else all labels of the training corpora, sorted.
+    """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, sorted.
 
     Where all are numbers, they are sorted as numbers: 2 comes before 10.
 
@@ -94,7 +94,7 @@ def _labels_in(data: DataConfig) -> set[str]:
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Sort labels: where all are numbers, 2 comes before 10."""
+    """Sort the labels of classes: as numbers where all are numbers, so that 2 comes before 10, else as texts."""
     numbers = {label: _number(label) for label in labels}
     if None in numbers.values():
         return tuple(sorted(labels))
@@ -102,7 +102,7 @@ def in_order(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def _missing(corpus: CorpusConfig, lines: list[int]) -> str:
-    """What to say of the lines without a label: all are counted at once, so that one look mends them."""
+    """The message on lines without a label: all are counted at once, so that one look mends them."""
     if len(lines) == 1:
         return f"{_place(corpus, lines[0])}: the label is empty; fill it in, or take the line out"
     shown = ", ".join(f"{line:,}" for line in lines[:SHOWN]) + ", ..." * (len(lines) > SHOWN)

@@ -1,4 +1,4 @@
-"""Which tokens a masked language model is to predict, and what it sees in their place (Devlin et al. 2019, A.1)."""
+"""Masking for masked language models: chooses the tokens to predict, and replaces them (Devlin et al. 2019, A.1)."""
 
 from collections.abc import Sequence
 
@@ -19,22 +19,22 @@ def mask_tokens(
     first_piece: int,
     keys: Sequence[Key],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Choose tokens of each sequence and hide them.
+    """Mask tokens: choose some of each sequence at random, and put <mask>, a random token or the same in their place.
 
     Of the tokens that are not special, max(1, round(rate x their number)) are chosen, one by one or, with
-    `whole_words`, word by word until there are as many: then the last word may exceed them. What happens to a
+    `whole_words`, word by word until there are as many: then the last word may exceed the number. The result for a
     sequence depends on its tokens and its key, not on the batch, its padding or its row.
 
     Args:
-        ids: Padded at the end, shape (B, S).
+        ids: Token ids, padded at the end, shape (B, S).
         words: The number of each token's word in its sequence, shape (B, S); only `whole_words` needs it.
         masking: How many are chosen, and what becomes of them.
-        vocab_size: Random tokens are below it.
-        first_piece: Random tokens are not below it: where special tokens, and bytes if wanted, end.
-        keys: What chance depends on in each row.
+        vocab_size: Random tokens have ids below this one.
+        first_piece: Random tokens have this id or a higher one: special tokens, and bytes if wanted, have lower ones.
+        keys: The seed, epoch and number of each sequence, on which its random choices depend.
 
     Returns:
-        What the model sees, of the type of `ids` and shape (B, S), and which tokens it is to predict, bool, (B, S).
+        What the model sees, like `ids`, of shape (B, S), and a mask of the tokens that it is to predict, bool, (B, S).
 
     Raises:
         ValueError: There is no token to draw from, or no `words` for `whole_words`.
@@ -57,7 +57,7 @@ def mask_tokens(
 
 
 def _choose(units: np.ndarray, random: np.ndarray, rate: float) -> np.ndarray:
-    """Which tokens are chosen, bool, shape (n,): whole units in random order until `rate` of the tokens are reached."""
+    """Choose tokens, bool, shape (n,): whole units in random order until `rate` of the tokens are reached."""
     _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
     order = np.argsort(random[: len(sizes)], kind="stable")
     count = 1 + np.searchsorted(np.cumsum(sizes[order]), round(rate * len(units)))
@@ -65,6 +65,6 @@ def _choose(units: np.ndarray, random: np.ndarray, rate: float) -> np.ndarray:
 
 
 def _hide(tokens: np.ndarray, random: np.ndarray, share: np.ndarray, masking: MaskingConfig) -> np.ndarray:
-    """What stands for chosen tokens, shape (n,): <mask>, a random token or the same, as `share` in [0, 1) says."""
+    """Replace chosen tokens, shape (n,), by <mask>, a random token or the same, as `share` in [0, 1) says."""
     kept = np.where(share < masking.mask + masking.random, random, tokens)
     return np.where(share < masking.mask, MASK, kept)

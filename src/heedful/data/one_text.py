@@ -1,4 +1,4 @@
-"""What language models of both kinds are trained on: documents and one tokenizer, kept as long as nothing changed.
+"""Preparation of text for language models, GPT and BERT: stored documents and one tokenizer, reused until a change.
 
 folder/train       the training documents, as the kind of model needs them
 folder/valid       the validation documents
@@ -28,16 +28,16 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Form(Generic[S]):
-    """How documents are stored for a kind of model."""
+    """Format in which documents are stored for a kind of model: how to write, open and describe a store."""
 
     write: Callable[[Path, Iterator[str], Tokenizer], S]
     open: Callable[[Path], S]
-    size: Callable[[S], str]  # for people
+    size: Callable[[S], str]  # the size of a store, in words for people
 
 
 @dataclass(frozen=True)
 class PreparedText(Generic[S]):
-    """Everything that training and validation read."""
+    """Prepared text of a recipe for a language model: stores for training and validation, and a tokenizer."""
 
     tokenizer: Tokenizer
     train: S
@@ -47,13 +47,13 @@ class PreparedText(Generic[S]):
 
 
 def prepare_text(recipe: Recipe, folder: Path, form: Form[S], report: Callable[[str], None]) -> PreparedText[S]:
-    """Return the prepared text of a recipe: from `folder` if it holds just that, otherwise made there.
+    """Return the prepared text of a recipe for a language model: opened in `folder` if it is there, else made there.
 
     Args:
         recipe: Its data and tokenizer tables count.
-        folder: A folder of its own. Text prepared from something else is replaced.
-        form: How documents are stored.
-        report: Told in sentences what is done.
+        folder: A folder for this text alone. Text prepared from something else is replaced.
+        form: The format in which documents are stored.
+        report: Called with sentences that say what is done.
 
     Raises:
         InputError: The text cannot be used, nothing of it is left, or `folder` holds something else.
@@ -89,10 +89,10 @@ def prepare_text(recipe: Recipe, folder: Path, form: Form[S], report: Callable[[
 
 
 def check_documents(recipe: Recipe) -> None:
-    """Whether a recipe says what is needed to prepare documents; no text is read.
+    """Check that a recipe says what is needed to prepare documents; no text is read.
 
     Raises:
-        InputError: It names no training text, a corpus has a weight, or its tokenizer can neither be loaded nor
+        InputError: The recipe names no training text, a corpus has a weight, or its tokenizer can neither be loaded nor
             trained.
     """
     if not recipe.data.train:
@@ -106,35 +106,35 @@ def check_documents(recipe: Recipe) -> None:
 
 
 def fewest_documents(recipe: Recipe, most: int) -> int:
-    """How many documents its training or its validation text has, whichever has fewer; at most `most` of each are read.
+    """Count the documents of the training and of the validation text, up to `most` each; return the smaller number.
 
     Raises:
-        InputError: One of them has none.
+        InputError: One of the texts has no documents.
     """
     parts = [recipe.data.train, *([(recipe.data.valid,)] if recipe.data.valid else [])]
     return min(sum(1 for _ in islice(all_texts(part, recipe, DropReport()), most)) for part in parts)
 
 
 def text_tokenizer(recipe: Recipe, report: Callable[[str], None]) -> Tokenizer:
-    """The tokenizer of a recipe for one kind of text: the one that it names, or one trained on its training documents.
+    """Return the tokenizer that a recipe for a language model names, or train one on its training documents.
 
     Raises:
-        InputError: It names a pair of different ones, or there is no text to train on.
+        InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
     """
     documents = all_texts(recipe.data.train, recipe, DropReport())
     return one_tokenizer(recipe, documents, report)
 
 
 def long_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[str]:
-    """The lines of a corpus's documents that are long enough to be found again."""
+    """Yield the lines of the documents of a corpus that are long enough to be found again in other text."""
     return (line for document in read_documents(corpus, data) for line in lines_of(document.text))
 
 
 def all_texts(corpora: Sequence[CorpusConfig], recipe: Recipe, drops: DropReport) -> Iterator[str]:
-    """The documents of some corpora; `drops` counts what is left out.
+    """Yield the texts of all documents of some corpora; `drops` counts what is left out.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no document.
     """
     empty = True
     for corpus in corpora:

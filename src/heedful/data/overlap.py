@@ -1,4 +1,6 @@
-"""Text that is trained on and held out as well: scores on it say less than they seem to.
+"""Overlap of held-out and training data: counts validation and test texts that are trained on as well.
+
+Scores on such texts say less than they seem to.
 
 A held-out text is shared if the same text stands in the training data, character by character but for space around it,
 or almost: the same but for case, punctuation, space, and which digits there are. Memory grows with the held-out text
@@ -17,7 +19,7 @@ from heedful.errors import InputError
 from heedful.wording import counted
 
 MOST = 200_000  # held-out texts that are looked up
-SHOWN = 3  # examples
+SHOWN = 3  # examples in a message
 SHOWN_CHARACTERS = 60
 SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
 
@@ -29,11 +31,11 @@ Texts = Callable[[CorpusConfig], Iterable[str]]
 
 @dataclass
 class Overlap:
-    """How many held-out texts stand in the training data, with a few of them."""
+    """Counts of held-out texts that also stand in the training data, exactly or nearly, with a few examples."""
 
-    texts: int  # that were looked up
+    texts: int  # held-out texts that were looked up
     exact: int = 0
-    near: int = 0  # which are not exact
+    near: int = 0  # near copies, exact ones left out
     examples: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -47,22 +49,22 @@ class Overlap:
 
 
 def folded(text: str) -> str:
-    """Return a text without case, punctuation and space, each number as a 0."""
+    """Fold a text to find near duplicates: without case, punctuation and space, each number as a 0."""
     return DIGITS.sub("0", NO_LETTER.sub("", text.casefold()))
 
 
 def shortened(text: str) -> str:
-    """Return the beginning of a text, for people."""
+    """Shorten a text to its beginning, for messages to people."""
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Yield the lines of running text that are long enough to tell where they are from."""
+    """Yield the lines of running text that are long enough to be looked up elsewhere: shorter ones recur by chance."""
     return (line for line in text.split("\n") if len(line) >= SHORTEST_LINE)
 
 
 def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
-    """Look held-out texts up in the training data; both are read once."""
+    """Count the held-out texts that also stand in the training data, exactly or nearly; both are read once."""
     held = [text.strip() for text in islice(held_out, MOST) if text.strip()]
     exact, near = {_key(text) for text in held}, {_near_key(text) for text in held}
     found_exact: set[int] = set()
@@ -84,12 +86,12 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
 
 
 def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]) -> None:
-    """Say how much of the validation and of the test data stands in the training data, where some does.
+    """Report how much of the validation data and of the test data also stands in the training data, if any does.
 
     Args:
         data: The corpora.
-        texts: The texts of a corpus that are compared.
-        report: Told a sentence for each part that shares text, or that cannot be read: training does without tests.
+        texts: Gives the texts of a corpus to compare.
+        report: Called with a sentence for each part that shares text, or that cannot be read: training needs no tests.
     """
     if is_test_set(data):
         return

@@ -1,8 +1,8 @@
-"""A first recipe for a parallel text: sizes by the amount of text, and by what the machine can train in some hours.
+"""Proposes a first recipe for a translator: its size follows from the amount of text and from the machine.
 
 "tiny" is the model of Wu et al. (2021) for 29,000 pairs, "small" between it and the usual one for the 160,000 of IWSLT;
-"base" and "big" are those of Vaswani et al. (2017) for 4.5 million. What lies between is a start, to be changed. How
-the smaller ones are trained was best for the recipes multi30k-en-de and tatoeba-en-de.
+"base" and "big" are those of Vaswani et al. (2017) for 4.5 million. Sizes between these are a start, to be changed. The
+smaller models are trained as was best for the recipes multi30k-en-de and tatoeba-en-de.
 """
 
 import math
@@ -14,24 +14,24 @@ import numpy as np
 from heedful.data.pair_survey import Survey
 from heedful.data.proposal import BEGINNING, Machine, Size, Texts, batch_size, choose, filled, save_interval
 
-CPU_SECONDS = 4 * 3600  # that training may take without a GPU
+CPU_SECONDS = 4 * 3600  # the longest training without a GPU
 FEWEST_PASSES = 8  # over the data; a smaller model is better than fewer
 PAPER_BATCH = 25_000  # tokens in an update of the large models (Vaswani et al. 2017, section 5.1)
 BATCHES = ((0, 4096), (6, 8192), (14, 16_384), (30, 32_768))  # GiB of GPU memory, tokens
-SAVES = 40  # in a run; every other time the model is validated as well
-RARE = 10  # sentences, or one in a thousand: so many long ones are no reason to change a recipe
+SAVES = 40  # checkpoints in a run; every other time the model is validated as well
+RARE = 10  # sentences, or one in a thousand: so many long sentences are no reason to raise the limit
 
 
 @dataclass(frozen=True)
 class TranslatorSize(Size):
-    """An encoder-decoder, and how it is trained."""
+    """The size of an encoder-decoder, its optimiser and other training settings, for a proposed recipe."""
 
     vocab_size: int
     optimizer: str
 
     @property
     def work(self) -> float:
-        """Floating-point operations to train on one token a side: 6 for each weight that the two of them meet."""
+        """Floating-point operations to train on a source and a target token: 6 for each weight that the two meet."""
         cross_attention = 4 * self.d_model**2
         return 6.0 * (self.layers * (2 * self.block + cross_attention) + self.vocab_size * self.d_model)
 
@@ -46,14 +46,14 @@ SIZES = (
 
 @dataclass(frozen=True)
 class ParallelTexts(Texts):
-    """Text in two languages as a recipe shall name it."""
+    """Recipe name, languages, corpora and handling of bad UTF-8 for a proposed recipe of a translator."""
 
     source_language: str
     target_language: str
 
 
 def propose_translator(found: Survey, machine: Machine, texts: ParallelTexts) -> str:
-    """The text of a recipe."""
+    """Write a first recipe, in TOML, for a translator, from a survey of the parallel text and the machine."""
     tokens = int(found.trained_tokens.sum())
     size = choose_size(found.pairs, tokens, machine)
     values = vars(size) | {"size": size.name, "max_tokens": max_tokens(found.trained_tokens)}
@@ -62,19 +62,19 @@ def propose_translator(found: Survey, machine: Machine, texts: ParallelTexts) ->
 
 
 def choose_size(pairs: int, tokens: int, machine: Machine) -> TranslatorSize:
-    """The model that suits the amount of text, or the largest below it that suits the machine."""
+    """Choose the translator size that suits the amount of text, or the largest smaller one that suits the machine."""
     return choose(SIZES, pairs, machine, CPU_SECONDS, lambda size: FEWEST_PASSES * tokens * size.work)
 
 
 def max_tokens(tokens: np.ndarray) -> int:
-    """The longest sentence to train on: 250 tokens, or more where more than `RARE` sentences are longer."""
+    """Choose the longest sentence to train on: 250 tokens, or up to 1000 where many sentences are longer."""
     rare = max(RARE, len(tokens) // 1000)
     longest = np.sort(tokens)[::-1][min(rare, len(tokens) - 1)]
     return int(min(1000, max(250, 50 * math.ceil(longest / 50))))
 
 
 def vocabulary(found: Survey, size: TranslatorSize) -> dict[str, object]:
-    """Choose the tokenizer: one vocabulary where both sides share a script, larger for thousands of characters."""
+    """Choose tokenizer settings for a translator: one vocabulary if both sides share a script, larger for Chinese."""
     sides = (found.source, found.target)
     alphabet = max((side.alphabet for side in sides if side.is_spaceless), default=0)
     joint = found.source.script == found.target.script and found.source.is_spaceless == found.target.is_spaceless
@@ -86,7 +86,7 @@ def vocabulary(found: Survey, size: TranslatorSize) -> dict[str, object]:
 
 
 def schedule(tokens: int, size: TranslatorSize, machine: Machine) -> dict[str, object]:
-    """Choose the number of updates and the tokens in each; little text gets smaller batches instead of few updates."""
+    """Choose batch size and number of updates for a translator; little text gets smaller batches, not few updates."""
     most = max(batch for memory, batch in BATCHES if memory <= (machine.gpu_memory or 0))
     batch = batch_size(tokens, 50, most)
     accumulate = max(1, round(PAPER_BATCH / batch)) if size.gpu_memory else 1

@@ -21,7 +21,7 @@ Rows = tuple[list[int], list[int]]  # the ids of a source and of its target
 
 @dataclass(frozen=True)
 class PairStore:
-    """Read-only pairs of id rows; both rows of a pair end in <eos>, and none begins with <bos>."""
+    """Store of encoded sentence pairs, read-only: both rows of a pair end in <eos>, and none begins with <bos>."""
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
     lengths: np.ndarray  # (n, 2) int32, mapped: tokens of source and target
@@ -30,7 +30,7 @@ class PairStore:
 
     @classmethod
     def write(cls, folder: Path, pairs: Iterable[Rows], vocab_size: int) -> Self:
-        """Write a store, which appears as a whole or not at all, and open it.
+        """Write a store of encoded sentence pairs, which appears as a whole or not at all, and open it.
 
         Memory: one chunk of rows, and 8 bytes a pair for the lengths.
 
@@ -53,7 +53,7 @@ class PairStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store after comparing all of its bytes with the manifest (about 2 GB a second).
+        """Open a store of encoded sentence pairs after comparing all bytes with the manifest (about 2 GB a second).
 
         Raises:
             InputError: There is no store, it is of another format, or a file is missing, cut short or changed.

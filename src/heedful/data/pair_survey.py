@@ -1,4 +1,4 @@
-"""A look at a parallel text: what to know before choosing a vocabulary and a model, and a fair way to split it."""
+"""Survey of a parallel text: statistics to choose a vocabulary and a model by, and a split by hash."""
 
 import re
 from array import array
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Side:
-    """One language of a parallel text, or any other list of texts."""
+    """Statistics of one language of a parallel text, or of any other list of texts, for each line."""
 
-    script: str | None  # in which most letters are written; None if it is none of those that filters know
+    script: str | None  # the script of most letters; None if filters do not know it
     alphabet: int  # different characters
     characters: np.ndarray  # of each line, (n,)
     words: np.ndarray  # of each line, (n,): what stands between spaces
@@ -39,52 +39,52 @@ class Side:
 
     @property
     def is_spaceless(self) -> bool:
-        """Whether spaces do not tell its words apart; lines that training leaves out do not count."""
+        """True if spaces do not tell the words of the text apart; lines that training leaves out do not count."""
         kept = self.characters <= MOST_CHARACTERS
         characters, words = (lines[kept if kept.any() else ~kept].sum() for lines in (self.characters, self.words))
         return self.script in SPACELESS or bool(characters > 15 * words)
 
     @property
     def tokens(self) -> np.ndarray:
-        """Roughly how many tokens each line will have in a vocabulary of some thousand pieces, <eos> included, (n,)."""
+        """Estimated number of tokens of each line in a vocabulary of some thousand pieces, <eos> included, (n,)."""
         return np.ceil(0.7 * self.characters if self.is_spaceless else 1.3 * self.words) + 1
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a parallel text looks like."""
+    """Statistics of a parallel text: both sides, empty and repeated pairs, copies, and hashes for a split."""
 
     source: Side
     target: Side
     lines: np.ndarray  # the line of each pair, from 1, (n,)
     empty: int  # pairs with nothing on one side
     copies: int  # pairs of two equal sides
-    repeated: int  # pairs that have stood there before
-    source_hashes: np.ndarray  # of the different source sentences that can be held out; sorted, uint64
+    repeated: int  # pairs that are copies of an earlier pair
+    source_hashes: np.ndarray  # hashes of the different source sentences that can be held out; sorted, uint64
 
     @property
     def pairs(self) -> int:
-        """The number of lines."""
+        """The number of pairs of lines."""
         return len(self.source.characters)
 
     @property
     def tokens(self) -> np.ndarray:
-        """Roughly the tokens of the longer side of each pair, (n,)."""
+        """Estimated number of tokens of the longer side of each pair of lines, (n,)."""
         return np.maximum(self.source.tokens, self.target.tokens)
 
     @property
     def too_long(self) -> np.ndarray:
-        """Whether training leaves each pair out for its characters, (n,)."""
+        """True for each pair that training leaves out because it has too many characters, (n,)."""
         return np.maximum(self.source.characters, self.target.characters) > MOST_CHARACTERS
 
     @property
     def trained_tokens(self) -> np.ndarray:
-        """The tokens of the pairs that training keeps; of all, if it keeps none."""
+        """Estimated number of tokens of each pair that training keeps; of all pairs, if it keeps none."""
         return self.tokens if self.too_long.all() else self.tokens[~self.too_long]
 
 
 class TextStatistics:
-    """What is counted of texts, one by one."""
+    """Collects statistics of texts, one by one: characters, words, question marks, digits, letters."""
 
     def __init__(self) -> None:
         self.characters, self.words = array("I"), array("I")
@@ -93,7 +93,7 @@ class TextStatistics:
         self.letters_of_long: Counter[str] = Counter()  # texts that translators leave out
 
     def add(self, text: str) -> None:
-        """Take note of one text."""
+        """Add one text to the statistics."""
         self.characters.append(len(text))
         self.words.append(len(text.split()))
         self.questions.append(text.rstrip().endswith(QUESTION))
@@ -102,17 +102,17 @@ class TextStatistics:
         letters.update(text)
 
     def side(self) -> Side:
-        """What was noted."""
+        """Return the statistics of all texts that were added."""
         columns = (self.characters, self.words, self.questions, self.numbers)
         letters = self.letters or self.letters_of_long
         return Side(main_script(letters), len(letters), *map(np.array, columns))
 
 
 def survey(pairs: Iterable[SentencePair]) -> Survey:
-    """Read all pairs once; takes about 40 bytes of memory for each.
+    """Survey a parallel text, whose pairs are read once; takes about 40 bytes of memory for each pair.
 
     Raises:
-        InputError: there are none.
+        InputError: There are no pairs.
     """
     source, target = TextStatistics(), TextStatistics()
     lines, hashes, held_out = array("I"), array("Q"), array("Q")
@@ -134,7 +134,7 @@ def survey(pairs: Iterable[SentencePair]) -> Survey:
 
 
 def main_script(letters: Counter[str]) -> str | None:
-    """The script of at least half of the letters; Chinese with a few kana in it is han, and Japanese is kana."""
+    """The script of at least half of the letters, or None; Chinese with a few kana is han, and Japanese is kana."""
     known = {letter: count for letter, count in letters.items() if letter.isalpha()}
     counts = {
         script: sum(count for letter, count in known.items() if is_written_in(letter, script))
@@ -147,7 +147,7 @@ def main_script(letters: Counter[str]) -> str | None:
 
 
 def can_be_held_out(pair: SentencePair) -> bool:
-    """Whether a translation of the pair's source could be judged by its target."""
+    """True if a pair can be held out: neither side is blank or too long, so that the target can judge a translation."""
     texts = (pair.source, pair.target)
     return all(text.strip() and len(text) <= MOST_CHARACTERS for text in texts)
 
@@ -159,16 +159,16 @@ def source_hash(source: str) -> int:
 
 @dataclass(frozen=True)
 class Split:
-    """Which texts are held out. The hash of a text decides, so that none is trained on and tested as well.
+    """Split of texts into training, validation and test data by their hashes, so that equal texts stay together.
 
-    A text keeps its part when others are added, moved or removed, but for a few near the limits.
+    A text keeps its part when other texts are added, moved or removed, but for a few near the limits.
     """
 
     test_below: int
     valid_below: int
 
     def part(self, hashed: int) -> Part:
-        """The part of a text with that hash."""
+        """Return the part, "train", "valid" or "test", of a text with the given hash."""
         if hashed < self.test_below:
             return "test"
         return "valid" if hashed < self.valid_below else "train"
@@ -176,7 +176,10 @@ class Split:
     def divide(
         self, items: Iterable[T], text_of: Callable[[T], str], can_be_judged: Callable[[T], bool]
     ) -> Iterator[tuple[Part, T]]:
-        """Yield each item with the part of its text. Of items that share a held-out text only the first is yielded."""
+        """Yield each item with the part of its text, "train", "valid" or "test".
+
+        Of items that share a held-out text only the first that can be judged is yielded.
+        """
         seen: set[int] = set()
         for item in items:
             hashed = source_hash(text_of(item))
@@ -189,16 +192,16 @@ class Split:
 
 
 def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:
-    """Hold out one in `share` of the different texts, at most 1000, for each part that is asked for.
+    """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for.
 
     Args:
-        hashes: Of the different texts that can be held out, sorted, uint64, (n,).
-        valid: Whether to hold out validation text.
-        test: Whether to hold out test text.
-        share: How many texts there are for each that is held out for one part.
+        hashes: Hashes of the different texts that can be held out, sorted, uint64, (n,).
+        valid: True to hold out validation text.
+        test: True to hold out test text.
+        share: One text in so many is held out for a part.
 
     Raises:
-        InputError: there are too few.
+        InputError: There are too few texts.
     """
     size = min(1000, len(hashes) // share)
     if size == 0:

@@ -1,4 +1,4 @@
-"""What BERT reads: passages of consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
+"""Passages for BERT: consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
 
 A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all
 sentences, without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which
@@ -25,14 +25,14 @@ SENTENCES, DOCUMENTS = "sentences.npy", "documents.npy"
 SEQUENCE = np.dtype([("number", np.int64), ("first", np.int64, 2), ("second", np.int64, 2), ("is_next", np.bool_)])
 
 Span = tuple[int, int]  # of tokens or of sentences: from, and up to
-Passages = tuple[Span, Span, bool]  # first, second, and whether the one follows the other
+Passages = tuple[Span, Span, bool]  # the first, the second, and True if the second follows the first
 
 
 def check_count(documents: int, masking: MaskingConfig) -> None:
-    """Whether there are enough documents: the second passage of a pair comes from another one half of the time.
+    """Check that there are enough documents for pairs of passages, half of which come from two documents.
 
     Raises:
-        InputError: There is only one.
+        InputError: There is only one document.
     """
     if masking.next_sentence and documents < 2:
         raise InputError(
@@ -43,23 +43,23 @@ def check_count(documents: int, masking: MaskingConfig) -> None:
 
 @dataclass(frozen=True)
 class SentenceStore:
-    """Read-only tokens of sentences, which are grouped in documents; no sentence and no document is empty."""
+    """Store of the token ids of sentences, grouped in documents, read-only; no sentence and no document is empty."""
 
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
-    sentences: np.ndarray  # (sentences + 1,) int64, mapped: the token that each begins with; the last one is the end
-    documents: np.ndarray  # (documents + 1,) int64, mapped: the sentence that each begins with; the last one is the end
+    sentences: np.ndarray  # (sentences + 1,) int64, mapped: the first token of each sentence; the last is the end
+    documents: np.ndarray  # (documents + 1,) int64, mapped: the first sentence of each document; the last is the end
     digest: str  # SHA-256 of the content: equal stores have equal digests
 
     @classmethod
     def write(cls, folder: Path, documents: Iterable[Iterable[list[int]]], vocab_size: int) -> Self:
-        """Write a store, which appears as a whole or not at all, and open it.
+        """Write a store of encoded sentences, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of sentences, and 8 bytes for each sentence and each document.
 
         Args:
-            folder: Where it goes; nothing may be there.
-            documents: The ids of their sentences, without special tokens. Sentences without a token, and documents
-                without such sentences, take no place.
+            folder: Where the store goes; nothing may be there.
+            documents: Token ids of the sentences of each document, without special tokens. Sentences without a token,
+                and documents without such sentences, take no place.
             vocab_size: All ids are below it; it decides between 16 and 32 bits.
 
         Raises:
@@ -86,7 +86,7 @@ class SentenceStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store after comparing all of its bytes with the manifest (about 2 GB a second).
+        """Open a store of encoded sentences after comparing all bytes with the manifest (about 2 GB a second).
 
         Raises:
             InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
@@ -100,31 +100,33 @@ class SentenceStore:
 
 
 class PassagePlan:
-    """Cuts documents into sequences, anew in each epoch, and those into batches of similar length.
+    """Plans the sequences that BERT reads in each epoch: cuts documents into passages, and groups them into batches.
 
     Pairs, with `next_sentence`: sentences are gathered until they have the wanted number of tokens, and are cut in two
-    between two random ones. By a fair coin the second passage follows the first, or it begins at a random sentence of
-    the other documents, and the sentences that it replaces are gathered again. A pair that is too long loses tokens of
-    its longer side, each from a random end. The original gives a sentence that was gathered alone always a stranger, so
-    that less than half of the pairs are neighbours. Here, if it is long or all of its document, it is cut in two at a
-    random token, and the stranger is the end of a sentence, of as many tokens as it replaces. These are left out of the
-    epoch, as are a lone token and a short sentence that is left at the end of a longer document: of half a short
-    sentence nobody can tell what it follows, and in another epoch the cuts fall elsewhere.
+    between two random ones. With probability 1/2 the second passage follows the first; otherwise it begins at a random
+    sentence of the other documents, and the sentences that it replaces are gathered again. A pair that is too long
+    loses tokens of its longer side, each from a random end. In the original, a sentence that was gathered alone is
+    always followed by a passage from elsewhere, so that less than half of the pairs are neighbours. Here, if it is long
+    or all of its document, it is cut in two at a random token, and a second passage from elsewhere is the end of a
+    sentence, of as many tokens as it replaces. The replaced tokens are left out of the epoch, as are a lone token and a
+    short sentence at the end of a longer document: half a short sentence does not show what follows, and in another
+    epoch the cuts fall elsewhere.
 
-    Single passages, without: each document is cut after every so many tokens, wherever that is; none is lost.
+    Single passages, without `next_sentence`: each document is cut after the wanted number of tokens, even inside a
+    sentence; no token is lost.
 
-    The wanted number is what fits into `max_length` beside the special tokens, and with probability `short` a random
-    one from 2 up to it.
+    The wanted number of tokens is what fits into `max_length` beside the special tokens, and with probability `short` a
+    random number from 2 up to that.
 
     Args:
         store: The sentences.
-        masking: Whether sequences are pairs, and how many are short.
-        max_length: Tokens of a sequence, special ones included.
+        masking: Says if sequences are pairs, and how many are short.
+        max_length: Tokens of a sequence, special tokens included.
         batch_tokens: The largest size of a batch, sequences x the longest. A longer sequence is a batch of its own.
         seed: Another seed gives another order.
 
     Raises:
-        InputError: `max_length` leaves no room for text, or there is one document and no other to take strangers from.
+        InputError: `max_length` leaves no room for text, or pairs need two documents and there is only one.
     """
 
     def __init__(
@@ -144,12 +146,12 @@ class PassagePlan:
         check_count(len(store), masking)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch in order, each an array of `SEQUENCE`, shape (B,).
+        """Return the batches of passages of an epoch in order, each an array of `SEQUENCE`, shape (B,).
 
-        A sequence is numbered by its place among all of the epoch.
+        The number of a sequence is its place among all sequences of the epoch.
 
         Raises:
-            InputError: There is nothing to make a pair of.
+            InputError: The text has nothing to make a pair of passages of.
         """
         chance = Chance(self.seed, PASSAGES, epoch)
         cut = self._pairs if self.masking.next_sentence else self._singles
@@ -182,7 +184,7 @@ class PassagePlan:
             yield *_trimmed(first, second, self.room, chance), is_next
 
     def _halves(self, document: int, sentence: int, chance: Chance) -> Iterator[Passages]:
-        """The pair of a sentence that stands alone; there is none if it has one token."""
+        """Yield the pair of passages made of a single sentence; no pair if it has one token."""
         begin, end = self._span(sentence, sentence + 1)
         if end - begin == 1:
             return
@@ -214,7 +216,7 @@ class PassagePlan:
         return int(self.bounds[begin]), int(self.bounds[end])
 
     def _gathered(self, begin: int, end: int, wanted: int) -> int:
-        """Where the sentences from `begin` on, one at least, have as many tokens as wanted, but at most `end`."""
+        """The end of the sentences from `begin` on, one at least, that have as many tokens as wanted; `end` at most."""
         return min(end, max(begin + 1, int(np.searchsorted(self.bounds, self.bounds[begin] + wanted))))
 
     def _elsewhere(self, document: int, chance: Chance) -> Span:
@@ -226,11 +228,11 @@ class PassagePlan:
 
 
 def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a batch of a plan as <bos> A <eos> B <eos>, or as <bos> A <eos> where passages are single.
+    """Return the token ids of a batch for BERT, <bos> A <eos> B <eos> or, where passages are single, <bos> A <eos>.
 
     Args:
-        store: That of the plan.
-        batch: Sequences, shape (B,).
+        store: The store of the `PassagePlan`.
+        batch: A batch of the plan, an array of `SEQUENCE`, shape (B,).
 
     Returns:
         The ids, int64, (B, S), padded at the end with <pad>; the segment of each token, int64, (B, S): 1 for B and its
@@ -249,12 +251,12 @@ def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _sizes(spans: np.ndarray) -> np.ndarray:
-    """The tokens of spans, (B, 2), as (B,)."""
+    """The number of tokens of spans, (B, 2), as (B,)."""
     return spans[:, 1] - spans[:, 0]
 
 
 def _trimmed(first: Span, second: Span, room: int, chance: Chance) -> tuple[Span, Span]:
-    """What is left of two spans when the longer one, or of equals the second, loses a token until both fit."""
+    """Shorten two spans: the longer one, or of equals the second, loses a token until both fit into `room`."""
     sizes = first[1] - first[0], second[1] - second[0]
     if sum(sizes) <= room:
         return first, second

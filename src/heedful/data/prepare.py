@@ -1,4 +1,4 @@
-"""From text files to what training reads: filtered, encoded, stored, and reused as long as nothing of it changed.
+"""Preparation of sentence pairs for encoder-decoders: filtered, encoded, stored, and reused until something changes.
 
 folder/train-0, train-1, ...   one store for each training corpus
 folder/valid                   the validation pairs, none dropped
@@ -33,20 +33,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Prepared(Stores):
-    """Everything that training and validation read."""
+    """Prepared sentence pairs of a recipe for training and validation, with tokenizers and the raw validation text."""
 
     tokenizers: TokenizerPair
     valid_text: list[tuple[str, str]]  # the raw pairs of `valid`, in its order
 
 
 def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs) -> Prepared:
-    """Return the prepared data of a recipe: from `folder` if it holds just that, otherwise made there.
+    """Return the prepared sentence pairs of a recipe: opened in `folder` if they are there, otherwise made there first.
 
     Args:
         recipe: Its data and tokenizer tables count.
-        folder: A folder of its own. Data prepared from something else is replaced; a run that must not go on with other
-            data compares `data_digest(recipe)` with the digest it began with before it comes here.
-        report: Told in sentences what is done.
+        folder: A folder for this data alone. Data prepared from something else is replaced; a run that must not go on
+            with other data first compares `data_digest(recipe)` with the digest it began with.
+        report: Called with sentences that say what is done.
         read: Reads the pairs of a corpus.
 
     Raises:
@@ -86,10 +86,10 @@ def _check_lengths(recipe: Recipe, valid: PairStore, read: PairReader, report: C
 
 
 def check_pairs(recipe: Recipe) -> None:
-    """Whether a recipe says what is needed to prepare pairs; no text is read.
+    """Check that a recipe says what is needed to prepare sentence pairs; no text is read.
 
     Raises:
-        InputError: It names no training text, or its tokenizers can neither be loaded nor trained.
+        InputError: The recipe names no training text, or its tokenizers can neither be loaded nor trained.
     """
     if not recipe.data.train:
         raise InputError("the recipe names no training text; give it a [[data.train]] with source and target")
@@ -97,11 +97,11 @@ def check_pairs(recipe: Recipe) -> None:
 
 
 def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
-    """The tokenizers that a recipe names; None where they are to be trained, and their settings allow that.
+    """Load the tokenizers that a recipe names; None if they are to be trained, and the settings allow that.
 
     Raises:
-        InputError: There are none that can be loaded, they are joint and the recipe's are not or the other way round;
-            or none can be trained.
+        InputError: The tokenizers cannot be loaded, are joint and the recipe's are not, or the other way round; or
+            none can be trained.
     """
     config = recipe.tokenizer
     if config.path is None:
@@ -153,7 +153,7 @@ def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None])
 def _stores(
     data: DataConfig, read: PairReader, tokenizers: TokenizerPair
 ) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
-    """Yield what each store is called, its corpus, its rows, and the report that reading the rows fills."""
+    """Yield the name of each store, its corpus, its rows, and the report that reading the rows fills."""
     pair_filter = PairFilter(data.filters)
     for name, corpus in named_corpora(data).items():
         drops = DropReport()
@@ -201,5 +201,5 @@ def _fitting_rows(
 
 
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
-    """Yield pairs, of which there must be one; see `heedful.data.corpus_stores.at_least_one`."""
+    """Yield pairs unchanged, and raise an error at the end if there was none; see `corpus_stores.at_least_one`."""
     return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")

@@ -1,6 +1,6 @@
-"""Data that is prepared once and used again as long as nothing that it depends on has changed.
+"""Cache of prepared data, which is used again as long as nothing that it depends on has changed.
 
-`report.json` in its folder holds what was dropped, and the digest of all that the data depends on.
+`report.json` in the folder holds counts of what was dropped, and the digest of all that the data depends on.
 """
 
 import json
@@ -25,14 +25,14 @@ def made_once(
     read: Callable[[DropReport], T],
     report: Callable[[str], None],
 ) -> T:
-    """Read a folder of prepared data if it holds just that; otherwise make it first.
+    """Read prepared data from a folder if its digest is the wanted one; otherwise make the data first.
 
     Args:
         folder: Where the data is. Data prepared from something else is replaced.
-        digest: Of all that the data depends on.
-        make: Writes the data to a temporary folder, which then gets its name, and tells what it dropped.
+        digest: The digest of all that the data depends on.
+        make: Writes the data to a temporary folder, which then gets its name, and returns what it dropped.
         read: Reads the data from `folder`, given what was dropped when it was made.
-        report: Told in sentences what is done.
+        report: Called with sentences that say what is done.
 
     Raises:
         InputError: `folder` holds something else, or what `make` and `read` raise.

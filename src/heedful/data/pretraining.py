@@ -1,4 +1,4 @@
-"""Documents as sentences, which a masked language model is trained on."""
+"""Preparation of documents for masked language models (BERT): stored as sentences of token ids."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,21 +16,21 @@ Passages = PreparedText[SentenceStore]
 
 
 def prepare_passages(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Passages:
-    """See `heedful.data.one_text.prepare_text`.
+    """Return the documents of a recipe as stored sentences, for a masked language model; see `one_text.prepare_text`.
 
     Raises:
-        InputError: As there; or the tokenizer has no <mask>.
+        InputError: As in `heedful.data.one_text.prepare_text`; or the tokenizer has no <mask>.
     """
     check_passages(recipe)
     return prepare_text(recipe, folder, FORM, report)
 
 
 def check_passages(recipe: Recipe) -> None:
-    """Whether a recipe says what is needed to prepare passages; no text is read.
+    """Check that a recipe says what is needed to prepare documents for a masked language model; no text is read.
 
     Raises:
-        InputError: As `heedful.data.one_text.check_documents`; or the tokenizer has no <mask>, which hidden tokens are
-            replaced with.
+        InputError: As in `heedful.data.one_text.check_documents`; or the tokenizer has no <mask>, which replaces hidden
+            tokens.
     """
     check_documents(recipe)
     path = recipe.tokenizer.path

@@ -1,4 +1,4 @@
-"""Parts of every first recipe: the machine, sizes of models, round numbers, and pieces of TOML that recipes share."""
+"""Common parts of the first recipes that are proposed: machine, model sizes, round numbers, and pieces of TOML."""
 
 import json
 import math
@@ -16,7 +16,7 @@ Keys = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Machine:
-    """What training will run on."""
+    """The machine that training will run on: its cores, bfloat16, and the memory of its GPU."""
 
     cores: int
     bfloat16: bool  # computed in hardware, by the GPU if there is one
@@ -24,33 +24,33 @@ class Machine:
 
     @property
     def cpu_speed(self) -> float:
-        """Floating-point operations a second, roughly."""
+        """Estimated floating-point operations a second of the CPU in training."""
         return self.cores * CPU_SPEED * (2 if self.bfloat16 else 1)
 
     def budget(self, seconds: float) -> float:
-        """Floating-point operations that training may take: those of so many seconds on a CPU, any number on a GPU."""
+        """Floating-point operations that training may take: what a CPU does in so many seconds, any number on a GPU."""
         return seconds * self.cpu_speed if self.gpu_memory is None else math.inf
 
 
 @dataclass(frozen=True)
 class Size:
-    """A model for an amount of text, and how it is trained."""
+    """The size of a model for an amount of text, and its training settings, for a proposed recipe."""
 
     name: str
-    most: float  # pairs or characters, up to which it is large enough
+    most: float  # the amount of text, in pairs or characters, up to which the size is large enough
     d_model: int
     d_ff: int
     heads: int
-    layers: int  # of each of its stacks
+    layers: int  # in each stack of layers
     dropout: float
     lr: float
     warmup: int
-    passes: int  # over the data
+    passes: int  # passes over the data
     gpu_memory: float = field(default=0.0, kw_only=True)  # GiB that training takes; 0: a CPU is enough
 
     @property
     def block(self) -> int:
-        """The weights of self-attention and feed-forward network in one layer."""
+        """The number of weights of self-attention and feed-forward network in one layer."""
         return 4 * self.d_model**2 + 2 * self.d_model * self.d_ff
 
 
@@ -58,14 +58,14 @@ S = TypeVar("S", bound=Size)
 
 
 def choose(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, work: Callable[[S], float]) -> S:
-    """The size for an amount of text, or the largest below it that the machine can train well.
+    """Choose the model size for an amount of text, or the largest smaller one that the machine can train well.
 
     Args:
-        sizes: All there are, the smallest first.
-        amount: Of text, in the unit of `Size.most`.
-        machine: What training will run on.
-        seconds: How long that may take without a GPU.
-        work: Floating-point operations that it takes at least to train a size well.
+        sizes: All sizes, the smallest first.
+        amount: The amount of text, in the unit of `Size.most`.
+        machine: The machine that training will run on.
+        seconds: How long training may take without a GPU.
+        work: Gives the floating-point operations that it takes at least to train a size well.
     """
     enough = [size for number, size in enumerate(sizes) if number == 0 or amount > sizes[number - 1].most]
     memory, budget = machine.gpu_memory or 0, machine.budget(seconds)
@@ -74,30 +74,30 @@ def choose(sizes: Sequence[S], amount: float, machine: Machine, seconds: float, 
 
 
 def save_interval(updates: float, saves: int) -> int:
-    """The updates from one save of a run to the next: a round number of two digits and noughts, 10 or more."""
+    """The number of updates between two checkpoints: a round number of two digits and noughts, 10 or more."""
     return max(10, int(float(f"{updates / saves:.1e}")))
 
 
 def batch_size(tokens: int, updates: int, most: int) -> int:
-    """The tokens of a batch, a power of two that leaves so many updates to a pass over the data, within limits."""
+    """Choose the tokens of a batch: a power of two that gives so many updates a pass over the data, within limits."""
     return min(most, max(LEAST_BATCH, 2 ** int(math.log2(max(tokens, 1) / updates))))
 
 
 def room_for(characters: int) -> int:
-    """A vocabulary of so many different characters, the 256 bytes that spell any other one, and special tokens."""
+    """Vocabulary size of a character tokenizer: room for so many characters, 256 bytes and special tokens."""
     return min(LARGEST_ALPHABET, 100 * math.ceil((characters + 300) / 100))
 
 
 @dataclass(frozen=True)
 class Corpora:
-    """Where the text is: the keys of each part's table in the recipe, such as its source."""
+    """Corpora for a proposed recipe: keys such as `source`, with their values, of each part's table."""
 
     train: Keys
     valid: Keys
     test: Keys
 
     def tables(self) -> str:
-        """The tables of a recipe that name the text."""
+        """Write the TOML tables of a recipe that name its corpora: [[data.train]], [data.valid] and [data.test]."""
         parts = (
             ("[[data.train]] # for more text, add another block like this one", self.train),
             ("[data.valid] # scored during training", self.valid),
@@ -108,7 +108,7 @@ class Corpora:
 
 @dataclass(frozen=True)
 class Texts:
-    """Text as a recipe shall name it."""
+    """Recipe name, corpora and handling of bad UTF-8 for a proposed recipe."""
 
     name: str  # of the recipe
     bad_utf8: str
@@ -116,19 +116,19 @@ class Texts:
 
 
 def filled(template: Template, texts: Texts, values: Keys, **plain: str) -> str:
-    """A recipe: a template with its text, with values in TOML, and with what goes in as it is."""
+    """Fill in the template of a recipe: `texts` and `values` are written in TOML, `plain` goes in as it is."""
     named = {key: value for key, value in vars(texts).items() if key != "corpora"}
     written = {key: quoted(value) for key, value in {**values, **named}.items()}
     return template.substitute(written, corpora=texts.corpora.tables(), **plain)
 
 
 def toml_line(item: tuple[str, object]) -> str:
-    """A key and its value as a recipe has them."""
+    """Write a key and its value as a line of TOML."""
     return f"{item[0]} = {quoted(item[1])}"
 
 
 def quoted(value: object) -> str:
-    """A text, a number, a truth value or a list of texts in TOML, which are written as in JSON."""
+    """Write a text, a number, a truth value or a list of texts in TOML, where they look as in JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 

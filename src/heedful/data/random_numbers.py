@@ -1,18 +1,18 @@
 """Random numbers as a function of a key: the raw output of Philox (Salmon et al. 2011).
 
-It is the same on every machine and in every numpy, which numpy does not promise of what it derives from it.
+The raw output is the same on every machine and in every numpy, which numpy does not promise of what it derives from it.
 """
 
 from itertools import chain, repeat
 
 import numpy as np
 
-# What numbers are drawn for: a key is (seed, one of these, ...), so that two purposes never share numbers.
+# The purposes of random numbers: a key is (seed, one of these, ...), so that two purposes never share numbers.
 ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS = range(8)
 
 
 def seed_of(*key: int) -> int:
-    """A 64-bit seed that is a pure function of its key."""
+    """Return a 64-bit random seed that is a pure function of its key, one or more integers."""
     return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0])
 
 
@@ -22,27 +22,27 @@ def draw(count: int, *key: int) -> np.ndarray:
 
 
 def shuffled(items: np.ndarray, *key: int) -> np.ndarray:
-    """Return the items in an order that depends on their number and the key alone."""
+    """Shuffle an array: return its items in a random order that depends on their number and the key alone."""
     return items[np.argsort(draw(len(items), *key), kind="stable")]
 
 
 class Chance:
-    """An endless row of chances that depend on a key alone, for plans that are made step by step."""
+    """Generator of random decisions that depend on a key alone, for plans that are made step by step."""
 
     def __init__(self, *key: int) -> None:
         philox = np.random.Philox(np.random.SeedSequence(key))
         self._numbers = chain.from_iterable(philox.random_raw(size).tolist() for size in repeat(1024))
 
     def below(self, limit: int) -> int:
-        """Return one of the numbers from 0 to `limit` - 1, at most 2^64."""
+        """Return a random integer from 0 to `limit` - 1; `limit` is at most 2^64."""
         return next(self._numbers) % limit
 
     def happens(self, probability: float) -> bool:
-        """Return whether something of this probability happens."""
+        """Return True at random, with the given probability."""
         return next(self._numbers) * 2.0**-64 < probability
 
     def heads(self, coins: int) -> int:
-        """Return how many of so many fair coins show heads."""
+        """Return the number of heads when `coins` fair coins are tossed."""
         whole, rest = divmod(coins, 64)
         tosses = [next(self._numbers) for _ in range(whole)] + [self.below(1 << rest)]
         return sum(toss.bit_count() for toss in tosses)

@@ -1,6 +1,6 @@
-"""The rows of one file with named fields: a table (.tsv or .csv) or a list of objects (.jsonl).
+"""Readers of one file with named fields: a table (.tsv or .csv) or a list of objects (.jsonl).
 
-Each reader yields every row of the file, in order; what is not to be read is left out by `heedful.data.corpus`.
+Each reader yields every row of the file, in order; rows that are not wanted are left out by `heedful.data.corpus`.
 """
 
 import csv
@@ -38,21 +38,21 @@ Cells = tuple[int, list[str] | None]  # the line at which a row of a table begin
 
 
 class RawRow(NamedTuple):
-    """The line at which a row begins, from 1, and its fields: None where bad UTF-8 is to be skipped."""
+    """A row of a table or .jsonl file: the line where it begins, from 1, and its fields, None for bad UTF-8 to skip."""
 
     line: int
     texts: tuple[str | None, ...]
 
 
 class Fields(NamedTuple):
-    """Which fields are wanted, in order; in JSON the value of `label` may also be a number, true, false or null."""
+    """The wanted fields of a row, in order; in JSON the value of `label` may also be a number, true, false or null."""
 
     names: Sequence[str]
     label: str | None = None
 
 
 def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a table whose columns are separated by tabs; a quote is a character like any other.
+    """Yield the rows of a .tsv table, whose columns are separated by tabs; a quote is a character like any other.
 
     Raises:
         InputError: The file cannot be read, has no such column, or a row is too short or longer than the first one.
@@ -63,13 +63,13 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
 
 
 def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    r"""Yield the rows of a table whose columns are separated by commas; quoted text may hold commas and line ends.
+    r"""Yield the rows of a .csv table, with commas between its columns; quoted text may hold commas and line ends.
 
     A blank line is no row. A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may
     end a quotation.
 
     Raises:
-        InputError: As `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
+        InputError: As in `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
     """
     with open_bytes(path) as stream:
         cells = cells_of_csv(decode_lines(stream, str(path), bad_utf8=bad_utf8), path)
@@ -77,9 +77,9 @@ def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a file that holds one JSON object a line; a label that is no text is kept as its JSON.
+    """Yield the rows of a .jsonl file, one JSON object a line; a label that is no text is kept as its JSON.
 
-    A label that is null is empty, as it is in a table without it.
+    A label that is null becomes an empty text, like a missing label in a table.
 
     Raises:
         InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
@@ -96,12 +96,12 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
 
 
 def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
-    """Yield the cells of each line of a table with tabs, and where the line is."""
+    """Yield the line number and the cells of each line of a .tsv table, from lines of text."""
     return ((number, None if line is None else line.split("\t")) for number, line in enumerate(lines, start=1))
 
 
 def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
-    """Yield the cells of each row of a table with commas, and where the row begins.
+    """Yield the line number and the cells of each row of a .csv table, from lines of text.
 
     Raises:
         InputError: A quotation does not end, or a line of bad UTF-8 is to be skipped.
@@ -182,10 +182,10 @@ def _column(name: str, first_row: list[str], path: Path) -> int:
 
 
 def parse_object(line: str, place: str) -> dict[str, object]:
-    """Return the JSON object in a line.
+    """Parse one line of a .jsonl file and return its JSON object.
 
     Raises:
-        InputError: It holds none.
+        InputError: The line holds no JSON object.
     """
     try:
         values = json.loads(line)

@@ -1,4 +1,4 @@
-"""Documents as one stream of tokens, which a language model is trained on."""
+"""Preparation of documents for language models (GPT): stored as one stream of token ids."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -16,7 +16,7 @@ RunningText = PreparedText[TokenStream]
 
 
 def prepare_running_text(recipe: Recipe, folder: Path, report: Callable[[str], None]) -> RunningText:
-    """See `heedful.data.one_text.prepare_text`."""
+    """Return the documents of a recipe as a stored token stream, for a language model; see `one_text.prepare_text`."""
     return prepare_text(recipe, folder, FORM, report)
 
 

@@ -1,4 +1,4 @@
-"""Text into sentences, by rules for English and Chinese: a sentence ends at a mark that something new follows.
+"""Sentence splitter with rules for English and Chinese: a sentence ends at a mark that something new follows.
 
 The rules know the marks, the quotes and brackets that close behind them, numbers, initials and common abbreviations.
 They do not know grammar: `"Seven!" I answered.` becomes two sentences, because what follows the mark has a capital.
@@ -32,7 +32,7 @@ BEFORE_NUMBERS = re.compile(r"nos?|vol|ch|chap|pp?|figs?|art|sec|ver", re.IGNORE
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text in order; together they hold each of its characters that is no space.
+    """Split a text into its sentences, in order; together they hold each character of the text that is no space.
 
     A blank line always ends a sentence. A single line break is a space, or nothing between two Chinese characters, so
     that hard-wrapped books read like others.
@@ -57,12 +57,12 @@ def _sentences(paragraph: str) -> list[str]:
 
 
 def _closes(paragraph: str, begin: int, end: int) -> bool:
-    """Whether an ASCII quote at `end` closes one of this sentence; behind a Chinese mark it could open the next one."""
+    """True if an ASCII quote at `end` closes one of this sentence; behind a Chinese mark it could open the next one."""
     return paragraph.startswith('"', end) and paragraph.count('"', begin, end) % 2 == 1
 
 
 def _ends(paragraph: str, begin: int, mark: re.Match[str]) -> bool:
-    """Whether a Western mark ends the sentence that begins at `begin`."""
+    """True if a Western mark ends the sentence that begins at `begin`."""
     following = NEXT.match(paragraph, mark.end())
     first = following[1] if following else ""
     if first.islower() or first in NO_BEGINNING:

@@ -1,4 +1,4 @@
-"""Columns between separators, or a JSON object a line, where the name of the file says something else."""
+"""Separator check: finds tables and lists of JSON objects whose contents do not fit their ending, such as .csv."""
 
 import csv
 import json
@@ -21,13 +21,13 @@ REMEDIES = {
 
 
 def check_separators(path: Path, bad_utf8: BadUtf8) -> None:
-    """Refuse a file of which the first lines show that other characters separate its columns than its name says.
+    """Refuse a table whose first lines show that other characters separate its columns than its name says.
 
-    They do if they cut each line into as many cells, two or more, and the characters that the name stands for do not.
-    A name may also stand for JSON objects where the file is a table, or the other way round.
+    Other separators are found if they cut each line into the same number of cells, two or more, and those of the name
+    do not. A name may also stand for JSON objects where the file is a table, or the other way round.
 
     Raises:
-        InputError: That is so, or the file cannot be read.
+        InputError: The contents do not fit the name, or the file cannot be read.
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix
     with open_bytes(path) as stream:
@@ -60,7 +60,12 @@ def _holds_object(line: str) -> bool:
 
 
 def width(lines: Iterable[str], separator: str) -> int:
-    """Return how many cells each row has; 1 where rows differ. The last one, which may be cut off, does not count."""
+    """Return the number of cells in each table row; 1 where rows differ. The last one may be cut off and is ignored.
+
+    Args:
+        lines: The lines of the table.
+        separator: A key of `SEPARATORS`, such as "tabs".
+    """
     quoting = csv.QUOTE_NONE if separator == "tabs" else csv.QUOTE_MINIMAL
     try:
         rows = list(csv.reader((f"{line}\n" for line in lines), delimiter=SEPARATORS[separator], quoting=quoting))

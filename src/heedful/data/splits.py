@@ -6,12 +6,12 @@ from heedful.config.schema import CorpusConfig, DataConfig
 
 
 def is_test_set(data: DataConfig) -> bool:
-    """Return whether the data are a test set alone, as `heedful.checkpoint.load.LoadedModel` tests a model on it."""
+    """True if a recipe's data are a test set alone, as when `heedful.checkpoint.load.LoadedModel` tests a model."""
     return data.test is not None and all(corpus is data.test for corpus in (*data.train, data.valid))
 
 
 def text_parts(data: DataConfig) -> dict[str, Sequence[CorpusConfig]]:
-    """Return the corpora of the training text and, if there is one, of the validation text; or those of a test."""
+    """Return the corpora of a recipe by part: "train" and, if there is one, "valid"; or "test" for a test set alone."""
     if is_test_set(data):
         return {"test": data.train}
     return {"train": data.train, **({"valid": [data.valid]} if data.valid else {})}

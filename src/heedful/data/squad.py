@@ -1,4 +1,4 @@
-"""Questions whose answers are spans of a text, in SQuAD's format (Rajpurkar et al. 2016; 2018 for version 2)."""
+"""Reader of questions whose answers are spans of a text, in SQuAD's format (Rajpurkar et al. 2016, 2018)."""
 
 import json
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class GoldAnswer(NamedTuple):
-    """A piece of the context, and the character at which it begins, from 0."""
+    """An accepted answer to a question: a piece of the context, and the character at which it begins, from 0."""
 
     text: str
     start: int
 
 
 class SpanQuestion(NamedTuple):
-    """A question on a text, with all accepted answers; without answers, the text does not tell."""
+    """A question on a text, with all accepted answers; no answers mean that the text does not tell."""
 
     id: str
     question: str

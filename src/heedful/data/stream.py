@@ -1,9 +1,9 @@
-"""One long text for language models: documents on disk as one row of ids, and the windows that training reads of it.
+"""Token stream for language models: documents stored as one row of ids, and the windows of it that training reads.
 
 A stream is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of each document and its
 <eos>) and `offsets.npy` (where each document begins, and the end).
 
-Position -1 of a stream is an <eos> that is not stored: so every document, the first as well, comes after an <eos>, from
+Position -1 of a stream is an <eos> that is not stored: every document, the first as well, comes after an <eos>, from
 which its first token is predicted.
 """
 
@@ -25,22 +25,22 @@ Encoded = tuple[list[int], int]  # the ids of a document without <eos>, and the 
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Read-only tokens of documents, each of which ends in <eos>."""
+    """Store of the token ids of documents as one read-only stream; each document ends in <eos>."""
 
     ids: np.ndarray  # (n,) uint16 or uint32, mapped
-    offsets: np.ndarray  # (documents + 1,) int64, mapped: where each begins; the last one is n
-    bytes: int  # of the text in UTF-8, for perplexity per byte
+    offsets: np.ndarray  # (documents + 1,) int64, mapped: where each document begins; the last entry is n
+    bytes: int  # size of the text in UTF-8, for perplexity per byte
     digest: str  # SHA-256 of the content: equal streams have equal digests
 
     @classmethod
     def write(cls, folder: Path, documents: Iterable[Encoded], vocab_size: int) -> Self:
-        """Write a stream, which appears as a whole or not at all, and open it.
+        """Write a token stream, which appears as a whole or not at all, and open it.
 
         Memory: a chunk of documents, and 8 bytes for each.
 
         Args:
-            folder: Where it goes; nothing may be there.
-            documents: At least one; the <eos> of each is added here.
+            folder: Where the stream goes; nothing may be there.
+            documents: One encoded document or more; the <eos> of each is added here.
             vocab_size: All ids are below it; it decides between 16 and 32 bits.
 
         Raises:
@@ -65,7 +65,7 @@ class TokenStream:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a stream after comparing all of its bytes with the manifest (about 2 GB a second).
+        """Open a token stream after comparing all of its bytes with the manifest (about 2 GB a second).
 
         Raises:
             InputError: There is no stream, it is of another format, or a file is missing, cut short or changed.
@@ -74,16 +74,16 @@ class TokenStream:
         return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.digest)
 
     def __len__(self) -> int:
-        """The number of tokens, each <eos> included."""
+        """The number of tokens of the stream, each <eos> included."""
         return len(self.ids)
 
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Which windows of a stream form which batch: a pure function of the fields and the epoch.
+    """Plans which windows of a token stream form which batch: a pure function of the fields and the epoch.
 
-    A window that starts at s predicts the `length` tokens from s + 1 to s + length, each from those before it in the
-    window. Neighbours share one token, the last target of one and the first input of the next, so that none is
+    A window that starts at s predicts the `length` tokens from s + 1 to s + length, each from the tokens before it in
+    the window. Neighbours share one token, the last target of one and the first input of the next, so that no token is
     predicted twice.
     """
 
@@ -93,11 +93,11 @@ class WindowPlan:
     seed: int
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch of training in order, each the starts of its windows, int64, shape (B,).
+        """Return the batches of an epoch of training in order, each the start positions of windows, int64, shape (B,).
 
         All windows are full. They are laid from a random phase on, so that each epoch cuts elsewhere; fewer than
-        `length` tokens at either end of the stream are not predicted, others each time. A stream shorter than one
-        window gives one, which is padded.
+        `length` tokens at either end of the stream are not predicted, other ones each time. A stream shorter than one
+        window gives one window, which is padded.
         """
         slack = len(self.stream) - self.length
         if slack < 0:
@@ -108,7 +108,7 @@ class WindowPlan:
         return self._batches(shuffled(starts, self.seed, WINDOWS, epoch))
 
     def cover(self) -> list[np.ndarray]:
-        """Return batches, as `epoch` does, that predict each token of the stream once, in order: for validation.
+        """Return the batches of windows that predict each token of the stream once, in order: for validation.
 
         The last window may be shorter than the others and is padded then.
         """
@@ -120,16 +120,16 @@ class WindowPlan:
 
 
 def windows(stream: TokenStream, starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tokens of windows, and the number of the document that each belongs to, both int64, (B, length + 1).
+    """Return the token ids of windows of a stream, and the document number of each token, int64, (B, length + 1) both.
 
-    As a token is read before it is predicted, an <eos> belongs to the document that follows it, whose beginning it
-    announces: attention that stays within a number lets no token see the document before, and none sees nothing. What
-    lies behind the end of the stream is <pad>, of a document of its own.
+    An <eos> counts to the document that follows it, whose first token is predicted from it: attention that stays within
+    a number lets no token see the document before, and every token sees something. Positions behind the end of the
+    stream are <pad>, of a document of its own.
 
     Args:
-        stream: What a `WindowPlan` was made for.
-        starts: A batch of it, shape (B,).
-        length: That of the plan.
+        stream: The stream of a `WindowPlan`.
+        starts: A batch of the plan, shape (B,).
+        length: The length of the plan.
     """
     places = starts[:, None] + np.arange(length + 1)
     inside = (places >= 0) & (places < len(stream))

@@ -1,4 +1,4 @@
-"""What can be learned from a table or a list of objects: the task, and which column is what."""
+"""Guesses the task that a table or a list of objects is for, and which of its columns are texts and targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from heedful.errors import InputError
 OF_ONE_TEXT = ("language_model", "masked_lm")
 OF_LABELS = ("classification", "regression")
 SIDES = LANGUAGE_NAMES | {"source", "src", "target", "tgt", "translation", "原文", "译文"}
-ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # recipes for what `init` writes none
+ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks for which `init` writes none
 
 
 @dataclass(frozen=True)
 class TaskChoice:
-    """A task and the columns it reads; what is None is to be chosen, or is not needed."""
+    """A task and the columns that it reads; None stands for a choice that is still open, or not needed."""
 
     task: str | None = None
     source: str | None = None
@@ -24,15 +24,15 @@ class TaskChoice:
 
 
 def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
-    """Complete a choice by what the columns look like.
+    """Choose the task and the columns of a table that are still open, by the contents of the columns.
 
     Args:
-        columns: All of the table.
-        wanted: What is settled.
+        columns: All columns of the table.
+        wanted: The choices that are settled.
         name: The file, for messages.
 
     Raises:
-        InputError: A column is not there, or what is what cannot be told.
+        InputError: A wanted column does not exist, or the contents do not tell the task or a column.
     """
     known = {column.name: column for column in columns}
     for field in (wanted.source, wanted.pair, wanted.target):
@@ -58,10 +58,10 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoi
 
 
 def task_of(columns: Sequence[Column], wanted: TaskChoice, name: str) -> str:
-    """The task that the columns suggest.
+    """Guess the task from the columns of a table: classification, regression, language model or translation.
 
     Raises:
-        InputError: They suggest none, or one that needs a recipe from elsewhere.
+        InputError: The columns suggest no task, or one that needs a recipe from elsewhere.
     """
     rest = [column for column in columns if column.name not in (wanted.source, wanted.pair)]
     targets = [column for column in rest if wanted.target in (None, column.name)]
@@ -86,10 +86,10 @@ def task_of(columns: Sequence[Column], wanted: TaskChoice, name: str) -> str:
 
 
 def target_of(columns: Sequence[Column], task: str, texts: Sequence[str], wanted: TaskChoice, name: str) -> str | None:
-    """The column with the labels, the numbers or the translations.
+    """Find the target column of a table: with the labels, numbers or translations; None if the task needs none.
 
     Raises:
-        InputError: There is none, or there are several.
+        InputError: There is no such column, or there are several.
     """
     if task in OF_ONE_TEXT:
         return None
@@ -115,6 +115,6 @@ WHAT = {
 
 
 def listed(columns: Sequence[Column]) -> str:
-    """The columns as people read them."""
+    """List the columns of a table with what they seem to hold, for messages to people."""
     shown = [str(column) for column in columns[:12]]
     return "the columns " + ", ".join([*shown, "..."] if len(columns) > len(shown) else shown)

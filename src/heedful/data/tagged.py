@@ -1,4 +1,4 @@
-"""Sentences whose words have tags, one word a line as in the CoNLL tasks, and the spans that tags describe."""
+"""Reader of tagged sentences, one word a line as in the CoNLL tasks, and the spans that tags describe."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -15,17 +15,17 @@ from heedful.errors import InputError
 # O, or what kind of span a word is in, and where: B beginning, I inside, E or L end, S or U alone (IO, BIO, IOBES,
 # BILOU).
 TAG = re.compile(r"O|[BIELSU]-\S.*")
-INSIDE = "IEL"  # may go on with a span
-OPEN = "BI"  # may be gone on with
-BEGINS = {"I": "B", "E": "S", "L": "U"}  # what says that a span begins, instead of what may go on with one
+INSIDE = "IEL"  # prefixes of tags that may continue a span
+OPEN = "BI"  # prefixes of tags after which a span may continue
+BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each that may continue one
 
 NO_TAG = "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U"
 
-Word = tuple[int, str, str]  # its line, the word, its tag
+Word = tuple[int, str, str]  # the line of a word, the word, its tag
 
 
 class Tagged(NamedTuple):
-    """A sentence: the line of its first word, from 1, its words, and a tag for each."""
+    """A tagged sentence: the line of its first word, from 1, its words, and a tag for each word."""
 
     line: int
     words: tuple[str, ...]
@@ -33,7 +33,7 @@ class Tagged(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The words `begin` to `end` - 1, from 0, which are of one kind."""
+    """A span of words of one kind, such as the name of a person: words `begin` to `end` - 1, from 0."""
 
     begin: int
     end: int
@@ -41,9 +41,9 @@ class Span(NamedTuple):
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
-    """Return the spans that tags describe, in order, as the CoNLL-2000 script conlleval cuts them.
+    """Return the spans that the tags of a sentence describe, in order, as the CoNLL-2000 script conlleval cuts them.
 
-    A span goes on at I-, E- or L- after B- or I- of the same kind. Anything else but O begins one, so that every
+    A span goes on at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
     sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
     """
     found: list[Span] = []
@@ -58,16 +58,16 @@ def spans(tags: Sequence[str]) -> list[Span]:
 
 
 def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
-    """Return tags of the same spans whose first tag says that it is one, where such a tag is known: IOB1 as BIO."""
+    """Rewrite tags so that each span begins with B-, S- or U-, where such a tag is known: IOB1 becomes BIO."""
     pairs = pairwise(["O", *tags])
     return [tag if _goes_on(before, tag) else _beginning(tag, known) for before, tag in pairs]
 
 
 def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
-    """Return whether one tag may come after another in the scheme that the known tags belong to.
+    """True if one tag may come after another in the tagging scheme, such as BIO, that the known tags belong to.
 
-    A span that could begin with a tag that says so must, and one that could end with such a tag must. "O" stands for
-    what is before the first word, and after the last one.
+    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" stands for what is
+    before the first word, and after the last one.
     """
     if _goes_on(before, tag):
         return True
@@ -85,10 +85,10 @@ def _beginning(tag: str, known: Collection[str]) -> str:
 
 
 def tags_of(data: DataConfig) -> tuple[str, ...]:
-    """Return the tags: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
+    """Return the tags of a recipe: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
 
     Raises:
-        InputError: There is only one tag, or `data.labels` names one that is none.
+        InputError: There is only one tag, or an entry of `data.labels` is no tag.
     """
     tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
     if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
@@ -106,7 +106,7 @@ def _tags_in(data: DataConfig) -> set[str]:
 
 
 def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
-    """Yield the sentences of a corpus, or of its `part`, in file order.
+    """Yield the tagged sentences of a corpus, or of its `part`, in file order.
 
     A line holds a word in its first column and its tag in the last one, separated by tabs or, where a line has none,
     by spaces. An empty line ends a sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do

@@ -1,8 +1,8 @@
-"""A first recipe for running text: a GPT that goes on with it, or a BERT that fills gaps in.
+"""Proposes a first recipe for running text: a GPT, which continues text, or a BERT, which fills in hidden words.
 
 The GPTs are those of recipes/shakespeare-char and shakespeare-char-hour, after nanoGPT, and GPT-2's smallest (Radford
-et al. 2019); the BERTs are the smaller ones of Turc et al. (2019), trained as recipes/bert-tiny is. What is between is
-a start, to be changed.
+et al. 2019); the BERTs are the smaller ones of Turc et al. (2019), trained as recipes/bert-tiny is. Sizes between these
+are a start, to be changed.
 """
 
 import math
@@ -26,24 +26,24 @@ from heedful.data.proposal import (
 )
 from heedful.data.text_survey import TextSurvey
 
-CPU_SECONDS = 3600  # that training may take without a GPU
+CPU_SECONDS = 3600  # the longest training without a GPU
 MOST_CHARACTERS = 2_000_000  # of a text that is read by characters: of more, pieces of words can be learned
 FEWEST_PASSES = 4  # over the text, where the size has as many; a smaller model is better than fewer
 FEWEST_UPDATES = 1000
-SAVES = 20  # in a run, each after a validation
+SAVES = 20  # checkpoints in a run, each after a validation
 ENOUGH_DOCUMENTS = 20  # from which passages of two can be taken
 ENOUGH_SECTIONS = 200  # so that the twentieth that is held out has several, although chapters differ in length
 
 
 @dataclass(frozen=True)
 class TextSize(Size):
-    """A GPT or a BERT, and how it is trained."""
+    """The size of a GPT or a BERT, its context and other training settings, for a proposed recipe."""
 
     context: int  # tokens
     batch_tokens: int
 
     def work(self, vocab_size: int) -> float:
-        """Floating-point operations to train on one token: 6 for each weight that it meets."""
+        """Floating-point operations to train on one token: 6 for each weight that the token meets."""
         return 6.0 * (self.layers * self.block + vocab_size * self.d_model)
 
 
@@ -61,7 +61,7 @@ BERT_SIZES = (
 
 
 def propose_gpt(found: TextSurvey, machine: Machine, texts: Texts) -> str:
-    """The text of a recipe for a language model."""
+    """Write a first recipe, in TOML, for a GPT, from a survey of the text and the machine."""
     by_character = found.characters <= MOST_CHARACTERS
     vocab_size = room_for(len(found.letters)) if by_character else pieces_for(found.characters)
     tokens = found.characters if by_character else found.pieces
@@ -72,7 +72,7 @@ def propose_gpt(found: TextSurvey, machine: Machine, texts: Texts) -> str:
 
 
 def propose_bert(found: TextSurvey, machine: Machine, texts: Texts) -> str:
-    """The text of a recipe for a masked language model."""
+    """Write a first recipe, in TOML, for a BERT, from a survey of the text and the machine."""
     documents, count = documents_of(found)
     several_sentences = not found.is_rows and found.characters / count >= 500
     vocab_size = room_for(len(found.letters)) if found.is_spaceless else pieces_for(found.characters)
@@ -86,7 +86,7 @@ def propose_bert(found: TextSurvey, machine: Machine, texts: Texts) -> str:
 def choose_size(
     among: tuple[TextSize, ...], characters: int, tokens: int, vocab_size: int, machine: Machine
 ) -> TextSize:
-    """The model that suits the amount of text, or the largest below it that the machine can train well."""
+    """Choose the GPT or BERT size that suits the amount of text, or a smaller one that the machine can train well."""
 
     def work(size: TextSize) -> float:
         return min(size.passes, FEWEST_PASSES) * tokens * size.work(vocab_size)
@@ -95,12 +95,12 @@ def choose_size(
 
 
 def pieces_for(characters: int) -> int:
-    """The size of a vocabulary of pieces of words: 8000 for some novels, fewer where each would be met too seldom."""
+    """Choose the vocabulary size for subwords: 8000 for some novels, fewer where each would be met too seldom."""
     return min(8000, max(1000, 1000 * round(characters / 250_000)))
 
 
 def documents_of(found: TextSurvey) -> tuple[str, int]:
-    """What a document is, for `data.documents`, and how many there are."""
+    """Choose the value of `data.documents`, which says what a document is, and count the documents."""
     if found.is_rows:
         return "file", found.lines
     if found.sections >= ENOUGH_SECTIONS:
@@ -109,9 +109,9 @@ def documents_of(found: TextSurvey) -> tuple[str, int]:
 
 
 def sizes(size: TextSize, tokens: int, vocab_size: int, machine: Machine) -> dict[str, object]:
-    """The sizes of model and vocabulary, and how many updates.
+    """Values for a recipe of a GPT or a BERT: sizes of model and vocabulary, and the number of updates.
 
-    They are some passes over the text, but not too few, and take no longer than the machine should.
+    The updates make some passes over the text, but are not too few, and take no longer than the machine should.
     """
     updates = max(FEWEST_UPDATES, size.passes * tokens / size.batch_tokens)
     affordable = machine.budget(CPU_SECONDS) / (size.work(vocab_size) * size.batch_tokens)

@@ -1,4 +1,4 @@
-"""A look at running text: how much there is, in which script, and what its documents are."""
+"""Survey of running text: its amount, its script, and its documents."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,45 +13,45 @@ from heedful.errors import InputError
 
 @dataclass(frozen=True)
 class TextSurvey:
-    """What a file or a folder of running text looks like."""
+    """Statistics of a file or a folder of running text: lines, paragraphs, sections, characters, words, letters."""
 
     files: int
     is_rows: bool  # whether it is a table or a list of objects, each of whose rows is a document
-    lines: int  # or rows, blank ones left out
+    lines: int  # lines or rows, blank ones left out
     paragraphs: int  # between blank lines; rows are both paragraphs and sections
     sections: int  # between two or more blank lines
     characters: int
     words: int
     letters: Counter[str]
     longest: int  # characters of the longest line
-    longest_at: str  # its place
+    longest_at: str  # file and line of the longest line
     beginning: str  # a few of the first words
 
     @property
     def script(self) -> str | None:
-        """The script of most letters, if it is known."""
+        """The script of at least half of the letters of the text, or None if it is not known."""
         return main_script(self.letters)
 
     @property
     def is_spaceless(self) -> bool:
-        """Whether spaces do not tell its words apart."""
+        """True if spaces do not tell the words of the text apart, as in Chinese."""
         return self.script in SPACELESS or self.characters > 15 * self.words
 
     @property
     def pieces(self) -> int:
-        """Roughly how many tokens it has in a vocabulary of some thousand pieces."""
+        """Estimated number of tokens of the text in a vocabulary of some thousand pieces."""
         return round(0.7 * self.characters if self.is_spaceless else 1.3 * self.words)
 
 
 def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
-    """Read a file or a folder of running text once, a line at a time.
+    """Survey a file or a folder of running text, which is read once, a line at a time.
 
     Args:
-        texts: Its lines, as `document_lines` gives them.
-        name: Of the file or the folder, for messages.
+        texts: The lines of the text, as `document_lines` gives them.
+        name: The name of the file or the folder, for messages.
 
     Raises:
-        InputError: It cannot be read, or there is no text in it.
+        InputError: The text cannot be read, or there is none.
     """
     files: set[Path] = set()
     letters: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Texts in the columns of a table, with or without labels beside them: what a trained model is asked about."""
+"""Reader of texts in the columns of a table, with or without labels beside them, for a trained model."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,12 +12,12 @@ from heedful.data.separators import NAMED
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
+    """True if a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
     return _suffix(path) in READERS
 
 
 def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = None) -> Iterator[TableRow]:
-    """Yield the fields of each row of a table in file order. Its header is no row, whatever columns it names.
+    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names.
 
     Args:
         path: The table.
@@ -25,7 +25,7 @@ def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = No
         report: Counts a header that names none of the fields.
 
     Raises:
-        InputError: As `heedful.data.corpus.read_rows`; or other characters separate the columns than the name says.
+        InputError: As in `heedful.data.corpus.read_rows`; or other characters separate the columns than the name says.
     """
     report = DropReport() if report is None else report
     names_columns = _suffix(path) in NAMED and has_header(path)

@@ -1,4 +1,4 @@
-"""Word vectors trained elsewhere: word2vec's text and binary formats and GloVe's text, told apart by their contents."""
+"""Reader of word vectors: word2vec's text and binary formats and GloVe's text, told apart by their contents."""
 
 import re
 from collections.abc import Container, Iterable, Iterator
@@ -12,22 +12,22 @@ from heedful.data.files import ByteStream, open_bytes
 from heedful.errors import InputError
 from heedful.wording import counted
 
-Entry = tuple[int, str, np.ndarray]  # where it stands, from 1; a word; its vector, float32
+Entry = tuple[int, str, np.ndarray]  # line or number of the entry, from 1; a word; its vector, float32
 
 
 @dataclass(frozen=True)
 class WordVectors:
-    """One vector a word: row i of `matrix`, float32 of shape (n, d), belongs to `words[i]`."""
+    """Word vectors trained elsewhere: row i of `matrix`, float32 of shape (n, d), belongs to `words[i]`."""
 
     words: list[str]
     matrix: np.ndarray
 
 
 def read_vectors(path: Path, words: Container[str] | None = None) -> WordVectors:
-    """Read the vectors of `words`, or all, from a file that may end in .gz. Other words take no memory.
+    """Read word vectors, of `words` or all, from a file that may end in .gz. Other words take no memory.
 
     Raises:
-        InputError: the file cannot be read, has no vector for any of the words, or a vector is cut off, of another size
+        InputError: The file cannot be read, has no vector for any of the words, or a vector is cut off, of another size
             than those before it, or not made of finite numbers; the message names the line.
     """
     kept: dict[str, np.ndarray] = {}
@@ -41,10 +41,10 @@ def read_vectors(path: Path, words: Container[str] | None = None) -> WordVectors
 
 
 def vector_size(path: Path) -> int:
-    """The size of the first vector of a file; the rest of it is not read.
+    """The size of the first word vector of a file; the rest of the file is not read.
 
     Raises:
-        InputError: the file cannot be read, or does not begin with a word and its vector.
+        InputError: The file cannot be read, or does not begin with a word and its vector.
     """
     with open_bytes(path) as stream:
         for _, _, vector in entries(stream, path):
@@ -53,7 +53,7 @@ def vector_size(path: Path) -> int:
 
 
 def match(vectors: WordVectors, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of those pieces that are words, float32 of shape (m, d), and their places among the pieces, int64."""
+    """Find the pieces that have a word vector: the vectors, float32 (m, d), and places of the pieces, int64 (m,)."""
     row_of = {word: row for row, word in enumerate(vectors.words)}
     found = [(row_of[piece], place) for place, piece in enumerate(pieces) if piece in row_of]
     rows, places = np.array(found, dtype=np.int64).reshape(-1, 2).T
@@ -61,7 +61,7 @@ def match(vectors: WordVectors, pieces: Iterable[str]) -> tuple[np.ndarray, np.n
 
 
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
-    """Every word of a file with its vector."""
+    """Yield each entry of a file of word vectors, in any format: its line or number, its word and its vector."""
     first = stream.readline(-1)
     header = re.fullmatch(rb"(\d+)[ \t](\d+)\s*", first)
     if header is None:
@@ -74,12 +74,12 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
 
 
 def lines(stream: ByteStream) -> Iterator[bytes]:
-    """The lines that are left."""
+    """Yield the remaining lines of a byte stream."""
     return iter(lambda: stream.readline(-1), b"")
 
 
 def is_text(line: bytes) -> bool:
-    """Whether a line could be text: float32 numbers hold control characters, or bytes that are no UTF-8."""
+    """True if a line of bytes could be text: float32 numbers hold control characters, or bytes that are no UTF-8."""
     try:
         return re.search(r"[\x00-\x08\x0e-\x1f]", line.decode("utf-8")) is None
     except UnicodeDecodeError:
@@ -87,7 +87,10 @@ def is_text(line: bytes) -> bool:
 
 
 def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
-    """A word and its numbers a line; the header or the first line tells how many, because a word may hold spaces."""
+    """Yield word vectors from lines of text, each a word and its numbers.
+
+    The header or the first line tells how many numbers, because a word may hold spaces.
+    """
     for number, row in enumerate(rows, start=first):
         fields = row.split()
         size = len(fields) - 1 if size is None else size
@@ -103,7 +106,7 @@ def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None
 
 
 def is_number(field: bytes) -> bool:
-    """Whether what seems to be a part of a word is one number too many."""
+    """True if a field of a line is a finite number, and so one number too many where a word is expected."""
     try:
         return bool(np.isfinite(float(field)))
     except ValueError:
@@ -111,7 +114,7 @@ def is_number(field: bytes) -> bool:
 
 
 def as_promised(found: Iterable[Entry], count: int, path: Path) -> Iterator[Entry]:
-    """The same entries, if they are as many as the header promises."""
+    """Yield word vectors unchanged, and raise an error at the end unless they are as many as the header promises."""
     number = 0
     for entry in found:
         number += 1
@@ -122,7 +125,10 @@ def as_promised(found: Iterable[Entry], count: int, path: Path) -> Iterator[Entr
 
 
 def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path: Path) -> Iterator[Entry]:
-    """A word, a space and little-endian float32 numbers, with or without a line end before the next word."""
+    """Yield word vectors from word2vec's binary format: a word, a space and little-endian float32 numbers.
+
+    There may be a line end before the next word.
+    """
     buffer = begin
     for number in range(1, count + 1):
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
@@ -137,7 +143,7 @@ def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path
 
 
 def checked(found: Iterable[Entry], path: Path) -> Iterator[Entry]:
-    """The same entries, if all their numbers are finite."""
+    """Yield word vectors unchanged, and raise an error for one with numbers that are not finite."""
     for number, word, vector in found:
         if not np.isfinite(vector).all():
             raise InputError(f'{path}: the vector of "{word}", number {number}, has numbers that are not finite')

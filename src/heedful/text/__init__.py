@@ -1,1 +1,1 @@
-"""Text to ids and back, on the `tokenizers` library."""
+"""Tokenizers, on the `tokenizers` library: text to token ids and back, training, padding, import and export."""

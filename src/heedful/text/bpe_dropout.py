@@ -1,4 +1,4 @@
-"""BPE dropout (Provilkov et al. 2020, algorithm 1): merges are overlooked at random, so that spellings vary."""
+"""BPE dropout (Provilkov et al. 2020, algorithm 1): merges are skipped at random, so that spellings vary."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ WINDOW = 128  # symbols; a word of a million characters would take a million squ
 
 
 def merge_with_dropout(symbols: Sequence[int], merges: Merges, rate: float, rng: random.Random) -> list[int]:
-    """Merge the characters of one word, each possible merge being overlooked with probability `rate` at each step.
+    """Merge the characters of one word by BPE, each possible merge being skipped with probability `rate` at each step.
 
     A word longer than `WINDOW` symbols is cut there, which only loses the merges across the cuts.
     """

@@ -1,4 +1,4 @@
-"""How well a vocabulary fits a text."""
+"""Coverage: how well the vocabulary of a tokenizer fits a text."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,19 +11,19 @@ from heedful.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Counts over the lines of a text, and the shares that follow from them: 0 where there is nothing to share."""
+    """Counts of words, characters and tokens of a text, and shares that follow: 0 where nothing is counted."""
 
     lines: int
     words: int  # what stands between white space
     characters: int
     tokens: int
     unknown_tokens: int  # <unk>
-    spelled_characters: int  # those written in bytes
-    byte_tokens: int  # the bytes that they are written in
+    spelled_characters: int  # characters written in bytes
+    byte_tokens: int  # tokens for the bytes of these characters
     used_ids: int  # different ids that occur
-    vocabulary: int  # ids that there are
+    vocabulary: int  # the number of ids
     longest: int  # tokens of the longest line
-    longest_line: int  # its number, from 1; 0 if there are no lines
+    longest_line: int  # the number of the longest line, from 1; 0 if there are no lines
 
     @property
     def unknown_share(self) -> float:
@@ -37,17 +37,17 @@ class Coverage:
 
     @property
     def units(self) -> int:
-        """Tokens, where all bytes of a character count as one."""
+        """Number of tokens, where all bytes of a character count as one."""
         return self.tokens - self.byte_tokens + self.spelled_characters
 
     @property
     def unfamiliar(self) -> int:
-        """Units that the vocabulary lacks: <unk>, and characters that are spelled in bytes."""
+        """Number of units that the vocabulary lacks: <unk> tokens, and characters that are spelled in bytes."""
         return self.unknown_tokens + self.spelled_characters
 
     @property
     def used_share(self) -> float:
-        """Share of the vocabulary that occurs."""
+        """Share of the vocabulary that occurs in the text."""
         return self.used_ids / self.vocabulary
 
     @property
@@ -62,7 +62,7 @@ class Coverage:
 
 
 def measure_coverage(tokenizer: Tokenizer, lines: Iterable[str]) -> Coverage:
-    """Encode lines, in constant memory, and count.
+    """Encode the lines of a text, in constant memory, and count how well the vocabulary fits.
 
     Raises:
         InputError: A line holds a lone surrogate.

@@ -1,4 +1,4 @@
-"""A tokenizer for `transformers`: tokenizer.json with heedful's ids, and tokenizer_config.json."""
+"""Export of a tokenizer for `transformers`: tokenizer.json with heedful's ids, and tokenizer_config.json."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -24,23 +24,23 @@ def to_hugging_face(
     max_length: int | None = None,
     absent: Collection[int] = (),
 ) -> None:
-    """Write a folder that `transformers.AutoTokenizer.from_pretrained` loads; it gives the same ids for any text.
+    """Write a tokenizer as a folder that `transformers.AutoTokenizer.from_pretrained` loads, with the same ids.
 
-    Only the names of special tokens are read in another way there: typed as text they are special tokens. An encoder's
-    are named as in BERT, [CLS] and [MASK], and the one that is both ends of a text as in GPT-2, unless the vocabulary
-    has a piece with such a name.
+    Only the names of special tokens are read in another way there: typed as text they are special tokens. The special
+    tokens of an encoder are named as in BERT, such as [CLS] and [MASK], and a token that is both <bos> and <eos> as in
+    GPT-2, unless the vocabulary has a piece with such a name.
 
     Args:
-        tokenizer: Of any kind.
-        folder: May hold other files, such as a model's.
-        family: Of the model, which decides what is put around a text: an encoder (BERT) begins with <bos>, puts <eos>
-            behind each of one or two texts and tells them apart as segments 0 and 1; an encoder-decoder ends with
+        tokenizer: A tokenizer of any kind.
+        folder: Where to write; it may hold other files, such as a model's.
+        family: Family of the model, which decides what is put around a text: an encoder (BERT) begins with <bos>, puts
+            <eos> behind each of one or two texts and tells them apart as segments 0 and 1; an encoder-decoder ends with
             <eos>; a decoder (GPT) adds nothing.
-        max_length: Tokens that the model reads at most, to which texts can be cut there.
+        max_length: Tokens that the model reads at most, to which `transformers` can cut texts.
         absent: Special tokens to leave out: the ids behind them move up, and <eos> serves as <bos> if that is absent.
 
     Raises:
-        InputError: It is of kind "wordpiece" with byte fallback, which has no counterpart there.
+        InputError: The tokenizer is of kind "wordpiece" with byte fallback, which has no counterpart in `transformers`.
         RunError: The folder cannot be written.
     """
     definition = json.loads(tokenizer.definition)
@@ -66,14 +66,14 @@ def to_hugging_face(
 
 
 def has_counterpart(config: TokenizerConfig) -> bool:
-    """True of all tokenizers but those of kind "wordpiece" that spell unknown words in bytes."""
+    """True if a tokenizer can be exported to `transformers`: all but those of kind "wordpiece" with byte fallback."""
     return not (config.kind == "wordpiece" and config.byte_fallback)
 
 
 def _names(
     definition: Mapping[str, Any], config: TokenizerConfig, family: FamilyName, absent: Collection[int]
 ) -> tuple[str, ...]:
-    """What the special tokens are called there."""
+    """The names of the special tokens in `transformers`."""
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
@@ -85,7 +85,7 @@ def _names(
 def _special(i: int, name: str, place: int, config: TokenizerConfig) -> dict[str, Any]:
     """A special token, which is found in texts; a mask takes the space before it.
 
-    It is looked for in the normalised text where normalisation puts a space before it, as before any text.
+    The mask is looked for in the normalised text where normalisation puts a space before it, as before any text.
     """
     spaced = i == MASK and config.kind != "foreign" and first_space(config) != ""
     flags = {"single_word": False, "lstrip": i == MASK and not spaced, "rstrip": False, "normalized": spaced}
@@ -93,7 +93,7 @@ def _special(i: int, name: str, place: int, config: TokenizerConfig) -> dict[str
 
 
 def _model(model: dict[str, Any], config: TokenizerConfig) -> dict[str, Any]:
-    """A model that does by itself what heedful does around it: to spell unknown words in bytes."""
+    """The model of a tokenizer.json; it spells unknown words in bytes by itself, which heedful does around it."""
     if not has_counterpart(config):
         raise InputError(
             'a tokenizer of kind "wordpiece" with byte fallback has no counterpart in a tokenizer.json; train one with '
@@ -132,7 +132,7 @@ def _write(path: Path, contents: Mapping[str, Any]) -> None:
 
 
 def _frame(family: FamilyName, names: tuple[str, ...]) -> dict[str, Any] | None:
-    """What is put around a text, and around two."""
+    """The post-processor of a tokenizer.json: the special tokens around a text, and around two."""
     tokens = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (BOS, EOS)}
     begin, end = _token(names[BOS], 0), _token(names[EOS], 0)
     first = [begin, _text("A", 0), end]

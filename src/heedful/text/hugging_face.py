@@ -1,6 +1,6 @@
-"""Tokenizers of Hugging Face's model folders, taken over and given back.
+"""Import of tokenizers from Hugging Face's model folders.
 
-What a folder holds decides how it is read: a tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json and merges.txt; or
+The files in a folder decide how it is read: a tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json and merges.txt; or
 Marian's vocab.json, source.spm and target.spm.
 """
 
@@ -40,23 +40,23 @@ CUSTOMARY = {
     EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
     MASK: ["[MASK]", "<mask>"],
 }
-_SCHEMES = {True: "always", False: "never"}  # of the space before a text
+_SCHEMES = {True: "always", False: "never"}  # names in a tokenizer.json for a space before a text, or none
 START = "decoder_start_token_id"
-FOREIGN = 100.0  # nats, the least that a piece of the other language costs more
+FOREIGN = 100.0  # nats: a piece of the other language costs at least so much more
 LONGEST_WORD = 100  # characters; BERT takes a longer one for unknown
 
 
 def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, NDArray[np.int64]]:
-    """Take over the tokenizer of a model folder.
+    """Import the tokenizer of a Hugging Face model folder.
 
     Args:
         folder: Where the files are.
-        side: Whose SentencePiece model to use where each language has one; elsewhere one tokenizer serves both.
+        side: The language whose SentencePiece model to use, where each has one; elsewhere one tokenizer serves both.
 
     Returns:
-        The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): the id that each of its ids
-        had. It is -1 for a special token that is lacking; one that serves two ends stands twice, such as GPT-2's
-        "<|endoftext|>" for <bos> and <eos>, and for <bos> whatever a decoder begins with, Marian's "<pad>" or a piece.
+        The tokenizer, with heedful's special tokens as the first ids, and `old_id_of` (V,): for each of its ids
+        the id in the folder. It is -1 for a special token that is lacking. An old id may stand twice: GPT-2's
+        "<|endoftext|>" is <bos> and <eos>, and <bos> is whatever a decoder begins with, Marian's "<pad>" or a piece.
 
     Raises:
         InputError: A file is missing, damaged, or of a kind that heedful does not read.
@@ -69,10 +69,13 @@ def from_hugging_face(folder: Path, side: Side = "source") -> tuple[Tokenizer, N
 
 
 def pair_from_hugging_face(folder: Path) -> tuple[TokenizerPair, NDArray[np.int64]]:
-    """Both sides' tokenizers, which have the same vocabulary; `old_id_of` as in `from_hugging_face`.
+    """Import the source and target tokenizers of a Hugging Face model folder, which have the same vocabulary.
+
+    Returns:
+        The tokenizers, and `old_id_of` as in `from_hugging_face`.
 
     Raises:
-        InputError: As `from_hugging_face`.
+        InputError: As in `from_hugging_face`.
     """
     source, old_id_of = from_hugging_face(folder)
     if not all((folder / name).is_file() for name in MARIAN) or (folder / DEFINITION).is_file():
@@ -81,7 +84,7 @@ def pair_from_hugging_face(folder: Path) -> tuple[TokenizerPair, NDArray[np.int6
 
 
 def from_words(words: Sequence[str], rows: int) -> tuple[Tokenizer, NDArray[np.int64]]:
-    """A tokenizer of kind "word" for a list of tokens, which stand in a text with spaces between them.
+    """Make a tokenizer of kind "word" from a list of tokens, which stand in a text with spaces between them.
 
     Args:
         words: Tokens in the order of their ids; of equal ones the first counts.
@@ -122,10 +125,10 @@ def _taken_over(definition: Definition, folder: Path) -> tuple[Tokenizer, NDArra
 
 
 def _start(folder: Path) -> int | None:
-    """The token with which a decoder begins, as the settings for generating say, or else those of the model.
+    """The id of the token that a decoder begins with, by the settings for generating, or else those of the model.
 
     Raises:
-        InputError: They name no id.
+        InputError: The settings name no id.
     """
     for name in ("generation_config.json", "config.json"):
         if (start := _json(folder / name).get(START)) is not None:
@@ -136,7 +139,7 @@ def _start(folder: Path) -> int | None:
 
 
 def _roles(definition: Definition, folder: Path) -> Roles:
-    """Which of a definition's tokens are the special ones."""
+    """The special tokens among the tokens of a definition."""
     names = ids_of(definition)
     roles = {i: name for i in KEYS if (name := next((n for n in _candidates(i, folder) if n in names), None))}
     if (unknown := _unknown(definition["model"])) in names:
@@ -220,7 +223,7 @@ def _gpt2(folder: Path, _: Side) -> Definition:
 
 
 def _marian(folder: Path, side: Side) -> Definition:
-    """One vocabulary, cut by one side's SentencePiece model.
+    """The definition of Marian's tokenizer for one side: one vocabulary, cut by that side's SentencePiece model.
 
     Characters that this side does not know are read as pieces of the other side where it has them, at a cost above all
     others; SentencePiece looks up a whole run of such characters only. Punctuation is not normalised as by sacremoses,
@@ -264,7 +267,7 @@ def _added(name: str, i: int, special: bool) -> Definition:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """The contents of a file; nothing where there is none."""
+    """The contents of a JSON file; empty where there is no file."""
     if not path.exists():
         return {}
     try:

@@ -53,7 +53,7 @@ wel wen wln wol wuu xal xho yao yap yid yor ypk yue zap zbl zen zgh zha zho znd 
 """
 THREE_LETTERS = frozenset(_THREE_LETTERS.split())
 
-# Codes of countries and names that people write instead: whatever is nearest to them in English is another language.
+# Codes of countries and names that people write instead of a code; the nearest English name is another language.
 _SLIPS = """
 cn zh, cz cs, dk da, gr el, jp ja, ua uk, 中文 zh, 汉语 zh, mandarin zh, 日本語 ja, 한국어 ko, русский ru, deutsch de,
 español es, français fr, italiano it, português pt
@@ -69,7 +69,7 @@ def base_language(code: str) -> str:
 
 
 def is_language(code: str) -> bool:
-    """Tell whether a code names a language, alone or with a script or region."""
+    """True if a code names a language by ISO 639, alone or with a script or region."""
     base = base_language(code)
     return CODE.fullmatch(code) is not None and (base in NAMES or base in THREE_LETTERS)
 
@@ -81,14 +81,14 @@ def language_called(name: str) -> str | None:
 
 
 def check_language(code: str, name: str) -> None:
-    """Make sure that a code names a language.
+    """Check that a code names a language by ISO 639.
 
     Args:
         code: A code, or what somebody took for one.
         name: The option or the key that has it, for the message.
 
     Raises:
-        InputError: It does not; the message tells the code that is meant, if it can be guessed.
+        InputError: The code names none; the message tells the code that is meant, if it can be guessed.
     """
     if is_language(code):
         return

@@ -1,4 +1,4 @@
-"""Rows of ids to one rectangle."""
+"""Padding and truncation of rows of token ids to one length."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -15,18 +15,18 @@ Rows = Sequence[Sequence[int]]
 def pad(
     rows: Rows, length: int | None = None, side: Literal["left", "right"] = "right"
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Fill rows with <pad> up to one length.
+    """Pad rows of token ids with <pad> to one length, and return the padding mask.
 
     Args:
-        rows: Ids, B rows of any length.
-        length: L, of every row of the result; None: the longest row's.
-        side: Where <pad> goes.
+        rows: B rows of ids, of any length.
+        length: The length L of every row of the result; None: the length of the longest row.
+        side: The side where <pad> goes.
 
     Returns:
-        The ids (B, L), and which of them are real (B, L).
+        The ids (B, L), and the padding mask (B, L): True for real ids.
 
     Raises:
-        InputError: A row is longer than `length`; cutting it is `truncate`'s work.
+        InputError: A row is longer than `length`; `truncate` cuts it.
     """
     longest = max(map(len, rows), default=0)
     length = longest if length is None else length
@@ -42,7 +42,7 @@ def pad(
 
 
 def truncate(rows: Rows, length: int) -> list[list[int]]:
-    """The first `length` ids of each row; an <eos> beyond them is cut off too.
+    """Truncate rows of token ids to the first `length` ids of each; an <eos> beyond them is cut off too.
 
     Raises:
         InputError: `length` is negative.

@@ -1,7 +1,8 @@
-"""What the name of a piece spells. Each family of tokenizers marks in its own way where a word begins.
+"""Spelling of subword pieces: the text that the name of a piece stands for, in each family of tokenizers.
 
-heedful's own pieces are named after their text. Byte-level BPE (GPT-2) writes a printable character for each byte,
-WordPiece (BERT) marks the pieces that continue a word, and SentencePiece writes U+2581 for a space.
+Each family marks in its own way where a word begins. heedful's own pieces are named after their text. Byte-level BPE
+(GPT-2) writes a printable character for each byte, WordPiece (BERT) marks the pieces that continue a word, and
+SentencePiece writes U+2581 for a space.
 """
 
 import json
@@ -19,24 +20,24 @@ from heedful.errors import InputError
 from heedful.text.pipeline import first_space
 
 SPACE = "▁"
-WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so stands at the one before it when WordPiece is decoded
+WITHOUT_SPACE = (".", ",", "?", "!")  # a word that begins so follows without a space when WordPiece is decoded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How pieces become text."""
+    """Rules by which the pieces of a tokenizer become text."""
 
-    spell: Callable[[str], bytes]  # from a piece's name to what it contributes
+    spell: Callable[[str], bytes]  # from a piece's name to the bytes that it adds to a text
     splitter: pre_tokenizers.PreTokenizer  # cuts a decoded text into the words that were encoded
-    first_space: str = ""  # what decoding takes off the front
+    first_space: str = ""  # the text that decoding takes off the front
     unknown: bytes = b"<unk>"
 
 
 def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writing:
-    """The way of writing that belongs to a tokenizer.
+    """Return the rules by which the pieces of a tokenizer become text.
 
     Raises:
-        InputError: It is foreign, and its pieces are written in a way that heedful does not know.
+        InputError: The tokenizer is foreign, and its pieces are written in a way that heedful does not know.
     """
     if config.kind != "foreign":
         return Writing(

@@ -1,4 +1,4 @@
-"""Text on its way to a model: reserved names, normalisation, and the cut into words.
+"""Preprocessing of text in a tokenizer: special tokens, normalisation, and the cut into words.
 
 A word carries the space before it (" apple"). Every text gets one space in front, so that its first word looks like
 any other; decoding joins the pieces and drops that space. Because the space itself is the mark, there is no stand-in
@@ -23,7 +23,7 @@ _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
 
 
 def specials(config: TokenizerConfig) -> tuple[str, ...]:
-    """The special tokens, which are the first ids."""
+    """The names of the special tokens of a tokenizer, which are the first ids."""
     return (*SPECIALS, "<mask>") if config.mask else SPECIALS
 
 
@@ -33,12 +33,12 @@ def reserved(config: TokenizerConfig) -> tuple[str, ...]:
 
 
 def first_space(config: TokenizerConfig) -> str:
-    """What is put before a text: a space, but nothing where a piece is never longer than a character."""
+    """The space that is put before a text to encode; empty where a piece is never longer than a character."""
     return "" if config.kind in ("character", "byte") else " "
 
 
 def normalizer(config: TokenizerConfig) -> normalizers.Normalizer:
-    """Unicode normalisation, lower-casing and the first space, in this order."""
+    """Build the normalizer of a tokenizer: Unicode normalisation, lower-casing and the first space, in this order."""
     forms = {"none": [], "nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}
     case = [normalizers.Lowercase()] if config.lowercase else []
     space = [normalizers.Prepend(" ")] if first_space(config) else []
@@ -46,7 +46,7 @@ def normalizer(config: TokenizerConfig) -> normalizers.Normalizer:
 
 
 def splitter(config: TokenizerConfig) -> pre_tokenizers.PreTokenizer:
-    """The cut into words: at spaces, and unless the text is pretokenized between letters, digits and anything else.
+    """Build the pre-tokenizer: cuts at spaces and, unless the text is pretokenized, between letters, digits and others.
 
     A word tokenizer takes each Han character of raw text for a word; the other kinds find the words in a run of them.
     """
@@ -60,7 +60,10 @@ def splitter(config: TokenizerConfig) -> pre_tokenizers.PreTokenizer:
 
 
 def assemble(model: models.Model, config: TokenizerConfig) -> tokenizers.Tokenizer:
-    """The whole way, from text to ids and back. Special tokens are ids only: no text is ever searched for them."""
+    """Build a tokenizer of the `tokenizers` library around a model, with heedful's normalizer, splitter and decoder.
+
+    Special tokens are ids only: no text is ever searched for them.
+    """
     library = tokenizers.Tokenizer(model)
     library.normalizer = normalizer(config)
     library.pre_tokenizer = splitter(config)

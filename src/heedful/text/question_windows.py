@@ -1,4 +1,4 @@
-"""A question beside each window of the text that may answer it, as rows of ids that a model reads."""
+"""Input of question answering: a question beside each window of the text that may answer it, as rows of ids."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from heedful.text.windows import Window, windows
 
 @dataclass(frozen=True)
 class Context:
-    """A text that may answer questions: its pieces, and the characters that each stands for."""
+    """An encoded text that may answer questions: its token ids, and the characters that each token stands for."""
 
     text: str
     ids: list[int]
     places: list[Place]
 
     def tokens(self, begin: int, end: int) -> range:
-        """The pieces that characters `begin` to `end` - 1 are part of, without the space around them."""
+        """The tokens of the text that characters `begin` to `end` - 1 are part of, without the space around them."""
         begin, end = self._stripped(begin, end)
         first = bisect_right(self.places, begin, key=itemgetter(1))
         return range(first, bisect_left(self.places, end, key=itemgetter(0)))
 
     def characters(self, first: int, last: int) -> Place:
-        """The characters that pieces `first` to `last` stand for, without the space around them."""
+        """The characters of the text that tokens `first` to `last` stand for, without the space around them."""
         return self._stripped(self.places[first][0], self.places[last][1])
 
     def _stripped(self, begin: int, end: int) -> Place:
@@ -37,13 +37,13 @@ class Context:
 
 @dataclass(frozen=True)
 class QuestionWindow:
-    """<bos> question <eos> window <eos>.
+    """Input row of question answering for one window of the text: <bos> question <eos> window <eos>.
 
     Attributes:
-        ids: the row.
-        window: the tokens of the text that are in it.
-        begin: where in the row they begin.
-        nowhere: the place in the row that stands for an answer that is not in the window.
+        ids: The token ids of the row.
+        window: The tokens of the text that are in the row.
+        begin: The place in the row where the window begins.
+        nowhere: The place in the row that stands for an answer that is not in the window.
     """
 
     ids: list[int]
@@ -52,14 +52,14 @@ class QuestionWindow:
     nowhere: int
 
     def place(self, tokens: range) -> tuple[int, int]:
-        """Where in the row tokens of the text begin and end; `nowhere` if there are none, or not all of them here."""
+        """The first and last place in the row of tokens of the text; `nowhere` unless all of them are in the window."""
         if not tokens or not self.window.begin <= tokens[0] <= tokens[-1] < self.window.end:
             return self.nowhere, self.nowhere
         return self.begin + tokens[0] - self.window.begin, self.begin + tokens[-1] - self.window.begin
 
 
 def encode_context(tokenizer: Tokenizer, text: str) -> Context:
-    """The pieces of a text.
+    """Encode a text that may answer questions, with the characters that each token stands for.
 
     Raises:
         InputError: The text holds a lone surrogate.
@@ -70,15 +70,15 @@ def encode_context(tokenizer: Tokenizer, text: str) -> Context:
 def readings(
     question: Sequence[int], context: Context, longest: int, *, causal: bool, name: str
 ) -> list[QuestionWindow]:
-    """A row for each window of a text.
+    """Make the input rows for a question: one for each window of the text that may answer it.
 
     Args:
-        question: Its ids.
-        context: The text.
+        question: The token ids of the question.
+        context: The encoded text.
         longest: Tokens of a row, at most.
-        causal: Whether a token sees those before it only. Then `nowhere` is the last <eos>, which alone has seen all,
-            else it is <bos> (Devlin et al. 2019, section 4.3).
-        name: What question it is, for messages.
+        causal: True if a token sees only the tokens before it. Then `nowhere` is the last <eos>, which alone has seen
+            all, else it is <bos> (Devlin et al. 2019, section 4.3).
+        name: The name of the question, for messages.
 
     Raises:
         InputError: The question leaves less than half of a row to the text.

@@ -1,4 +1,4 @@
-"""SentencePiece models, read without its library: a few fields of a Protocol Buffers message."""
+"""Reader of SentencePiece models, without the SentencePiece library: a few fields of a Protocol Buffers message."""
 
 import base64
 import math
@@ -22,15 +22,15 @@ Value = int | bytes
 
 @dataclass(frozen=True, kw_only=True)
 class SentencePieceModel:
-    """A unigram language model of pieces, in which U+2581 is a space."""
+    """A SentencePiece model: scores of pieces, in which U+2581 is a space, and the settings of its normalisation."""
 
-    scores: dict[str, float]  # of the pieces that a text can have
+    scores: dict[str, float]  # scores of the pieces that a text can have
     characters: bytes  # the compiled table of character replacements; empty: none
-    first_space: bool  # put a space before a text
+    first_space: bool  # True to put a space before a text
     remove_extra_spaces: bool
 
     def normalizer(self) -> dict[str, Any]:
-        """The same normalisation in the terms of a tokenizer.json."""
+        """Return the normalisation of the SentencePiece model as the normalizer of a tokenizer.json."""
         replace = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(self.characters).decode("ascii")}
         strip = {"type": "Strip", "strip_left": True, "strip_right": True}
         single = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
@@ -39,10 +39,10 @@ class SentencePieceModel:
 
 
 def read_sentencepiece(path: Path) -> SentencePieceModel:
-    """Read a file that ends in .spm or .model.
+    """Read a SentencePiece unigram model from a file that ends in .spm or .model.
 
     Raises:
-        InputError: It cannot be read, is damaged, or holds another model than a unigram language model.
+        InputError: The file cannot be read, is damaged, or holds another model than a unigram language model.
     """
     try:
         model = list(fields(path.read_bytes()))
@@ -70,12 +70,12 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """The fields of a Protocol Buffers message, in order: number and value.
+    """Yield the fields of a Protocol Buffers message, in order: number and value.
 
     A value is an integer, or the bytes of a string, of an inner message or of a number of fixed size.
 
     Raises:
-        ValueError: The message is not one.
+        ValueError: The bytes are no such message.
     """
     place = 0
     while place < len(message):
@@ -98,7 +98,7 @@ _SIZES = {1: 8, 5: 4}  # wire types of fixed size
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first; the eighth tells that more follow."""
+    """Read an integer of seven bits a byte, the lowest first; the eighth bit tells that more bytes follow."""
     value = 0
     for shift in range(0, 70, 7):
         if place >= len(message):
@@ -112,7 +112,7 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 def _last(message: list[tuple[int, Value]], number: int) -> dict[int, Value]:
-    """An inner message; none is an empty one."""
+    """The last inner message with this number; empty if there is none."""
     found = [value for key, value in message if key == number]
     return dict(fields(found[-1])) if found and isinstance(found[-1], bytes) else {}
 

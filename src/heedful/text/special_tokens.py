@@ -1,4 +1,4 @@
-"""A definition from elsewhere with heedful's special tokens: they become the first ids, everything else follows.
+"""Adapts a tokenizer.json from elsewhere to heedful's special tokens: they become the first ids, the rest follows.
 
 All of heedful relies on <pad> 0, <unk> 1, <bos> 2, <eos> 3 and <mask> 4, so a vocabulary is permuted when it is taken
 over, and the rows of a model's embeddings with it.
@@ -30,7 +30,7 @@ CUT = {
 }
 
 Definition = dict[str, Any]  # tokenizer.json
-Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name there; those that are lacking are left out
+Roles = Mapping[int, str]  # PAD, UNK, BOS, EOS, MASK -> the name in the definition; lacking tokens are left out
 
 
 def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer, NDArray[np.int64]]:
@@ -40,8 +40,8 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
 
     Args:
         definition: The contents of a tokenizer.json.
-        roles: What its special tokens are called.
-        origin: What to name in errors.
+        roles: The names of its special tokens.
+        origin: The file or folder to name in errors.
 
     Returns:
         The tokenizer, and for each of its ids the old id, (V,); -1 for a special token that is lacking.
@@ -49,7 +49,7 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
     Raises:
         InputError: The library cannot read the definition, its pieces are of a kind that heedful does not know, or two
             of them would get one name.
-        KeyError, TypeError, ValueError, AttributeError: The definition has not the form of one.
+        KeyError, TypeError, ValueError, AttributeError: The definition does not have the form of a tokenizer.json.
     """
     model = definition["model"]
     kind = _kind(model)
@@ -79,14 +79,14 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
 
 
 def ids_of(definition: Definition) -> dict[str, int]:
-    """The ids of all names, which a model keeps in a mapping, or in a list with their scores."""
+    """The id of each token of a tokenizer.json by name; its model keeps a mapping, or a list with scores."""
     vocabulary = definition["model"]["vocab"]
     known = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else dict(vocabulary)
     return known | {token["content"]: token["id"] for token in definition["added_tokens"]}
 
 
 def _kind(model: Definition) -> str:
-    """Files from before 2021 do not name the type."""
+    """The type of a model, by its keys where it is not named, as in files from before 2021."""
     return model.get("type") or ("BPE" if "merges" in model else "Unigram" if "unk_id" in model else "WordPiece")
 
 
@@ -118,7 +118,7 @@ def _mapped(model: Definition, new_ids: Mapping[str, int], _: Roles) -> Definiti
 
 
 def _listed(model: Definition, new_ids: Mapping[str, int], roles: Roles) -> Definition:
-    """Pieces with scores; what had none gets the least of all, on which the cost of an unknown character is based."""
+    """A model of pieces with scores; pieces without one get the least, on which the cost of unknown ones is based."""
     scores = dict(model["vocab"])
     least = min(scores.values())
     names = specials(TokenizerConfig(mask=True))

@@ -1,9 +1,9 @@
-"""Text to ids and back.
+"""Tokenizer: text to token ids and back.
 
 With byte fallback every kind is lossless: `decode(encode(text)) == text` for any Unicode text, unless the configuration
 asks for a normal form or lower case. Without it, what the vocabulary lacks becomes <unk>: a character, or in the kinds
-"word" and "wordpiece" a whole word with the space before it. A "foreign" tokenizer comes from elsewhere, by way of
-`heedful.text.hugging_face`, and keeps of a text what it keeps there.
+"word" and "wordpiece" a whole word with the space before it. A "foreign" tokenizer is imported by
+`heedful.text.hugging_face`, and keeps of a text what the original keeps.
 """
 
 import json
@@ -29,30 +29,30 @@ __all__ = ["BOS", "EOS", "MASK", "PAD", "UNK", "Tokenizer", "checked"]
 
 CHUNK = 1024  # lines that are encoded together
 
-Place = tuple[int, int]  # characters of a text: from the first number on and before the second
+Place = tuple[int, int]  # a range of characters of a text: from the first number on and before the second
 
 
 class Tokenizer:
-    """A trained vocabulary: special tokens (ids 0 to 3, or 4), the 256 bytes if it has them, and pieces."""
+    """A trained tokenizer: special tokens (ids 0 to 3, or 4), the 256 bytes if it has them, and subword pieces."""
 
     def __init__(self, definition: str, config: TokenizerConfig) -> None:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
-        self.byte_ids = range(self.first_piece, len(reserved(config)))  # of the 256 bytes; empty without byte fallback
+        self.byte_ids = range(self.first_piece, len(reserved(config)))  # ids of the 256 bytes; empty without fallback
         self.definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
         self._normalizer = self._library.normalizer
         self._splitter = self._library.pre_tokenizer
         self._writing = writing_of(self._library, config)
-        self.first_space = self._writing.first_space  # what decoding takes off the front of a text
+        self.first_space = self._writing.first_space  # the text that decoding takes off the front
         self._ids = self._library.get_vocab()
         self._names = {i: name for name, i in self._ids.items()}
         self._spellings = {i: self._spelling(i) for i in self._names}
 
     @property
     def first_word(self) -> int:
-        """The first id that is neither a special token nor, unless there is nothing else, a byte."""
+        """The first id of the vocabulary that is neither a special token nor, unless there is nothing else, a byte."""
         return self.byte_ids.stop if len(self) > self.byte_ids.stop else self.first_piece
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class Tokenizer:
         return len(self._ids)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without special tokens.
+        """Encode a text as token ids, without special tokens.
 
         Raises:
             InputError: The text holds a lone surrogate.
@@ -68,11 +68,11 @@ class Tokenizer:
         return self._complete(text, self._encode(text).ids)
 
     def encode_with_places(self, text: str) -> tuple[list[int], list[Place]]:
-        """The ids of a text, as `encode` gives them, and for each the characters that it stands for.
+        """Encode a text as token ids, and return the characters of the text that each token stands for.
 
-        A space stands with the word after it. Where a character is spelled by several pieces, such as its bytes, it is
-        the place of each; where several become one, as in a normal form, or one is not encoded at all, the piece
-        before has them, up to the next space.
+        A space belongs to the word after it. Where a character is spelled by several pieces, such as its bytes, it is
+        the place of each; where several become one, as in a normal form, or a character is not encoded at all, the
+        piece before has them, up to the next space.
 
         Raises:
             InputError: The text holds a lone surrogate.
@@ -86,7 +86,7 @@ class Tokenizer:
         ]
 
     def unknown(self, text: str) -> list[str]:
-        """The parts of a text that the vocabulary lacks: those that `encode` gives as <unk>, neighbours joined.
+        """The parts of a text that the vocabulary lacks, which `encode` gives as <unk>; neighbours are joined.
 
         Raises:
             InputError: The text holds a lone surrogate.
@@ -100,26 +100,26 @@ class Tokenizer:
         return [text[begin:end].strip() for begin, end in found]
 
     def encode_batch(self, texts: Iterable[str]) -> list[list[int]]:
-        """The ids of each text, as `encode` gives them, on all cores."""
+        """Encode a batch of texts as token ids, without special tokens, on all cores."""
         return list(self.encode_lines(texts))
 
     def encode_lines(self, lines: Iterable[str]) -> Iterator[list[int]]:
-        """Encode a stream on all cores, in order and in constant memory."""
+        """Encode a stream of lines as token ids on all cores, in order and in constant memory."""
         lines = iter(lines)
         while chunk := [checked(line) for line in islice(lines, CHUNK)]:
             encodings = self._library.encode_batch_fast(chunk, add_special_tokens=False)
             yield from (self._complete(line, encoding.ids) for line, encoding in zip(chunk, encodings, strict=True))
 
     def encode_with_dropout(self, text: str, rate: float, rng: random.Random) -> list[int]:
-        """A random spelling of a text by BPE dropout (Provilkov et al. 2020); it decodes to the same text.
+        """Encode a text with BPE dropout (Provilkov et al. 2020): a random spelling, which decodes to the same text.
 
         Args:
             text: Any text.
-            rate: The probability of overlooking a merge: 0 gives `encode(text)`, 1 gives characters.
-            rng: Where chance comes from; from the same state comes the same spelling.
+            rate: The probability of skipping a merge: 0 gives `encode(text)`, 1 gives characters.
+            rng: Source of randomness; the same state gives the same spelling.
 
         Raises:
-            InputError: The tokenizer is not of kind "bpe", the rate is no probability, or as `encode`.
+            InputError: The tokenizer is not of kind "bpe", the rate is no probability, or as in `encode`.
         """
         if self.config.kind != "bpe":
             raise InputError(f'BPE dropout needs a tokenizer of kind "bpe", and this one is "{self.config.kind}"')
@@ -131,7 +131,7 @@ class Tokenizer:
         return [i for word in words for i in merge_with_dropout(word, self._merges, rate, rng)]
 
     def encode_continuation(self, text: str) -> list[int]:
-        """The ids of a text that goes on from another one: its first word has the space before it that is written.
+        """Encode a text that continues another one: no space is added before its first word.
 
         A foreign tokenizer knows no such texts; one of SentencePiece may put a space before the first word.
 
@@ -142,7 +142,7 @@ class Tokenizer:
         return [i for word in words for i in self._spelled_out(word)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text that ids spell; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD.
+        """Decode token ids to text; <pad>, <bos> and <eos> are skipped, <unk> is shown, broken UTF-8 becomes U+FFFD.
 
         Raises:
             InputError: An id is not in the vocabulary.
@@ -150,7 +150,7 @@ class Tokenizer:
         return self.spell(ids).decode("utf-8", errors="replace").removeprefix(self.first_space)
 
     def spell(self, ids: Iterable[int]) -> bytes:
-        """The UTF-8 of what ids spell, with the space before the first word; it may begin or end inside a character.
+        """Decode token ids to UTF-8, with the space before the first word; it may begin or end inside a character.
 
         Raises:
             InputError: An id is not in the vocabulary.
@@ -158,7 +158,7 @@ class Tokenizer:
         return b"".join(self._spell(ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """A printable name of each id: "▁" is a space; bytes and special tokens stand in angle brackets.
+        """Printable names of token ids: "▁" is a space; bytes and special tokens stand in angle brackets.
 
         Raises:
             InputError: An id is not in the vocabulary.
@@ -169,7 +169,7 @@ class Tokenizer:
         return [self._names[i] if i < reserved_names else _printable(text) for i, text in spelled]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
-        """For each piece the number of its word, from 0; a special token is a word by itself.
+        """The number of the word that each token belongs to, from 0; a special token is a word by itself.
 
         Raises:
             InputError: An id is not in the vocabulary.
@@ -188,21 +188,21 @@ class Tokenizer:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the saved files, in hex: equal digests encode equally."""
+        """SHA-256 of the tokenizer's saved files, in hex: tokenizers with equal digests encode equally."""
         return tokenizer_folder.digest(self.definition + tokenizer_folder.describe(self.definition, self.config))
 
     def save(self, folder: Path) -> None:
-        """Write `folder`/tokenizer.json and `folder`/config.json.
+        """Write the tokenizer to `folder`/tokenizer.json and `folder`/config.json.
 
         Raises:
             InputError: The folder holds something else than a tokenizer.
-            RunError: It cannot be written.
+            RunError: The folder cannot be written.
         """
         tokenizer_folder.write(folder, self.definition, tokenizer_folder.describe(self.definition, self.config))
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
-        """Read what `save` wrote.
+        """Load a tokenizer from a folder that `save` wrote.
 
         Raises:
             InputError: A file is missing, damaged, or was not written by heedful.
@@ -274,7 +274,7 @@ class Tokenizer:
         return ids
 
     def _spelling(self, i: int) -> bytes:
-        """What an id contributes to a decoded text."""
+        """The bytes that an id contributes to a decoded text."""
         if i in self.byte_ids:
             return bytes([i - self.first_piece])
         if i == UNK:
@@ -296,10 +296,10 @@ class Tokenizer:
 
 
 def checked(text: str) -> str:
-    """The text itself, if it can be written in UTF-8.
+    """Return a text unchanged, if it can be written in UTF-8.
 
     Raises:
-        InputError: It holds a lone surrogate.
+        InputError: The text holds a lone surrogate.
     """
     try:
         text.encode("utf-8")

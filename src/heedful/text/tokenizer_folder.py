@@ -17,30 +17,30 @@ OF_A_RUN = ("joint", "dropout", "path")  # how a run uses its tokenizers; the ot
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerDescription:
-    """The contents of config.json."""
+    """The contents of config.json in the folder of a tokenizer: format, checksum and settings."""
 
     format: int
-    sha256: str  # of tokenizer.json
+    sha256: str  # checksum of tokenizer.json
     tokenizer: TokenizerConfig
 
 
 def describe(definition: str, config: TokenizerConfig) -> str:
-    """What config.json says about a tokenizer.json."""
+    """Return the text of config.json for a tokenizer: format, checksum of tokenizer.json, and settings."""
     settings = {key: value for key, value in asdict(config).items() if key not in OF_A_RUN}
     return json.dumps({"format": FORMAT, "sha256": digest(definition), "tokenizer": settings}, indent=2) + "\n"
 
 
 def digest(text: str) -> str:
-    """SHA-256, in hex, of a text as it lies in a file."""
+    """Return the SHA-256, in hex, of a text in UTF-8."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def write(folder: Path, definition: str, description: str) -> None:
-    """Write both files, over an older tokenizer where one is there.
+    """Write the files tokenizer.json and config.json of a tokenizer, over an older tokenizer where one is there.
 
     Raises:
         InputError: The folder holds something else.
-        RunError: It cannot be written.
+        RunError: The folder cannot be written.
     """
     refuse_foreign(folder)
     try:
@@ -52,7 +52,7 @@ def write(folder: Path, definition: str, description: str) -> None:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Keep a tokenizer from being written over something else.
+    """Check that a tokenizer can be written to a folder without overwriting something else.
 
     Raises:
         InputError: `folder` is a file, or is not empty and holds no sound tokenizer.
@@ -67,7 +67,7 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def read(folder: Path) -> tuple[str, TokenizerConfig]:
-    """The text of tokenizer.json and the configuration.
+    """Read the folder of a tokenizer: the text of tokenizer.json, and the configuration from config.json.
 
     Raises:
         InputError: A file is missing, damaged, or was not written by heedful.

@@ -1,4 +1,4 @@
-"""The tokenizers of a translator, one for each side."""
+"""Pair of tokenizers of a translator, one for each side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,27 +9,27 @@ from heedful.text import tokenizer_folder
 from heedful.text.tokenizer import Tokenizer
 
 JOINT, SOURCE, TARGET = "joint", "source", "target"
-LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # the folders of tokenizers in that of a pair; "." is a single tokenizer
+LAYOUTS = ((JOINT,), (SOURCE, TARGET), (".",))  # subfolders of a pair with a tokenizer; "." is a single tokenizer
 
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """Source and target tokenizer, which are the same object where both languages share a vocabulary."""
+    """Source and target tokenizer of a translator, the same object where both languages share a vocabulary."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def joint(self) -> bool:
-        """Whether both languages share one vocabulary."""
+        """True if both languages share one vocabulary."""
         return self.source is self.target
 
     def save(self, folder: Path) -> None:
-        """Write `folder`/joint, or `folder`/source and `folder`/target.
+        """Write the tokenizers of both languages to `folder`/joint, or to `folder`/source and `folder`/target.
 
         Raises:
-            InputError: Other things stand there, such as a pair of the other layout.
-            RunError: They cannot be written.
+            InputError: The folder holds other things, such as a pair of the other layout.
+            RunError: The tokenizers cannot be written.
         """
         parts = {JOINT: self.source} if self.joint else {SOURCE: self.source, TARGET: self.target}
         for name in {JOINT, SOURCE, TARGET} - parts.keys():
@@ -40,11 +40,11 @@ class TokenizerPair:
 
     @classmethod
     def load(cls, folder: Path, layout: Sequence[str] | None = None) -> "TokenizerPair":
-        """Read what `save` wrote; the folder of a single tokenizer is one for both sides.
+        """Load a pair of tokenizers from a folder that `save` wrote; a single tokenizer there is one for both sides.
 
         Args:
-            folder: Of the pair.
-            layout: Which of `LAYOUTS` to read, whatever else lies there; None: the one that lies there.
+            folder: The folder of the pair.
+            layout: The one of `LAYOUTS` to read, whatever else lies there; None: the one that lies there.
 
         Raises:
             InputError: A file is missing, damaged, or was not written by heedful; or the folder has several layouts.
@@ -54,10 +54,10 @@ class TokenizerPair:
 
 
 def layout_of(folder: Path) -> Sequence[str]:
-    """Which of `LAYOUTS` the folder of a pair has.
+    """Find the layout, one of `LAYOUTS`, that the folder of a pair of tokenizers has.
 
     Raises:
-        InputError: None of them, or several.
+        InputError: The folder has none of the layouts, or several.
     """
     found = [
         layout for layout in LAYOUTS if any((folder / part / tokenizer_folder.DEFINITION).exists() for part in layout)

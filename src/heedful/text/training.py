@@ -1,4 +1,6 @@
-"""From lines to a tokenizer. The lines are read once and forgotten: what is kept is each word and how often it occurs.
+"""Training of tokenizers on lines of text: words, characters, bytes, BPE, WordPiece and unigram.
+
+The lines are read once and forgotten: what is kept is each word and how often it occurs.
 
 Between equally frequent candidates code points decide, so that the same lines give the same files, bit for bit.
 """
@@ -29,7 +31,7 @@ Merges = list[tuple[str, str]]
 
 
 def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Learn a vocabulary of at most `config.vocab_size` entries from lines, which are read once.
+    """Train a tokenizer with a vocabulary of at most `config.vocab_size` entries on lines, which are read once.
 
     - "word": the most frequent words.
     - "character": the most frequent characters; "byte": the 256 bytes, whatever the lines.
@@ -49,7 +51,7 @@ def train_tokenizer(lines: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 
 
 def check_trainable(config: TokenizerConfig) -> None:
-    """Whether a tokenizer can be trained as its settings say, whatever the text.
+    """Check that a tokenizer can be trained as its settings say, whatever the text.
 
     Raises:
         InputError: `vocab_size` has no room for what must be in the vocabulary, kind "byte" is to do without bytes, or
@@ -63,10 +65,10 @@ def check_trainable(config: TokenizerConfig) -> None:
 
 
 def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig) -> TokenizerPair:
-    """Train on both languages: one tokenizer for both if `config.joint`, else one for each.
+    """Train the tokenizers of a translator on both languages: one for both if `config.joint`, else one for each.
 
     Raises:
-        InputError: As `train_tokenizer`.
+        InputError: As in `train_tokenizer`.
     """
     if config.joint:
         both = train_tokenizer(chain(source_lines, target_lines), config)
@@ -75,7 +77,7 @@ def train_pair(source_lines: Iterable[str], target_lines: Iterable[str], config:
 
 
 def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer:
-    """A tokenizer of kind "word" with a fixed table, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
+    """Make a tokenizer of kind "word" with a fixed table, such as `{"<pad>": 0, "<unk>": 1, "Eat": 345, "an": 128}`.
 
     Special tokens may be left out of the table. Ids that it skips get names that no text contains.
 
@@ -98,7 +100,7 @@ def word_tokenizer(ids: Mapping[str, int], config: TokenizerConfig) -> Tokenizer
 
 
 def _room(config: TokenizerConfig) -> int:
-    """How many pieces fit beside the reserved names."""
+    """The number of pieces that fit beside the reserved names."""
     room = config.vocab_size - len(reserved(config))
     fewest = 0 if config.kind == "byte" else 1
     if room < fewest:
@@ -129,7 +131,7 @@ def _character(words: Words, config: TokenizerConfig) -> models.Model:
 
 
 def _byte(_: Words, config: TokenizerConfig) -> models.Model:
-    """Merges nothing, and knows no character, so that each is spelled in bytes."""
+    """A model that merges nothing, and knows no character, so that each is spelled in bytes."""
     return _bpe_model(_numbered([], config), [], config)
 
 
@@ -207,14 +209,14 @@ def _count_characters(words: Words) -> Counter[str]:
 
 
 def _ranked(counts: Counter[str]) -> list[str]:
-    """The most frequent first."""
+    """The counted names in order, the most frequent first."""
     if not counts:
         raise InputError("there is no text to train a tokenizer on; are the files empty?")
     return sorted(counts, key=lambda name: (-counts[name], name))
 
 
 def _training_words(words: Words, config: TokenizerConfig) -> Words:
-    """What merges and pieces are learned from: words without what is outside the alphabet, and of bounded length."""
+    """The words that pieces are learned from: without what is outside the alphabet, and of bounded length."""
     alphabet = set(_alphabet(words, config))
     kept: Words = Counter()
     for word, count in words.items():

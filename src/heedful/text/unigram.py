@@ -20,18 +20,18 @@ Floats = NDArray[np.float64]
 
 LONGEST_PIECE = 16  # characters
 MOST_WORDS = 200_000  # the rarer words of a large text teach little and take memory
-SEEDS = 10  # pieces to begin with, for each that is wanted
-SHRINKAGE = 0.75  # the share of the pieces that outlives a cut
-ROUNDS = 2  # of expectation and maximisation before each cut
+SEEDS = 10  # pieces to begin with, for each piece that is wanted
+SHRINKAGE = 0.75  # the share of the pieces that is kept at a cut
+ROUNDS = 2  # rounds of expectation and maximisation before each cut
 FEWEST = 0.5  # occurrences; an unused character keeps this probability
-DIGITS = 6  # of a score
+DIGITS = 6  # decimal digits of a score
 
 
 def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]]:
-    """Learn at most `size` pieces: every character, and those strings that make the words most probable.
+    """Train a unigram vocabulary of at most `size` pieces: all characters, and strings that make words most probable.
 
     There are too many pieces at first. In turns their probabilities are estimated by expectation and maximisation, and
-    those are dropped whose absence costs least: a piece is worth its expected count times what its log probability is
+    pieces are dropped whose absence costs least: a piece is worth its expected count times what its log probability is
     above that of the best spelling without it.
 
     Args:
@@ -63,7 +63,7 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
 
 @dataclass(frozen=True)
 class Turn:
-    """Edges that meet in nodes which can be computed at the same time, sorted by these nodes."""
+    """Step of a sweep over a lattice: edges to nodes that can be computed at the same time, sorted by these nodes."""
 
     edges: Integers
     nodes: Integers
@@ -72,7 +72,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Lattice:
-    """All spellings of W texts."""
+    """Lattice of all spellings of W texts in pieces of a unigram vocabulary: an edge for each piece in a text."""
 
     tails: Integers  # (E,) the node before a piece
     heads: Integers  # (E,) the node behind it
@@ -82,7 +82,7 @@ class Lattice:
 
     @classmethod
     def of(cls, texts: Sequence[str], pieces: Sequence[str]) -> "Lattice":
-        """Find every piece in every text."""
+        """Build the lattice of texts: find every piece in every text."""
         numbers = {piece: number for number, piece in enumerate(pieces)}
         edges: list[tuple[int, int, int]] = []
         bounds = [0]
@@ -98,16 +98,16 @@ class Lattice:
         return cls(tails, heads, found, np.array(bounds[:-1]), np.array(bounds[1:]) - 1)
 
     def without_whole_texts(self) -> "Lattice":
-        """Leave out pieces that spell a text of several characters alone."""
+        """Return the lattice without pieces that spell a text of several characters alone."""
         whole = (self.tails == self.firsts[self._texts]) & (self.heads == self.lasts[self._texts])
         return self._selected(~whole | (self.heads - self.tails == 1))
 
     def restricted(self, alive: NDArray[np.bool_]) -> "Lattice":
-        """Leave out dead pieces. `alive` is (P,)."""
+        """Return the lattice without dropped pieces; `alive`, (P,), is True for pieces to keep."""
         return self._selected(alive[self.pieces])
 
     def expected_counts(self, scores: Floats, counts: Floats) -> Floats:
-        """How often each piece occurs in texts spelled at random, (P,): the forward-backward algorithm.
+        """Expected count of each piece in texts spelled at random, (P,): the forward-backward algorithm.
 
         Args:
             scores: (P,) log probabilities.
@@ -137,7 +137,7 @@ class Lattice:
         return _turns(self.tails, self.lasts[self._texts] - self.tails)
 
     def _sweep(self, turns: list[Turn], origins: Integers, weights: Floats, add: np.ufunc) -> Floats:
-        """From every origin to the nodes of each turn; a node that no edge reaches has log probability 0."""
+        """Add up log probabilities from turn to turn; a node that no edge reaches has log probability 0."""
         totals = np.zeros(self.lasts[-1] + 1)
         for turn in turns:
             totals[turn.nodes] = add.reduceat(totals[origins[turn.edges]] + weights[turn.edges], turn.starts)

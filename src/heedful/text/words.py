@@ -1,4 +1,4 @@
-"""The words of a text, and their places in rows of ids that a model reads."""
+"""Words of a text as rows of token ids that a model reads, with the place of each word: for taggers."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ _SPLITTER = pre_tokenizers.Split(Regex(_WORD), "isolated")
 
 
 class Spelled(NamedTuple):
-    """The pieces of a word, <unk> if the tokenizer keeps nothing of it; spaces may come before its own `first` one."""
+    """Token ids of a word, `first` of them for spaces before it; <unk> if the tokenizer keeps nothing of the word."""
 
     ids: list[int]
     first: int
 
 
 class WordRow(NamedTuple):
-    """Words as a row of ids, and for those words that this row shows best: their number and place in the row."""
+    """Input row of token ids for words, with the number and the place of each word that this row shows best."""
 
     ids: list[int]
     places: list[tuple[int, int]]
@@ -37,7 +37,7 @@ def split_words(text: str) -> list[str]:
 
 
 def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
-    """The pieces of each word, all together those of a text with a space before every word.
+    """Encode each word of a sentence; all ids together are those of a text with a space before every word.
 
     Raises:
         InputError: A word holds a lone surrogate.
@@ -54,7 +54,7 @@ def spell_words(tokenizer: Tokenizer, words: Sequence[str]) -> list[Spelled]:
 
 
 def rows_of_words(tokenizer: Tokenizer, words: Sequence[str], longest: int, *, causal: bool) -> list[WordRow]:
-    """Words as rows of at most `longest` ids, <bos> and <eos> included; every word has its place in one of them.
+    """Encode words as rows of at most `longest` ids, <bos> and <eos> included; every word has its place in one row.
 
     A word stands at its first piece (Devlin et al. 2019, section 5.3), but for a model that is causal at its last one,
     which alone has seen the whole word.

@@ -1,4 +1,4 @@
-"""Scenes: a parallel corpus without end from a small grammar of our own, with everything about it known.
+"""Scenes: an endless parallel corpus from a small grammar of our own, with known word alignments and roles.
 
 Each sentence pair tells one random scene in English and in German or Chinese. The gold word alignment and the syntactic
 role of every word are known, and every English sentence has exactly one translation, so that a model that has learned
@@ -22,7 +22,7 @@ LENGTHS = range(4, 21)  # English words, punctuation included
 
 
 def pair(languages: str, seed: int, index: int) -> ScenePair:
-    """Tell pair `index` of the corpus `seed`, a function of these arguments alone.
+    """Generate sentence pair number `index` of the scenes corpus `seed`, a function of these arguments alone.
 
     The English sentence does not depend on the languages: en-de and en-zh tell the same scenes.
 
@@ -42,7 +42,7 @@ def pair(languages: str, seed: int, index: int) -> ScenePair:
 
 
 def generate(languages: str, count: int, seed: int, start: int = 0) -> Iterator[ScenePair]:
-    """Yield `count` pairs of the corpus `seed` from pair `start` on; a sentence may come again.
+    """Yield `count` sentence pairs of the scenes corpus `seed` from pair number `start` on; a sentence may come again.
 
     Raises:
         InputError: The languages are not among LANGUAGES.
@@ -54,10 +54,10 @@ def generate(languages: str, count: int, seed: int, start: int = 0) -> Iterator[
 def split(
     languages: str, train: int, valid: int, test: int, seed: int, done: Callable[[int], object] = lambda _: None
 ) -> dict[str, list[ScenePair]]:
-    """Draw so many distinct pairs for each of "train", "valid" and "test".
+    """Generate distinct sentence pairs of scenes: the given numbers of them for training, validation and testing.
 
     The purpose of a sentence follows from its English text, whatever the seed and the sizes: what is in one corpus for
-    training is in no corpus for validation or testing. `done` is told how many more pairs there are.
+    training is in no corpus for validation or testing. `done` is called with the number of pairs that are added.
 
     Raises:
         InputError: The languages are not among LANGUAGES.

@@ -31,7 +31,7 @@ PEOPLE, LIVING, PLACES, INSIDES, ROOMS, LANDMARKS, SURFACES = (
 DESTINATIONS = tuple(place for place in PLACES if place not in ROOMS)
 QUALITIES = {noun: tuple(quality for quality in ADJECTIVES if noun.kinds & quality.kinds) for noun in NOUNS}
 
-# Determiners, as often as they are repeated. "owner" is somebody else's; "" is none.
+# Determiners; each is as likely as it is often. "owner" is a phrase for the owner, "" is no determiner.
 MANY = ("two", "three", "four", "five", "some", "many")
 POSSESSIVES = ("my", "our", "his", "her", "their", "owner")
 ANY = ("the",) * 10 + ("a",) * 3 + ("this", *POSSESSIVES, "owner", "two", "three", "some", "many")
@@ -47,7 +47,7 @@ FRAMES = ("transitive",) * 6 + ("intransitive",) * 3 + ("ditransitive",) * 2 + (
 VERBS_OF = {frame: tuple(verb for verb in VERBS if verb.frame == frame) for frame in (*FRAMES, "report", "copula")}
 TIMES_OF = {tense: tuple(time for time in TIMES if tense in time.tenses) for tense in (*TENSES["activity"], "present")}
 (BE,) = VERBS_OF["copula"]
-# What can be said in a relative clause about one who does it, and about one to whom it is done.
+# Verbs of relative clauses about the noun: those that it can be the subject of, and those that it can be the object of.
 SIMPLE = (*VERBS_OF["intransitive"], *VERBS_OF["transitive"])
 DOING = {noun: tuple(verb for verb in SIMPLE if noun in verb.subjects) for noun in LIVING}
 DONE = {noun: tuple(verb for verb in SIMPLE if noun in verb.objects and "_" not in verb.chinese) for noun in NOUNS}
@@ -55,33 +55,33 @@ IDENTIFYING = ("present", "progressive", "past", "habit")
 
 
 class Author:
-    """Draws what belongs to one scene. No noun and no verb comes twice, so that it is clear what is meant.
+    """Draws phrases and clauses of one scene at random. No noun or verb comes twice, so that it is clear what is meant.
 
     Only `random.random` is asked for numbers: the Python documentation promises its sequence for all versions.
     """
 
     def __init__(self, rng: random.Random, strangers: bool):
-        """`strangers`: whether he, she and they may be people that the scene does not name."""
+        """Prepare to draw; with `strangers`, he, she and they may be people that the scene does not name."""
         self._random = rng.random
         self._strangers = strangers
         self._used: set[Noun | Verb] = set()
 
     def chance(self, probability: float) -> bool:
-        """True with this probability."""
+        """Return True at random, with the given probability."""
         return self._random() < probability
 
     def one(self, items: Sequence[T]) -> T:
-        """One of several, each as likely."""
+        """Return a random item of a sequence; all are equally likely."""
         return items[int(self._random() * len(items))]
 
     def fresh(self, words: Sequence[W]) -> W:
-        """One of several nouns or verbs that the scene does not have yet, if there is one."""
+        """Return a random noun or verb that the scene does not have yet, if there is one, and note that it is used."""
         word = self.one([word for word in words if word not in self._used] or words)
         self._used.add(word)
         return word
 
     def phrase(self, noun: Noun, determiners: Sequence[str], described: float = 0.25, several: float = 0.3) -> Phrase:
-        """A phrase about a noun; `described` is the chance of an adjective, `several` that of a plural after "the"."""
+        """Draw a noun phrase; `described` is the chance of an adjective, `several` that of a plural where both fit."""
         if "name" in noun.kinds:
             return Phrase(noun, plural=False, determiner="")
         determiner = self.one(determiners)
@@ -100,7 +100,7 @@ class Author:
         return phrase
 
     def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
-        """Somebody who can do what the verb says."""
+        """Draw a subject for a verb: a pronoun, a noun phrase, or two noun phrases joined by "and"."""
         if PEOPLE[0] in verb.subjects and self.chance(0.14):
             return self._pronoun()
         first = self.phrase(self.fresh(verb.subjects), determiners)
@@ -114,7 +114,7 @@ class Author:
         return self.one((Pronoun(MAN, False), Pronoun(WOMAN, False), Pronoun(MAN, True)))
 
     def action(self, tense: str = "", negated: bool = False, frames: Sequence[str] = FRAMES) -> Clause:
-        """Somebody does something, in this tense (see TENSES) or in any that suits the verb."""
+        """Draw a clause with a random verb and subject, in a given tense (see TENSES) or any that suits the verb."""
         verbs = VERBS_OF[self.one(frames)]
         verb = self.fresh([verb for verb in verbs if tense in TENSES[verb.aspect]] if tense else verbs)
         tense = tense or self.one(TENSES[verb.aspect])
@@ -124,7 +124,7 @@ class Author:
     def clause(
         self, verb: Verb, tense: str, subject: Nominal, negated: bool = False, object_: Nominal | None = None
     ) -> Clause:
-        """Complete a clause: with the objects that the verb needs, and perhaps with a place and a time."""
+        """Complete a clause of verb and subject: draw the objects that the verb needs, and perhaps place and time."""
         clause = Clause(verb, subject, "present" if tense == "habit" else tense, negated=negated, object=object_)
         if tense == "modal":
             clause.modal = self.one(MODALS)
@@ -148,7 +148,7 @@ class Author:
             clause.place = self.place()
 
     def object(self, verb: Verb, negated: bool = False) -> Nominal:
-        """Something that this can be done to."""
+        """Draw an object for a verb: a noun phrase or a pronoun."""
         if self._strangers and verb.frame == "transitive" and PEOPLE[0] in verb.objects and self.chance(0.15):
             return self._pronoun()
         if "owning" in verb.tags:
@@ -160,31 +160,31 @@ class Author:
         return self.phrase(self.fresh(verb.objects), determiners)
 
     def recipient(self) -> Nominal:
-        """Somebody who is given, shown or told something."""
+        """Draw an indirect object: somebody who is given, shown or told something."""
         if self._strangers and self.chance(0.2):
             return self._pronoun()
         return self.phrase(self.fresh(PEOPLE), DEFINITE, described=0.15)
 
     def place(self) -> Place:
-        """Where something happens."""
+        """Draw a place where something happens, such as a garden."""
         noun = self.fresh(PLACES)
         return Place(noun.where, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def beside(self, relations: Sequence[Relation]) -> Place:
-        """On, under, behind, in front of or next to a piece of furniture, a car or a tree."""
+        """Draw a place on, under, behind, in front of or next to a piece of furniture, a car or a tree."""
         relation = self.one(relations)
         noun = self.fresh(SURFACES if relation is ON else LANDMARKS)
         return Place(relation, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def destination(self, into: bool) -> Place:
-        """Into a place or to it."""
+        """Draw a destination of a motion: a place to go to or, with `into`, a place to go into."""
         noun = self.fresh(INSIDES if into else DESTINATIONS)
         return Place(INTO if into else TO, self.phrase(noun, WHERE, described=0.15, several=0.05))
 
     def relate(self, phrase: Phrase, timed: bool) -> None:
-        """Say which one is meant by a relative clause: one who does something, or to whom or which it is done.
+        """Add a relative clause to a noun phrase, in which the noun is the subject or the object of a verb.
 
-        Unless it is `timed`, it tells no time of its own but how often.
+        Unless it is `timed`, the relative clause has no time of its own, except for how often something happens.
         """
         phrase.determiner, phrase.owner, phrase.adjective = "the", None, None
         if phrase.noun in LIVING and self.chance(0.5):
@@ -198,11 +198,11 @@ class Author:
             phrase.relative.time = None
 
     def _known(self, verb: Verb) -> str:
-        """A tense for what identifies somebody."""
+        """Draw a tense for a relative clause, which identifies somebody."""
         return self.one([tense for tense in TENSES[verb.aspect] if tense in IDENTIFYING])
 
     def description(self, noun: Noun) -> Clause:
-        """Somebody or something is big, or bigger than another."""
+        """Draw a clause with an adjective about a noun: somebody or something is big, or bigger than another."""
         quality = self.one(QUALITIES[noun])
         subject = self.phrase(noun, DEFINITE, described=0)
         clause = Clause(BE, subject, self.one(("present", "present", "past")), predicate=quality)

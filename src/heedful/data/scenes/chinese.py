@@ -15,7 +15,7 @@ QUESTIONS = {"who": "谁", "what": "什么", "where": "哪里"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Tell a scene in Chinese."""
+    """Express a scene as a Chinese sentence: a list of words with their roles."""
     words = _clause(scene.main)
     if scene.second is not None:
         words = _joined(scene, words, scene.second)
@@ -53,7 +53,7 @@ def _clause(clause: Clause, told: bool = True) -> list[Word]:
 
 
 def _action(clause: Clause, told: bool) -> list[Word]:
-    """What marks tense and denial, the place, and the verb with what goes before and behind it."""
+    """The predicate: marks of tense and denial, the place, and the verb with the words before and behind it."""
     verb, tense = (clause, "verb"), (clause, "tense")
     marks = _marks(clause)
     done = told and clause.tense in ("past", "perfect") and not clause.negated and clause.verb.aspect != "state"
@@ -96,7 +96,7 @@ def _objects(clause: Clause, before: bool) -> tuple[list[Word], list[Word]]:
 
 
 def _marks(clause: Clause) -> list[Word]:
-    """What stands before the verb and its place for tense, modality and denial."""
+    """The words before the verb and its place, for tense, modality and denial."""
     if clause.negated:
         return _denial(clause)
     if clause.tense in ("progressive", "past progressive"):
@@ -133,7 +133,7 @@ def _passive(clause: Clause) -> list[Word]:
 
 
 def _description(clause: Clause) -> list[Word]:
-    """很大, 不大, 比猫大; colours are 是黑色的."""
+    """A predicate with an adjective: 很大, 不大, 比猫大; colours are 是黑色的."""
     if clause.predicate is None:
         return []
     copula, quality = ((clause, "verb"), (clause, "tense")), ((clause, "predicate"),)
@@ -168,7 +168,7 @@ def _there(place: Place | None) -> list[Word]:
 
 
 def nominal(item: Nominal | None, role: str, denied: bool = False) -> list[Word]:
-    """A noun phrase in the role of its noun; a gap is silent, and so is "a" in what is denied."""
+    """Express a noun phrase in Chinese, with the role of its noun; a gap gives no words, and "a" none in a denial."""
     if isinstance(item, Phrase):
         return _phrase(item, role, denied)
     if isinstance(item, Pronoun):
@@ -197,7 +197,7 @@ def _phrase(phrase: Phrase, role: str, denied: bool = False) -> list[Word]:
 
 
 def _marked_plural(phrase: Phrase) -> bool:
-    """Whether 们 is needed: for people whose number no other word tells."""
+    """True if 们 is needed: for people whose number no other word tells."""
     told = phrase.relative is not None or not (phrase.owner or phrase.determiner in ("the", *OWNERS))
     return phrase.plural and "person" in phrase.noun.kinds and not told
 

@@ -1,4 +1,4 @@
-"""A corpus of scenes as text files: raw text for training, and what is known about it in files beside it."""
+"""Files of a corpus of scenes: raw text for training, and words, roles and alignments in files beside it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ from heedful.data.scenes.sentence import ScenePair
 
 
 def corpus_files(languages: str, parts: Mapping[str, Sequence[ScenePair]]) -> dict[str, str]:
-    """The contents of the files of a corpus by their names; line i of all files of a part is about pair i.
+    """Return the files of a corpus of scenes, contents by name; line i of all files of a part is about pair i.
 
     For a part "train" in "en-de" these are train.en and train.de with the text, train.words.en and train.words.de with
     its words between spaces, train.roles.en and train.roles.de with the role of each word, and train.align with the

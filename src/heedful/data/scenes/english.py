@@ -9,7 +9,7 @@ OBJECT_FORMS = {"I": "me", "we": "us", "he": "him", "she": "her", "it": "it", "t
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Tell a scene in English."""
+    """Express a scene as an English sentence: a list of words with their roles."""
     words = _clause(scene.main)
     if scene.second is not None:
         words = _joined(scene, words, _clause(scene.second))
@@ -44,7 +44,7 @@ def _clause(clause: Clause) -> list[Word]:
 
 
 def _front(clause: Clause) -> list[Word]:
-    """What a relative clause describes or a question asks for, where it is not the subject that asks."""
+    """The relative pronoun, or the question word that is not the subject, at the front of a clause."""
     for slot in (clause.subject, clause.object):
         if isinstance(slot, Gap):
             human = slot is clause.subject and "person" in slot.phrase.noun.kinds
@@ -146,7 +146,7 @@ def _first_person(subject: Nominal) -> bool:
 
 
 def nominal(item: Nominal, role: str) -> list[Word]:
-    """A noun phrase in the role of its noun; a gap is silent."""
+    """Express a noun phrase in English, with the role of its noun; a gap gives no words."""
     if isinstance(item, Phrase):
         return _phrase(item, role)
     if isinstance(item, Pronoun):

@@ -85,7 +85,7 @@ QUESTIONS = {"who": "wer", "what": "was", "where": "wo"}
 
 
 def realise(scene: Scene) -> list[Word]:
-    """Tell a scene in German."""
+    """Express a scene as a German sentence: a list of words with their roles."""
     words = _joined(scene, scene.second) if scene.second is not None else _clause(scene.main, "second")
     words.append(Word("?" if scene.main.asked else ".", "punctuation", ((scene, "end"),)))
     follows = [*(word.role == "punctuation" for word in words[1:]), False]
@@ -155,7 +155,7 @@ def _fields(clause: Clause) -> dict[str, list[Word]]:
 
 
 def _indefinite(phrase: Phrase) -> bool:
-    """Whether a denial turns the phrase into one with "kein"."""
+    """True if a denial turns the phrase into one with "kein"."""
     return phrase.determiner in ("a", "") and phrase.owner is None and "name" not in phrase.noun.kinds
 
 
@@ -222,7 +222,7 @@ def _relative(item: Nominal) -> list[Word]:
 
 
 def _verbs(clause: Clause) -> tuple[Word, list[Word]]:
-    """The finite verb, and what closes the clause: a separable prefix, a participle or an infinitive."""
+    """The finite verb, and the words that close the clause: a separable prefix, a participle or an infinitive."""
     verb = clause.verb.german
     main, tense = (clause, "verb"), (clause, "tense")
     auxiliary = _auxiliary(clause)
@@ -265,7 +265,7 @@ def _first_person(subject: Nominal) -> bool:
 
 
 def nominal(item: Nominal | None, case: Case, role: str) -> list[Word]:
-    """A noun phrase in a case, in the role of its noun; the relative clause is not part of it."""
+    """Express a noun phrase in German, in a case and with the role of its noun; its relative clause is not included."""
     if isinstance(item, Phrase):
         return _phrase(item, case, role, item.determiner)
     if isinstance(item, Pronoun):

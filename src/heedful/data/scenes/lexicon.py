@@ -1,4 +1,4 @@
-"""The words of the little world in three languages, read from the tables beside this file; they explain themselves."""
+"""Lexicon of the scenes, with nouns, adjectives, verbs and times in English, German and Chinese, read from tables."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ GROUPS = {
     "anything": "living goods furniture plant",
 }
 
-# What is told of an action, by its aspect: one cannot be finding something, and nobody must lose it.
+# The tenses that suit a verb, by its aspect: nobody "is finding" (event) or "must lose" (happening) something.
 TENSES = {
     "activity": ("progressive", "progressive", "past", "past", "habit", "perfect", "future", "modal"),
     "process": ("progressive", "progressive", "past", "past", "habit", "future", "modal"),
@@ -25,7 +25,7 @@ TENSES = {
 
 
 class Relation(NamedTuple):
-    """Where something is: a preposition in English and German, a word behind the noun in Chinese."""
+    """A relation in space: a preposition in English and German, a word behind the noun in Chinese."""
 
     english: tuple[str, ...]
     german: str
@@ -34,7 +34,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Noun:
-    """A noun; where a pair of forms stands, it is singular and plural."""
+    """A noun in English, German and Chinese; a pair of forms is singular and plural."""
 
     category: str
     kinds: frozenset[str]  # its category and its tags
@@ -47,12 +47,12 @@ class Noun:
 
     @property
     def counted(self) -> bool:
-        """Whether there is a plural: milk and Anna have none."""
+        """True if the noun has a plural: milk and Anna have none."""
         return self.english[1] != "-"
 
     @property
     def pronoun(self) -> str:
-        """The English pronoun of one: "he", "she", "it", or "" where the sex of a person is open."""
+        """The English pronoun for the noun in the singular: "he", "she", "it", or "" for a person of open sex."""
         if "person" in self.kinds or "name" in self.kinds:
             return "he" if "he" in self.kinds else "she" if "she" in self.kinds else ""
         return "it"
@@ -60,7 +60,7 @@ class Noun:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Adjective:
-    """An adjective; without comparatives it is a colour."""
+    """An adjective in English, German and Chinese; an adjective without comparatives is a colour."""
 
     kinds: frozenset[str]  # the categories of nouns that it suits, and its tags
     english: str
@@ -73,7 +73,7 @@ class Adjective:
 
 
 class EnglishVerb(NamedTuple):
-    """The English forms; the particle is a part of the verb that stays behind it, as in "wake up"."""
+    """The forms of an English verb; the particle is a part of the verb that stays behind it, as in "wake up"."""
 
     base: str
     third: str
@@ -95,7 +95,7 @@ class GermanVerb(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Verb:
-    """A verb with the nouns that can be its subject and its object."""
+    """A verb in English, German and Chinese, with the nouns that can be its subject and its object."""
 
     frame: str  # "intransitive", "transitive", "ditransitive", "motion", "placement", "report" or "copula"
     aspect: str  # a key of TENSES
@@ -108,13 +108,13 @@ class Verb:
 
     @property
     def anywhere(self) -> bool:
-        """Whether one can say where it happens."""
+        """True if a clause with the verb can say where the action happens."""
         return self.frame in ("intransitive", "transitive") and self.aspect != "state" and "fixed" not in self.tags
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Time:
-    """When something happens, in words that correspond when they are counted from the right."""
+    """An adverbial of time in English, German and Chinese; its words correspond when counted from the right."""
 
     tenses: frozenset[str]
     english: tuple[str, ...]
@@ -141,7 +141,7 @@ def _kinds(names: str) -> frozenset[str]:
 
 
 def nouns_of(kinds: str) -> tuple[Noun, ...]:
-    """All nouns of any of these categories, groups or tags, in the order of the table."""
+    """Return all nouns of any of the given categories, groups or tags, in the order of the table of nouns."""
     wanted = _kinds(kinds)
     return tuple(noun for noun in NOUNS if noun.kinds & wanted)
 
@@ -204,7 +204,7 @@ ADJECTIVES = tuple(_read_adjective(cells) for _, cells in _rows("adjectives.txt"
 VERBS = tuple(_read_verb(frame, cells) for frame, cells in _rows("verbs.txt"))
 TIMES = tuple(_read_time(cells) for _, cells in _rows("times.txt"))
 
-NOWHERE = Relation(("",), "", "")  # where it is asked
+NOWHERE = Relation(("",), "", "")  # for questions with "where"
 TO = Relation(("to",), "zu", "")
 INTO = Relation(("into",), "in", "")
 ON = Relation(("on",), "auf", "上")

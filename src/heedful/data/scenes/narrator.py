@@ -1,4 +1,4 @@
-"""Draws the scenes of a story: who and what it is about comes first, and nobody and nothing else comes into it."""
+"""Draws the scenes of a story: its cast of characters and things is chosen first, and nothing else comes into it."""
 
 import random
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from heedful.data.scenes.author import ANY, LANDMARKS, LIVING, PEOPLE, PLACES, Q
 from heedful.data.scenes.lexicon import Adjective, Noun, Verb, nouns_of
 from heedful.data.scenes.tree import Clause, Nominal, Phrase, Pronoun, Scene
 
-PATIENCE = 1000  # scenes drawn before a story is given up; one in some thousand has come to a dead end
+PATIENCE = 1000  # scenes drawn before a story is given up; one story in some thousand comes to a dead end
 WORDS = range(5, 21)  # of an English sentence, punctuation included
 PROPS = nouns_of("text press thing garment dish container device vehicle plant")  # nothing that somebody could eat up
 CAST = (PEOPLE, LIVING, PROPS, PROPS, PLACES)  # the main character first; one more comes from these or from LANDMARKS
 
-# The kinds of scenes in a story, as often as they are repeated.
+# The kinds of scenes in a story; each is as likely as it is often here.
 KINDS = (
     *(grammar.event,) * 12,
     *(grammar.timed,) * 3,
@@ -24,15 +24,15 @@ KINDS = (
 
 
 class NobodyLeft(Exception):
-    """Nobody and nothing of the cast can take the part that a scene needs."""
+    """Raised when no character or thing in the cast of a story can take the part that a scene needs."""
 
 
 class Narrator(Author):
-    """Draws scenes with the cast of one story in the past tense, each of them in view of those before it.
+    """Draws the scenes of one story with a fixed cast, in the past tense, each in view of the scenes before.
 
-    Whoever is new is "an old king", and from then on "the old king", or "he" after a sentence that named him if that
-    can be nobody else of the cast. Each sentence takes up somebody or something that the last one named, has two known
-    ones in all, and no more than one that is new. A verb comes again only where no other suits.
+    A new character is "an old king", and from then on "the old king", or "he" after a sentence that named the king if
+    nobody else of the cast is a "he". Each sentence takes up somebody or something that the last one named, names two
+    or more that are known, and no more than one that is new. A verb comes again only where no other suits.
     """
 
     def __init__(self, rng: random.Random):
@@ -40,19 +40,19 @@ class Narrator(Author):
         nouns = [super(Narrator, self).fresh(part) for part in (*CAST, self.one((*CAST, LANDMARKS)))]
         self._cast = {noun: self._trait(noun) for noun in nouns}
         self._met: set[Noun] = set()
-        self._named = {nouns[0]}  # in the last sentence; before the first, the main character
-        self._verbs: set[Noun | Verb] = set()  # of all sentences
+        self._named = {nouns[0]}  # nouns named in the last sentence; before the first sentence, the main character
+        self._verbs: set[Noun | Verb] = set()  # verbs of all sentences so far
 
     def _trait(self, noun: Noun) -> Adjective | None:
-        """What somebody or something is throughout the story; names need no more to be told apart."""
+        """The lasting adjective of somebody or something in the story; names need none to be told apart."""
         lasting = [quality for quality in QUALITIES[noun] if quality not in grammar.MOODS]
         return self.one(lasting) if lasting and "name" not in noun.kinds else None
 
     def scene(self) -> Scene:
-        """The next scene of the story.
+        """Draw the next scene of the story.
 
         Raises:
-            NobodyLeft: The cast can do nothing more that takes up the scene before.
+            NobodyLeft: The cast can do nothing more that takes up the last scene.
         """
         for _ in range(PATIENCE):
             self._used = set(self._verbs)
@@ -67,10 +67,10 @@ class Narrator(Author):
         raise NobodyLeft
 
     def fresh(self, words: Sequence[W]) -> W:
-        """A noun of the cast that the scene does not have yet, or a verb that such nouns suit.
+        """Return a random noun of the story's cast that the scene does not have yet, or a verb that such nouns suit.
 
         Raises:
-            NobodyLeft: There is none.
+            NobodyLeft: There is no such word.
         """
         free = self._cast.keys() - self._used
         fitting = [word for word in words if _suits(word, free)]
@@ -79,25 +79,25 @@ class Narrator(Author):
         return super().fresh(fitting)
 
     def phrase(self, noun: Noun, *_: object, **__: object) -> Phrase:
-        """Name somebody or something with the trait that tells who it is."""
+        """Return the phrase that names a member of the cast, with its adjective: "an old king", then "the old king"."""
         determiner = "" if "name" in noun.kinds else "the" if noun in self._met else "a"
         return Phrase(noun, plural=False, determiner=determiner, adjective=self._cast[noun])
 
     def subject(self, verb: Verb, determiners: Sequence[str] = ANY) -> Nominal:
-        """Somebody who can do what the verb says, perhaps as a pronoun."""
+        """Draw a subject for a verb from the story's cast: a noun phrase or, where it is clear, a pronoun."""
         clear = [noun for noun in self._cast if noun in verb.subjects and noun not in self._used and self._clear(noun)]
         if clear and self.chance(0.4):
             return Pronoun(self.fresh(clear), plural=False)
         return self.phrase(self.fresh(verb.subjects), determiners)
 
     def _clear(self, noun: Noun) -> bool:
-        """Whether a pronoun can be nobody else; it is never one's first mention."""
+        """True if a pronoun can mean nobody else than a noun that the last sentence named."""
         pronouns = [other.pronoun for other in self._cast]
         known = noun in self._named & self._met
         return known and noun.pronoun in ("he", "she") and pronouns.count(noun.pronoun) == 1
 
     def _put_in_past(self, clause: Clause) -> None:
-        """Tell a clause in the past; only the first sentence says when."""
+        """Put a clause into the past; only the first sentence keeps its time."""
         clause.tense = "past progressive" if "progressive" in clause.tense else "past"
         clause.modal, clause.asked = "", False
         clause.negated = clause.negated and clause.verb.aspect != "state"
@@ -105,7 +105,7 @@ class Narrator(Author):
             clause.time, clause.time_first = None, False
 
     def _goes_on(self, scene: Scene) -> bool:
-        """Whether a scene takes up the one before; if so, who and what is in it is known from now on."""
+        """True if a scene takes up the one before; if so, its characters and things are known from now on."""
         words = english.realise(scene)
         nodes = [node for word in words for node, part in word.links if part == "noun"]
         nouns = {node.noun for node in nodes if isinstance(node, Phrase | Pronoun)}
@@ -121,14 +121,14 @@ class Narrator(Author):
 
 
 def _suits(word: Noun | Verb, nouns: AbstractSet[Noun]) -> bool:
-    """Whether a noun is among these, or a verb can have its subject and its object there."""
+    """True if a noun is among these nouns, or a verb has its subject and its object among them."""
     if isinstance(word, Noun):
         return word in nouns
     return not any(needed and nouns.isdisjoint(needed) for needed in (word.subjects, word.objects))
 
 
 def _plausible(scene: Scene, new: AbstractSet[Noun]) -> bool:
-    """Whether there is only what is new, what is denied or only thought of is known, and nobody changes but in mood."""
+    """True if "there is" names what is new, denials and thoughts what is known, and nobody changes but in mood."""
     main = scene.main
     if main.voice == "existential":
         return isinstance(main.subject, Phrase) and main.subject.noun in new

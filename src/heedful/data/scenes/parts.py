@@ -1,4 +1,4 @@
-"""What is for training, for validation and for testing: it follows from the English text alone."""
+"""Split of generated text into training, validation and test data, which follows from the English text alone."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -13,15 +13,15 @@ def divide(
     sizes: Mapping[str, int],
     done: Callable[[int], object] = lambda _: None,
 ) -> dict[str, list[T]]:
-    """Take as many items of distinct text for each of "train", "valid" and "test" as `sizes` tells.
+    """Split generated items of distinct text into "train", "valid" and "test", as many for each as `sizes` tells.
 
-    One text in 16 is for validation and one for testing, whatever is drawn beside it.
+    A checksum of the text decides: one in 16 is for validation and one for testing, whatever is drawn beside it.
 
     Args:
-        drawn: As many items as it takes.
-        text: The English text of an item.
-        sizes: The wanted number for each of the three.
-        done: Told how many more of them there are.
+        drawn: Generates items, as many as it takes.
+        text: Gives the English text of an item.
+        sizes: The wanted number of items for each of the three parts.
+        done: Called with the number of items that are added.
     """
     parts: dict[str, list[T]] = {purpose: [] for purpose in sizes}
     seen: set[str] = set()

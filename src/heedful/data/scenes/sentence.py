@@ -1,4 +1,4 @@
-"""Sentences with the role of each word, and the alignment of two sentences that tell the same scene."""
+"""Generated sentences with the role of each word, and the word alignment of two sentences on the same scene."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Link = tuple[object, str]  # a node of the scene's tree and which part of it
 
 
 class Word(NamedTuple):
-    """A word as a grammar writes it: its role in its own clause, and the parts of the scene that it expresses."""
+    """A word of a generated sentence: its text, its role in its clause, and the parts of the scene it expresses."""
 
     text: str
     role: str
@@ -40,7 +40,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence; punctuation marks are words. `roles` (see ROLES) has one role per word."""
+    """A generated sentence with one role per word (see ROLES); punctuation marks are words."""
 
     words: tuple[str, ...]
     roles: tuple[str, ...]
@@ -49,7 +49,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class ScenePair:
-    """A sentence, its translation, and the sorted (source word, target word) pairs, from 0, that express the same.
+    """A generated sentence, its translation and their word alignment: sorted pairs of word numbers, from 0.
 
     One word may correspond to several: both parts of a separable verb to the verb, a Chinese classifier to the
     determiner or numeral beside it, the finite verb to the auxiliary that English needs to deny or ask ("does"), a
@@ -63,14 +63,14 @@ class ScenePair:
 
 
 def time_words(clause: object, texts: tuple[str, ...]) -> list[Word]:
-    """When it happens, in one word that expresses all of it or in two that are each a half: tonight, heute Abend."""
+    """Express a time as one word, linked to all of the time, or as two that are each a half: tonight, heute Abend."""
     links = (clause, "time first"), (clause, "time last")
     halves = (links,) if len(texts) == 1 else ((links[0],), (links[1],))
     return [Word(text, "time", half) for text, half in zip(texts, halves, strict=True)]
 
 
 def sentence(words: list[Word], space: str) -> Sentence:
-    """Write words as a sentence: a capital first, `space` between words but not before punctuation."""
+    """Join words to a sentence: a capital letter first, `space` between words but not before punctuation."""
     texts = [word.text for word in words]
     texts[0] = texts[0][0].upper() + texts[0][1:]
     text = texts[0]
@@ -80,7 +80,7 @@ def sentence(words: list[Word], space: str) -> Sentence:
 
 
 def align(source: list[Word], target: list[Word]) -> tuple[tuple[int, int], ...]:
-    """Pair the words of two sentences that express the same part of their scene."""
+    """Align two sentences: pair the words that express the same part of their scene, by their numbers from 0."""
     places: dict[Link, list[int]] = defaultdict(list)
     for index, word in enumerate(target):
         for link in word.links:

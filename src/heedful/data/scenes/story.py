@@ -1,7 +1,7 @@
-"""Stories: a few scenes in a row about one small cast, so that it shows in the text which sentences belong together.
+"""Stories: an endless corpus of texts, each a few scenes in a row about one small cast, for GPT and for BERT.
 
-They are without end like the scenes, for language models and for BERT, which is to tell next passages from strangers:
-what a next passage calls "the old king" was "an old king" before, while a stranger names others, or nobody yet known.
+The text shows which sentences belong together, so that BERT can learn to tell next passages from others: what a next
+passage calls "the old king" was "an old king" before, while another passage names others, or nobody yet known.
 """
 
 import itertools
@@ -22,9 +22,9 @@ SENTENCES = range(4, 10)
 def stories(
     language: str, count: int, seed: int, start: int = 0, sentences: Sequence[int] = SENTENCES
 ) -> Iterator[list[str]]:
-    """Yield `count` stories of the corpus `seed` from story `start` on, each as a list of sentences.
+    """Yield `count` stories of the corpus `seed` from story number `start` on, each as a list of sentences.
 
-    A story is a function of the seed, its number and the choice of lengths; the same ones are told in all languages.
+    A story is a function of the seed, its number and the choice of lengths; all languages tell the same stories.
 
     Raises:
         InputError: The language is not among LANGUAGES.
@@ -43,10 +43,12 @@ def split_stories(
     sentences: Sequence[int] = SENTENCES,
     done: Callable[[int], object] = lambda _: None,
 ) -> dict[str, list[list[str]]]:
-    """Draw so many distinct stories for each of "train", "valid" and "test"; `sentences` are the lengths they may have.
+    """Generate distinct stories, the given numbers of them for training, validation and testing.
+
+    `sentences` are the lengths that stories may have.
 
     The purpose of a story follows from its English text, whatever the seed and the sizes: what is in one corpus for
-    training is in no corpus for validation or testing. `done` is told how many more stories there are.
+    training is in no corpus for validation or testing. `done` is called with the number of stories that are added.
 
     Raises:
         InputError: The language is not among LANGUAGES.
@@ -59,13 +61,13 @@ def split_stories(
 
 
 def story_files(language: str, parts: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, str]:
-    """The contents of files such as "train.txt" by their names: a line for each story, and a blank one between two."""
+    """Return text files of stories, contents by name such as "train.txt": a line a story, a blank line between two."""
     space = LANGUAGES[language].SPACE
     return {f"{part}.txt": "\n".join(space.join(story) + "\n" for story in told) for part, told in parts.items()}
 
 
 def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[Scene]:
-    """Draw story `index` of the corpus `seed`, a function of these arguments alone."""
+    """Draw the scenes of story number `index` of the corpus `seed`, a function of these arguments alone."""
     chance = random.Random(f"stories {seed} {index}")
     while True:
         narrator = Narrator(chance)
@@ -76,16 +78,16 @@ def story(seed: int, index: int, sentences: Sequence[int] = SENTENCES) -> list[S
 
 
 def tell(language: str, scenes: Sequence[Scene]) -> list[str]:
-    """Tell scenes in a sentence each."""
+    """Express each scene of a story as a sentence of a language."""
     tongue = LANGUAGES[language]
     return [sentence(tongue.realise(scene), tongue.SPACE).text for scene in scenes]
 
 
 def check(language: str) -> None:
-    """Refuse a language in which there are no stories.
+    """Check that stories come in a language.
 
     Raises:
-        InputError: It is not among LANGUAGES.
+        InputError: The language is not among LANGUAGES.
     """
     if language not in LANGUAGES:
         raise InputError(f"unknown language {language!r}: stories come in {', '.join(LANGUAGES)}")

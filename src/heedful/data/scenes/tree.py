@@ -1,6 +1,6 @@
-"""A scene as a tree, before any language: who does what to whom, where, when, and what is asked, denied or told of it.
+"""Scenes as trees, before any language: who does what to whom, where, when, and what is asked, denied or told.
 
-Nodes compare by identity. The languages say which node each of their words expresses, and that is what aligns them.
+Nodes compare by identity. Each language notes which node a word expresses, and that is what aligns the words.
 """
 
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ Determiner = str  # "the", "a", "this", "my", "two", ...; "" is none: milk, dogs
 
 @dataclass(eq=False, slots=True)
 class Phrase:
-    """A noun with what belongs to it."""
+    """A noun phrase: a noun with its number, determiner, adjective, owner and relative clause."""
 
     noun: Noun
     plural: bool
     determiner: Determiner
     adjective: Adjective | None = None
-    owner: "Phrase | None" = None  # whose it is; takes the place of the determiner
-    relative: "Clause | None" = None  # what else is said about it: a clause with a Gap for it
+    owner: "Phrase | None" = None  # the owner of the noun, in the place of the determiner
+    relative: "Clause | None" = None  # a relative clause about the phrase, with a Gap in its place
 
 
 @dataclass(eq=False, slots=True)
 class Pronoun:
-    """Stands for people or things that were named before; without a noun it is the speaker."""
+    """A pronoun for people or things; without a noun it is the speaker, "I" or "we"."""
 
     noun: Noun | None
     plural: bool
@@ -32,7 +32,7 @@ class Pronoun:
 
 @dataclass(eq=False, slots=True)
 class Pair:
-    """Two who act together."""
+    """Two noun phrases joined by "and", such as two people who act together."""
 
     first: Phrase
     second: Phrase
@@ -41,7 +41,7 @@ class Pair:
 
 @dataclass(eq=False, slots=True)
 class Question:
-    """What is asked for: "who", "what" or "where"."""
+    """A question word in the place of what is asked for: "who", "what" or "where"."""
 
     word: str
     plural = False
@@ -49,13 +49,13 @@ class Question:
 
 @dataclass(eq=False, slots=True)
 class Gap:
-    """The place in a relative clause of the phrase that it describes."""
+    """A gap in a relative clause, in the place of the phrase that the clause describes."""
 
     phrase: Phrase
 
     @property
     def plural(self) -> bool:
-        """Whether the phrase is plural: the verb behind a relative pronoun agrees with it."""
+        """True if the phrase of the gap is plural: the verb behind a relative pronoun agrees with the phrase."""
         return self.phrase.plural
 
 
@@ -64,7 +64,7 @@ Nominal = Phrase | Pronoun | Pair | Question | Gap
 
 @dataclass(eq=False, slots=True)
 class Place:
-    """Where something is, or, as a goal, where it goes; the relation "to" is only a goal."""
+    """A place where something is or, as a goal, where it goes; the relation "to" is only a goal."""
 
     relation: Relation
     phrase: Phrase | Question
@@ -72,7 +72,7 @@ class Place:
 
 @dataclass(eq=False, slots=True)
 class Clause:
-    """One verb with its company. Which slots are filled follows from the verb's frame and from `voice`."""
+    """A clause: a verb with subject, objects, place and time; its frame and `voice` say which slots are filled."""
 
     verb: Verb
     subject: Nominal
@@ -90,12 +90,12 @@ class Clause:
     goal: Place | None = None
     time: Time | None = None
     time_first: bool = False
-    content: "Clause | None" = None  # what is said, believed, hoped
+    content: "Clause | None" = None  # the clause that is said, believed or hoped
 
 
 @dataclass(eq=False, slots=True)
 class Scene:
-    """One clause, or two with the word that links the second to the first."""
+    """A scene, to be told in one sentence: one clause, or two with the word that links the second to the first."""
 
     main: Clause
     link: str = ""  # "and", "but", or before a subordinate clause "because", "although", "when", "while", "if"

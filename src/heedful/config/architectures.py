@@ -1,0 +1,46 @@
+"""The options of each model architecture: which keys [model] may have.
+
+An architecture of the user's own is a class, named as "module:Class", whose attribute `Config` is a dataclass that
+extends `ArchitectureConfig`. The classes that are built are listed in `heedful.models.architectures`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from heedful.config.schema import ArchitectureConfig, ModelConfig
+from heedful.config.user_code import find_class
+from heedful.errors import InputError
+
+KEY = "model.architecture"
+OPTIONS: dict[str, type[ArchitectureConfig]] = {"transformer": ModelConfig}
+
+
+def options_of(architecture: str) -> type[ArchitectureConfig]:
+    """The dataclass of the keys of [model] for an architecture.
+
+    Raises:
+        InputError: there is no such architecture, its module has not been imported, or its class has no options.
+    """
+    own = find_class(KEY, architecture)
+    if own is None and architecture not in OPTIONS:
+        near = get_close_matches(architecture, OPTIONS) or OPTIONS
+        raise InputError(
+            f'{KEY} = "{architecture}": there is no such architecture; did you mean {" or ".join(near)}? A class of '
+            "your own is named as module:Class"
+        )
+    options = OPTIONS[architecture] if own is None else vars(own).get("Config")
+    if not (isinstance(options, type) and issubclass(options, ArchitectureConfig) and is_dataclass(options)):
+        raise InputError(
+            f'{KEY} = "{architecture}": its class needs an attribute Config, a dataclass that extends '
+            "heedful.config.schema.ArchitectureConfig"
+        )
+    return options
+
+
+def architecture_in(values: Mapping[str, Any]) -> str:
+    """The architecture that the values of a recipe name; the Transformer, unless they name one."""
+    model = values.get("model")
+    named = model.get("architecture") if isinstance(model, Mapping) else None
+    return named if isinstance(named, str) else ArchitectureConfig.architecture
