@@ -67,6 +67,7 @@ def answer(connection: socket.socket) -> None:
     asked = json.loads(message)
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
+    sys.path[:0] = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
     code = command(asked["arguments"])
     sys.stdout.flush()
     connection.sendall(str(code).encode())

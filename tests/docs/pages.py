@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "recipes").glob("*/README.md")]
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?[^\n]*\n(.*?)^```', re.MULTILINE | re.DOTALL)
 UNRUN = re.compile(r"<!-- not run: (.+) -->\n+\Z")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
@@ -21,6 +21,7 @@ class Code:
     language: str  # "" of a span
     text: str
     unrun: str | None = None  # why nobody can run it here; stands in a comment before the block
+    title: str | None = None  # the name of the file that a block is to be saved as
 
     @property
     def place(self) -> str:
@@ -40,8 +41,8 @@ def blocks(page: Path, *languages: str) -> list[Code]:
     for match in FENCE.finditer(text):
         if match[1] in languages:
             reason = UNRUN.search(text[: match.start()])
-            line = text.count("\n", 0, match.start(2)) + 1
-            found.append(Code(page, line, match[1], match[2], reason and reason[1]))
+            line = text.count("\n", 0, match.start(3)) + 1
+            found.append(Code(page, line, match[1], match[3], reason and reason[1], match[2]))
     return found
 
 

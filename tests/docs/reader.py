@@ -72,7 +72,9 @@ class Reader:
         Raises:
             Failed: it does not work; the message holds the page, the line, the command and what it said.
         """
-        if code.unrun is None:
+        if code.title:
+            (self.folder / code.title).write_text(code.text, encoding="utf-8")
+        elif code.unrun is None:
             {"toml": self.save, "python": self.say}.get(code.language, self.type)(code)
 
     def type(self, code: Code) -> None:
@@ -129,7 +131,8 @@ class Reader:
         recipe = tomllib.loads(code.text)
         if "name" in recipe:
             (self.folder / f"{recipe['name']}.toml").write_text(code.text, encoding="utf-8")
-        unknown = [name for name in keys(recipe) if known.key(name) is None]
+        own = ":" in recipe.get("model", {}).get("architecture", "")  # whose keys of [model] are its own
+        unknown = [name for name in keys(recipe) if known.key(name) is None and not (own and name[:6] == "model.")]
         if unknown:
             pytest.fail(f"{code.place}: recipes have no {', '.join(unknown)}", pytrace=False)
 

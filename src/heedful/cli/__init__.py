@@ -76,16 +76,16 @@ def heedful(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module with tasks of your own, so that a model may name them. Repeatable.",
+            help="Import a Python module with tasks or architectures of your own, so that a model may name them. Repeatable.",
         ),
     ] = None,
 ) -> None:
     """Train, use, measure and look inside Transformers: translators, BERT and GPT."""
     if modules:
-        from heedful.tasks import import_tasks
+        from heedful.config.user_code import import_user_module
 
         for module in modules:
-            import_tasks(module)
+            import_user_module(module)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ import typer
 from heedful.cli.config import Overrides, recipe_or_preset
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError
-from heedful.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -84,18 +83,10 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
 
 
 def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
-    """Describe the architecture of a model in one line: layers, d_model, d_ff, heads, norm, vocabulary size."""
-    d_k = config.d_k or config.d_model // config.heads
-    values = "" if config.d_v in (None, d_k) else f" (values {config.d_v})"
-    family = FAMILIES[config.family]
-    numbers = [getattr(config, key) for key in family.layers]
-    layers = "+".join(map(str, numbers)) + " layers" if family.pairs else counted(*numbers, "layers")
-    apart = family.pairs and config.tie != "all"
+    """Describe the shape of a model in one line, its vocabulary size included."""
+    apart = FAMILIES[config.family].pairs and not config.one_vocabulary
     vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
-    return (
-        f"{layers}, d_model {config.d_model}, d_ff {config.d_ff}, "
-        f"{counted(config.heads, 'heads')} of {d_k}{values}, {config.norm}-norm, vocabulary {vocabulary}"
-    )
+    return f"{config.shape()}, vocabulary {vocabulary}"
 
 
 def kinds_table(counts: "ParameterCounts") -> "Table":

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from heedful.config.families import FAMILIES
-from heedful.config.schema import Recipe
+from heedful.config.schema import ModelConfig, Recipe
 
 
 @dataclass(frozen=True)
@@ -136,59 +136,6 @@ RULES = (
         "lower one of them",
     ),
     Rule(
-        "model.heads",
-        lambda r: r.model.d_k is None and r.model.d_model % r.model.heads != 0,
-        "model.d_model = {r.model.d_model} cannot be divided by model.heads = {r.model.heads}; "
-        "choose a number of heads that divides it, or give the size of a head as model.d_k",
-    ),
-    Rule(
-        "model.kv_heads",
-        lambda r: r.model.heads % (r.model.kv_heads or 1) != 0,
-        "model.heads = {r.model.heads} cannot share model.kv_heads = {r.model.kv_heads} evenly; "
-        "choose a kv_heads that divides heads",
-    ),
-    Rule(
-        "model.positions",
-        lambda r: r.model.positions == "sinusoidal" and r.model.d_model % 2 != 0,
-        "sinusoidal positions come in pairs of sine and cosine, and model.d_model = {r.model.d_model} is odd; "
-        'make it even, or set model.positions = "learned"',
-    ),
-    Rule(
-        "model.positions",
-        lambda r: r.model.positions == "rotary" and (r.model.d_k or r.model.d_model // r.model.heads) % 2 != 0,
-        "rotary positions turn the dimensions of a head in pairs, and a head has an odd number of them; "
-        "give an even model.d_k",
-    ),
-    Rule(
-        "model.max_positions",
-        lambda r: (
-            r.model.positions == "learned"
-            and pairs(r)
-            and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra
-        ),
-        "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.max_positions} that are learned; "
-        "raise model.max_positions to at least that sum",
-    ),
-    Rule(
-        "model.max_positions",
-        lambda r: r.model.positions == "learned" and not pairs(r) and r.model.max_positions < r.data.max_length,
-        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
-        "{r.model.max_positions} that are learned; raise model.max_positions, or lower data.max_length",
-    ),
-    Rule(
-        "model.tie",
-        lambda r: r.model.tie == "all" and not r.tokenizer.joint and pairs(r),
-        'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
-        'set tokenizer.joint = true, or model.tie = "output"',
-    ),
-    Rule(
-        "model.source_vectors",
-        lambda r: r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
-        'model.tie = "all" shares one matrix between the languages, so that model.source_vectors and '
-        'model.target_vectors must name the same file; or set model.tie = "none"',
-    ),
-    Rule(
         "model.source_vectors",
         lambda r: bool(r.model.source_vectors or r.model.target_vectors) and not pairs(r),
         "word vectors are placed in models of family encoder_decoder only, and model.family is "
@@ -286,6 +233,64 @@ RULES = (
     ),
 )
 
+TRANSFORMER_RULES = (
+    Rule(
+        "model.heads",
+        lambda r: r.model.d_k is None and r.model.d_model % r.model.heads != 0,
+        "model.d_model = {r.model.d_model} cannot be divided by model.heads = {r.model.heads}; "
+        "choose a number of heads that divides it, or give the size of a head as model.d_k",
+    ),
+    Rule(
+        "model.kv_heads",
+        lambda r: r.model.heads % (r.model.kv_heads or 1) != 0,
+        "model.heads = {r.model.heads} cannot share model.kv_heads = {r.model.kv_heads} evenly; "
+        "choose a kv_heads that divides heads",
+    ),
+    Rule(
+        "model.positions",
+        lambda r: r.model.positions == "sinusoidal" and r.model.d_model % 2 != 0,
+        "sinusoidal positions come in pairs of sine and cosine, and model.d_model = {r.model.d_model} is odd; "
+        'make it even, or set model.positions = "learned"',
+    ),
+    Rule(
+        "model.positions",
+        lambda r: r.model.positions == "rotary" and (r.model.d_k or r.model.d_model // r.model.heads) % 2 != 0,
+        "rotary positions turn the dimensions of a head in pairs, and a head has an odd number of them; "
+        "give an even model.d_k",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: (
+            r.model.positions == "learned"
+            and pairs(r)
+            and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra
+        ),
+        "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
+        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.max_positions} that are learned; "
+        "raise model.max_positions to at least that sum",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: r.model.positions == "learned" and not pairs(r) and r.model.max_positions < r.data.max_length,
+        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
+        "{r.model.max_positions} that are learned; raise model.max_positions, or lower data.max_length",
+    ),
+    Rule(
+        "model.tie",
+        lambda r: r.model.tie == "all" and not r.tokenizer.joint and pairs(r),
+        'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
+        'set tokenizer.joint = true, or model.tie = "output"',
+    ),
+    Rule(
+        "model.source_vectors",
+        lambda r: r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
+        'model.tie = "all" shares one matrix between the languages, so that model.source_vectors and '
+        'model.target_vectors must name the same file; or set model.tie = "none"',
+    ),
+)
+
+RULES_OF: dict[type, tuple[Rule, ...]] = {ModelConfig: TRANSFORMER_RULES}  # of an architecture
+
 REMARKS = (
     Rule(
         "optimizer.warmup",
@@ -304,7 +309,9 @@ def remarks(recipe: Recipe) -> list[str]:
 def impossible(recipe: Recipe) -> list[Problem]:
     """List the problems of a recipe; combinations are checked only if every single number is in range."""
     return list(_out_of_range(asdict(recipe))) or [
-        Problem(rule.key, rule.text.format(r=recipe)) for rule in RULES if rule.broken(recipe)
+        Problem(rule.key, rule.text.format(r=recipe))
+        for rule in (*RULES, *RULES_OF.get(type(recipe.model), ()))
+        if rule.broken(recipe)
     ]
 
 

@@ -5,16 +5,18 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from difflib import get_close_matches
 from inspect import getsource
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.config import schema
+from heedful.config.architectures import architecture_in
 from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
 from heedful.config.toml import read_toml
+from heedful.config.user_code import import_class
 from heedful.config.validate import RECIPE, recipe_from_dict
 from heedful.errors import InputError
 
@@ -84,7 +86,9 @@ def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str
     for override in _overrides(overrides):
         values = assign(values, override.key.split("."), override)
         places[override.key] = override.shown
-    return recipe_from_dict(over_presets(values, places.get("preset", where)), where, places)
+    whole = over_presets(values, places.get("preset", where))
+    import_class(architecture_in(whole))
+    return recipe_from_dict(whole, where, places)
 
 
 def _anchor(recipe: Recipe, root: str) -> Recipe:
@@ -183,7 +187,7 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     """Convert a recipe to JSON values, which `recipe_from_dict` converts back."""
-    return RECIPE.dump_python(recipe, mode="json")
+    return json.loads(json.dumps(asdict(recipe)))
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -204,4 +208,5 @@ def recipe_schema() -> dict[str, Any]:
 
 def field_comments(table: type) -> dict[str, str]:
     """Get the comment beside each field of a dataclass."""
-    return dict(re.findall(r"^    (\w+): .*  # (.+)$", getsource(table), flags=re.MULTILINE))
+    lines = "\n".join(getsource(kind) for kind in reversed(table.__mro__) if is_dataclass(kind))
+    return dict(re.findall(r"^    (\w+): .*  # (.+)$", lines, flags=re.MULTILINE))

@@ -7,6 +7,9 @@ A recipe is one TOML file whose tables are the fields of `Recipe`. Each field is
 from dataclasses import dataclass, field
 from typing import Literal
 
+from heedful.config.families import FAMILIES
+from heedful.wording import counted
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
@@ -94,10 +97,24 @@ class ArchitectureConfig:
     target_vectors: str | None = None
     freeze_vectors: bool = False
 
+    @property
+    def learned_positions(self) -> int | None:
+        """The size of a table of learned positions, which limits the length of a text; None without such a table."""
+        return None
+
+    @property
+    def one_vocabulary(self) -> bool:
+        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
+        return False
+
+    def shape(self) -> str:
+        """Describe the shape of the model in words, for `heedful info`."""
+        return ", ".join(f"{key} {value}" for key, value in vars(self).items() if value is not None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(ArchitectureConfig):
-    """Settings of the Transformer; the defaults are the base model of "Attention Is All You Need" (Vaswani et al. 2017)."""
+    """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""
 
     d_ff: int = 2048  # size of the feed-forward network
     heads: int = 8  # attention heads
@@ -125,6 +142,31 @@ class ModelConfig(ArchitectureConfig):
     activation_dropout: float = 0.0  # inside feed-forward networks
     tie: Literal["all", "output", "none"] = "all"  # all: source, target and output share one matrix (section 3.4)
     pooling: Literal["first", "mean", "last"] | None = None  # None: encoder first, decoder last; ranking mean
+
+    @property
+    def learned_positions(self) -> int | None:
+        """The size of the table of learned positions, which limits the length of a text; None for other schemes."""
+        return self.max_positions if self.positions == "learned" else None
+
+    @property
+    def one_vocabulary(self) -> bool:
+        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
+        return self.tie == "all"
+
+    @property
+    def head_size(self) -> int:
+        """The size of the queries and keys of an attention head."""
+        return self.d_k or self.d_model // self.heads
+
+    def shape(self) -> str:
+        """Describe the shape of a Transformer in words: layers, sizes, attention heads and the place of its norms."""
+        values = "" if self.d_v in (None, self.head_size) else f" (values {self.d_v})"
+        numbers = [getattr(self, key) for key in FAMILIES[self.family].layers]
+        layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(*numbers, "layers")
+        return (
+            f"{layers}, d_model {self.d_model}, d_ff {self.d_ff}, "
+            f"{counted(self.heads, 'heads')} of {self.head_size}{values}, {self.norm}-norm"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +255,7 @@ class Recipe:
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     masking: MaskingConfig = field(default_factory=MaskingConfig)
-    model: Any = field(default_factory=ModelConfig)  # an ArchitectureConfig; its class follows from `architecture`
+    model: ModelConfig = field(default_factory=ModelConfig)  # of another architecture: its own ArchitectureConfig
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +12,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from heedful.config.architectures import KEY, architecture_in, options_of
 from heedful.config.check import Problem, impossible
 from heedful.config.keys import nearest, siblings, unknown_keys
-from heedful.config.schema import Recipe
+from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
 from heedful.errors import InputError
 
 RECIPE = TypeAdapter(Recipe)
+MODEL = "model"
 
 _SHOWN = 8
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
@@ -43,16 +46,37 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     Raises:
         InputError: unknown keys, wrong types or impossible combinations; one message lists all of them.
     """
-    problems = [Problem(key, _unknown(key)) for key in unknown_keys(values)]
-    try:
-        # JSON mode is the strict mode that still takes lists for tuples and tables for dataclasses.
-        recipe = RECIPE.validate_json(json.dumps(values, default=_no_json), strict=True)
-    except ValidationError as error:
-        raise _refusal(problems + [_mistyped(detail) for detail in error.errors()], where, places) from error
-    problems += impossible(recipe)
+    options = _options(values, where, places)
+    shared = {key: value for key, value in values.items() if key != MODEL}
+    own = values.get(MODEL, {})
+    problems = [Problem(key, _unknown(key)) for key in unknown_keys(shared)]
+    problems += [Problem(key, _unknown(key, options)) for key in unknown_keys(own, options, f"{MODEL}.")]
+    recipe, mistyped = _validated(RECIPE, shared, "")
+    model, mistyped_model = _validated(TypeAdapter(options), own, f"{MODEL}.")
+    problems += mistyped + mistyped_model
+    if not (mistyped or mistyped_model):
+        recipe = replace(recipe, model=model)
+        problems += impossible(recipe)
     if problems:
         raise _refusal(problems, where, places)
     return recipe
+
+
+def _options(values: Mapping[str, Any], where: str, places: Mapping[str, str]) -> type[ArchitectureConfig]:
+    """The dataclass of [model]; an error names the place at which the architecture stands."""
+    try:
+        return options_of(architecture_in(values))
+    except InputError as error:
+        raise InputError(f"{_place(KEY, where, places)}: {error}") from error
+
+
+def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str) -> tuple[Any, list[Problem]]:
+    """The object that JSON values stand for, and what is wrong with their types; None if something is."""
+    try:
+        # JSON mode is the strict mode that still takes lists for tuples and tables for dataclasses.
+        return adapter.validate_json(json.dumps(values, default=_no_json), strict=True), []
+    except ValidationError as error:
+        return None, [_mistyped(detail, prefix) for detail in error.errors()]
 
 
 def _no_json(value: Any) -> str | list[str]:
@@ -79,16 +103,18 @@ def _place(key: str, where: str, places: Mapping[str, str]) -> str:
     return places.get(key, where)
 
 
-def _unknown(key: str) -> str:
+def _unknown(key: str, model: type[ArchitectureConfig] = ModelConfig) -> str:
+    if model is not ModelConfig:
+        return f"unknown key {key}; [{MODEL}] may hold {', '.join(field.name for field in fields(model))}"
     if found := nearest(key):
         return f"unknown key {key}; did you mean {' or '.join(found)}?"
     table = key.rpartition(".")[0]
     return f"unknown key {key}; {f'[{table}]' if table else 'a recipe'} may hold {', '.join(siblings(key))}"
 
 
-def _mistyped(detail: ErrorDetails) -> Problem:
+def _mistyped(detail: ErrorDetails, prefix: str) -> Problem:
     """Describe a type error of pydantic as a problem of the recipe."""
-    key = ".".join(map(str, detail["loc"]))
+    key = (prefix + ".".join(map(str, detail["loc"]))).rstrip(".")
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "missing":
         return Problem(key, f"{key} is missing")

@@ -72,7 +72,7 @@ def _check_lengths(recipe: Recipe, valid: PairStore, read: PairReader, report: C
     """Find a validation sentence that the model cannot read, or that takes much memory: none is filtered out."""
     corpus, lengths = recipe.data.valid, valid.lengths.max(axis=1)
     index = int(lengths.argmax())
-    learned = recipe.model.max_positions if recipe.model.positions == "learned" else None
+    learned = recipe.model.learned_positions
     if corpus is None or lengths[index] <= (learned or recipe.train.batch_tokens):
         return
     line = next(islice(read(corpus, recipe.data), index, None)).line

@@ -24,6 +24,14 @@ from heedful.text.tokenizer import Tokenizer
 
 Json = dict[str, Any]
 
+SHAPE = {  # what the page tells of a Transformer: the attribute of its configuration, and what another model has
+    "heads": ("heads", 0),
+    "d_k": ("head_size", 0),
+    "d_ff": ("d_ff", 0),
+    "norm": ("norm", ""),
+    "positions": ("positions", ""),
+}
+
 
 def facts(name: str, recipe: Recipe, model: Model) -> Json:
     """Facts about a model for the inspector page, as JSON: name, task, dimensions and search settings."""
@@ -37,12 +45,8 @@ def facts(name: str, recipe: Recipe, model: Model) -> Json:
             {"name": side.name, "sequence": side.sequence, "layers": len(side.stack.blocks)}
             for side in model.named_stacks()
         ],
-        "heads": shape.heads,
         "d_model": shape.d_model,
-        "d_k": shape.d_k or shape.d_model // shape.heads,
-        "d_ff": shape.d_ff,
-        "norm": shape.norm,
-        "positions": shape.positions,
+        **{key: getattr(shape, place, default) for key, (place, default) in SHAPE.items()},
         "parameters": sum(p.numel() for p in model.parameters()),
         "beam": recipe.decode.beam,
         "alpha": recipe.decode.alpha,

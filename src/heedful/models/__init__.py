@@ -1,5 +1,6 @@
 """Models: encoder-decoder, BERT, GPT, and task heads, assembled from the layers in `heedful.nn`."""
 
+from heedful.models.architectures import model_class
 from heedful.models.backbone import BACKBONES, Backbone, BackboneModel, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
@@ -23,5 +24,6 @@ __all__ = [
     "TextClassifier",
     "TokenClassifier",
     "load_weights",
+    "model_class",
     "weights",
 ]

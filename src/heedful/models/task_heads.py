@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.backbone import BACKBONES, BackboneModel
+from heedful.models.architectures import model_class
+from heedful.models.backbone import BackboneModel
 from heedful.models.initialization import initialise
 from heedful.models.pooling import POOLINGS, Pooler
 from heedful.nn.dropout import Dropout
@@ -22,7 +23,7 @@ class TextClassifier(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.backbone = BACKBONES[config.family](config, vocab)
+        self.backbone = model_class(config)(config, vocab)
         self.pooler = Pooler(config, config.pooling or self.backbone.pooling)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
@@ -43,7 +44,7 @@ class TokenClassifier(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.backbone = BACKBONES[config.family](config, vocab)
+        self.backbone = model_class(config)(config, vocab)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
@@ -65,7 +66,7 @@ class SentenceEncoder(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
-        self.backbone = BACKBONES[config.family](config, vocab)
+        self.backbone = model_class(config)(config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
         initialise(self, config)
 

@@ -7,26 +7,25 @@ import torch
 from heedful.config.schema import Recipe
 from heedful.data.vectors import match, read_vectors, vector_size
 from heedful.errors import InputError
-from heedful.models.transformer import EncoderDecoder
-from heedful.nn.embedding import Embedding
+from heedful.models.model import EmbeddingTable, Model
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 SPACE = "▁"  # marks the beginning of a word in a piece of a vocabulary
 
 
-def place_vectors(model: EncoderDecoder, recipe: Recipe, tokenizers: TokenizerPair) -> None:
+def place_vectors(model: Model, recipe: Recipe, tokenizers: TokenizerPair) -> None:
     """Copy a recipe's word vectors to the embeddings of whole words, and freeze the embeddings if the recipe says so.
 
     Raises:
         InputError: a file cannot be read, its vectors have another size than the model, or it has none of the words.
     """
     sides = (
-        (recipe.model.source_vectors, model.source_embedding, tokenizers.source),
-        (recipe.model.target_vectors, model.target_embedding, tokenizers.target),
+        (recipe.model.source_vectors, model.embedding_of("src"), tokenizers.source),
+        (recipe.model.target_vectors, model.embedding_of("tgt"), tokenizers.target),
     )
     for path, embedding, tokenizer in sides:
-        if path is not None:
+        if path is not None and embedding is not None:
             place(Path(path), embedding, tokenizer)
             embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
 
@@ -52,7 +51,7 @@ def check_size(path: Path, size: int, width: int) -> None:
 
 
 @torch.no_grad()
-def place(path: Path, embedding: Embedding, tokenizer: Tokenizer) -> None:
+def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
     """Copy the word vectors of one file to an embedding, scaled as a whole to the variance of new embeddings."""
     words = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(len(tokenizer)))]
     rows, indices = match(read_vectors(path, frozenset(words)), words)

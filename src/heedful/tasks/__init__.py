@@ -1,9 +1,8 @@
 """Tasks, one file each: examples, batches, loss and scores of each kind of training (translation, tagging ...)."""
 
-import sys
 from difflib import get_close_matches
-from importlib import import_module
 
+from heedful.config.user_code import find_class, import_class
 from heedful.errors import InputError
 from heedful.tasks.classification import Classification
 from heedful.tasks.dialogue import Dialogue
@@ -18,7 +17,7 @@ from heedful.tasks.task import Task
 from heedful.tasks.text_to_text import TextToText
 from heedful.tasks.translation import Translation
 
-__all__ = ["TASKS", "Task", "find_task", "import_task", "import_tasks"]
+__all__ = ["TASKS", "Task", "find_task", "import_task"]
 
 TASKS: dict[str, type[Task]] = {
     "classification": Classification,
@@ -36,16 +35,17 @@ TASKS: dict[str, type[Task]] = {
 
 
 def find_task(name: str) -> type[Task]:
-    """Find the class of a task: a built-in task by its name, or a user's own class as "module:Class".
+    """Find the task of a model or a recipe: a built-in one by name, or a class of the user's own as "module:Class".
 
-    The name may come from a stranger's model folder, so nothing is imported here: the module of a user's own class
-    must have been imported before, by the program or by `import_task`.
+    Nothing is imported here, because the name may come from a stranger's model folder: see `heedful.config.user_code`.
 
     Raises:
-        InputError: there is no such task, or its module was not imported.
+        InputError: there is no such task, or its module has not been imported.
     """
-    module, colon, attribute = name.partition(":")
-    task = _imported(module, attribute, name) if colon else TASKS.get(name)
+    own = find_class("task", name)
+    if own is not None and not issubclass(own, Task):
+        raise InputError(f'task = "{name}": {own.__name__} is no subclass of heedful.tasks.Task')
+    task = own or TASKS.get(name)
     if task is None:
         near = get_close_matches(name, TASKS) or TASKS
         raise InputError(f'task = "{name}": there is no such task; did you mean {" or ".join(near)}?')
@@ -53,39 +53,10 @@ def find_task(name: str) -> type[Task]:
 
 
 def import_task(name: str) -> type[Task]:
-    """Find the class of a task, and import the module of a user's own class, which runs its code.
+    """Find the task of a recipe that the user trains; the module of a class of the user's own is imported and runs.
 
     Raises:
         InputError: there is no such task, or its module cannot be imported.
     """
-    module, colon, _ = name.partition(":")
-    if colon:
-        import_tasks(module)
+    import_class(name)
     return find_task(name)
-
-
-def import_tasks(module: str) -> None:
-    """Import a module with a user's own tasks, so that recipes and models can name them.
-
-    Raises:
-        InputError: the module cannot be imported.
-    """
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise InputError(f'"{module}" is not the name of a module; write it as in an import statement, without .py')
-    try:
-        import_module(module)
-    except ImportError as error:
-        raise InputError(f"the module {module} cannot be imported ({error}); is its folder on PYTHONPATH?") from error
-
-
-def _imported(module: str, attribute: str, name: str) -> type[Task]:
-    imported = sys.modules.get(module)
-    if imported is None:
-        raise InputError(
-            f'task = "{name}": heedful imports no code that a model folder names. If you trust the module {module}, '
-            f"write `heedful --import {module} COMMAND ...`, or in Python `import {module}` before the model is loaded"
-        )
-    found = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
-    if not (isinstance(found, type) and issubclass(found, Task)):
-        raise InputError(f'task = "{name}": {module} has no class {attribute} that is a subclass of heedful.tasks.Task')
-    return found

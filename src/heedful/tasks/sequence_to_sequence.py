@@ -29,7 +29,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.decode.translator import Translator
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
-from heedful.models import EncoderDecoder, SourceToTarget
+from heedful.models import SourceToTarget, model_class
 from heedful.models.word_vectors import place_vectors
 from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
@@ -129,7 +129,7 @@ class SequenceToSequence(Task[PairBatch]):
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
         """Build an encoder-decoder for the vocabularies of source and target."""
-        return EncoderDecoder(recipe.model, len(tokenizers.source), len(tokenizers.target))
+        return model_class(recipe.model)(recipe.model, len(tokenizers.source), len(tokenizers.target))
 
     @classmethod
     def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:

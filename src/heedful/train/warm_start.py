@@ -90,6 +90,12 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
     Raises:
         InputError: the model is of another family.
     """
+    architecture = start.recipe.model.architecture
+    if architecture != recipe.model.architecture:
+        raise InputError(
+            f'train.start = {start.path}: this is a model with model.architecture = "{architecture}", and the recipe '
+            f'has "{recipe.model.architecture}"; start from one of its own architecture, or leave train.start out'
+        )
     family, families = start.recipe.model.family, find_task(recipe.task).families
     if family not in (*families, *(HALF if takes_pairs(recipe) else ())):
         raise InputError(
@@ -133,11 +139,11 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
     Raises:
         InputError: The model has learned fewer positions.
     """
-    model, length = recipe.model, recipe.data.max_length
-    if not FAMILIES[model.family].pairs and model.positions == "learned" and length > model.max_positions:
+    learned, length = recipe.model.learned_positions, recipe.data.max_length
+    if not FAMILIES[recipe.model.family].pairs and learned is not None and length > learned:
         raise InputError(
-            f"{start.path} has learned {model.max_positions} positions, and the recipe reads texts of data.max_length "
-            f"= {length} tokens: set data.max_length = {model.max_positions}, which cuts off the rest of longer texts, "
+            f"{start.path} has learned {learned} positions, and the recipe reads texts of data.max_length "
+            f"= {length} tokens: set data.max_length = {learned}, which cuts off the rest of longer texts, "
             "or start from a model that was trained with more of them"
         )
 
@@ -254,7 +260,7 @@ def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
     """
     values = weights(start.model)
     if SEGMENTS in values and not model.has_segments:
-        if start.recipe.model.positions != "learned":
+        if start.recipe.model.learned_positions is None:
             raise InputError(
                 f"{start.path}: its vectors of segments have no place in a model without segments but in learned "
                 f'positions, and it has positions = "{start.recipe.model.positions}"; take one with segments = 0'

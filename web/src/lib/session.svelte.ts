@@ -40,6 +40,7 @@ class Session {
     const { look } = this;
     if (!look) return page === "answer";
     if (ASKING.includes(page) && !this.source!.live) return false;
+    if (OF_BLOCKS.includes(page) && look.blocks.length === 0) return false;
     if (page === "lens" || page === "bias") return look.lens !== null;
     if (page === "search") return look.search !== null;
     return true;
@@ -103,8 +104,9 @@ class Session {
     if (selection.look !== look.id) selection.node = null;
     selection.look = look.id;
     selection.model = look.model.name;
-    if (!look.blocks.some(({ name }) => name === selection.block) && !(selection.block in look.stream)) {
-      const first = this.source!.heldHeads?.[0] ?? { block: look.blocks.at(-1)!.name, number: 0 };
+    const last = look.blocks.at(-1);
+    if (last && !look.blocks.some(({ name }) => name === selection.block) && !(selection.block in look.stream)) {
+      const first = this.source!.heldHeads?.[0] ?? { block: last.name, number: 0 };
       selection.block = first.block;
       selection.head = first.number;
     }

@@ -1,0 +1,32 @@
+"""The table of model architectures: which class is built for which family.
+
+A new architecture is a class in a file of its own with its options, and a line here; see docs/how-to/new-architecture.md.
+"""
+
+from typing import Any
+
+from heedful.config.architectures import KEY
+from heedful.config.schema import ArchitectureConfig
+from heedful.config.user_code import find_class
+from heedful.errors import InputError
+from heedful.models.backbone import BACKBONES
+from heedful.models.transformer import EncoderDecoder
+
+ARCHITECTURES: dict[str, dict[str, Any]] = {"transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES}}
+
+
+def model_class(config: ArchitectureConfig) -> Any:
+    """The class of a model, or of its backbone, for the architecture and the family of a configuration.
+
+    Raises:
+        InputError: the architecture has no model of this family.
+    """
+    own = find_class(KEY, config.architecture)
+    if own is None:
+        return ARCHITECTURES[config.architecture][config.family]
+    if own.__dict__["Config"].family != config.family:
+        raise InputError(
+            f'{KEY} = "{config.architecture}" is of family "{own.__dict__["Config"].family}", not "{config.family}"; '
+            "leave model.family out"
+        )
+    return own
