@@ -98,7 +98,7 @@ def test_one_head_equals_the_plain_formula_with_its_projections():
     x, mask = torch.randn(3, 5, 24), torch.ones(3, 5, 5, dtype=torch.bool).tril()
     with torch.no_grad():
         want = layer.out(loops(layer.q(x)[:, None], layer.k(x)[:, None], layer.v(x)[:, None], mask).float()[:, 0])
-        torch.testing.assert_close(layer(x, *layer.keys_values(x), bias_of(mask, torch.float32)), want)
+        torch.testing.assert_close(layer(layer.queries(x), *layer.keys_values(x), bias_of(mask, torch.float32)), want)
 
 
 def test_multi_head_attention_equals_torch():
@@ -114,7 +114,7 @@ def test_multi_head_attention_equals_torch():
     padding_mask[1, 4:] = False
     want, _ = torch_layer(x, context, context, key_padding_mask=~padding_mask)
     bias = bias_of(padding_mask[:, None], torch.float32)
-    torch.testing.assert_close(layer(x, *layer.keys_values(context), bias), want)
+    torch.testing.assert_close(layer(layer.queries(x), *layer.keys_values(context), bias), want)
 
 
 def test_grouped_heads_equal_repeated_heads():
@@ -128,7 +128,7 @@ def test_grouped_heads_equal_repeated_heads():
         full.out.load_state_dict(grouped.out.state_dict())
     x = torch.randn(3, 5, 24)
     bias = torch.zeros(1, 1, 1, 5)
-    torch.testing.assert_close(*(layer(x, *layer.keys_values(x), bias) for layer in (grouped, full)))
+    torch.testing.assert_close(*(layer(layer.queries(x), *layer.keys_values(x), bias) for layer in (grouped, full)))
 
 
 def test_queries_and_keys_are_both_rotated_and_values_are_not():
@@ -141,12 +141,14 @@ def test_queries_and_keys_are_both_rotated_and_values_are_not():
     with torch.no_grad():
         q, k, v = (project(x)[:, None] for project in (layer.q, layer.k, layer.v))
         want = layer.out(loops(rotate(q), rotate(k), v, mask).float()[:, 0])
-        torch.testing.assert_close(layer(x, *layer.keys_values(x, rotate), bias_of(mask, torch.float32), rotate), want)
+        torch.testing.assert_close(
+            layer(layer.queries(x, rotate), *layer.keys_values(x, rotate), bias_of(mask, torch.float32)), want
+        )
 
 
 def test_keys_and_values_have_free_sizes():
     layer = module(d_k=7, d_v=13)
     x = torch.randn(3, 5, 24)
-    assert layer(x, *layer.keys_values(x), torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
+    assert layer(layer.queries(x), *layer.keys_values(x), torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
     assert layer.q.weight.shape == (28, 24)
     assert layer.out.weight.shape == (24, 52)

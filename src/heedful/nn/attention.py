@@ -94,16 +94,18 @@ class Attention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B T D"],
+        queries: Float[Tensor, "B H T K"],
         keys: Float[Tensor, "B G S K"],
         values: Float[Tensor, "B G S U"],
         attention_bias: Float[Tensor, "#B #H #T S"],
-        rotate: Rotation = unrotated,
     ) -> Float[Tensor, "B T D"]:
-        """Attend from `x` to the projected keys and values, under an additive attention bias."""
-        q = rotate(split(self.q(x), self.heads))
-        y = self.kernel(q, keys, values, attention_bias, self.rate if self.training else 0.0)
+        """Attend from projected queries to projected keys and values, under an additive attention bias."""
+        y = self.kernel(queries, keys, values, attention_bias, self.rate if self.training else 0.0)
         return self.out(y.transpose(1, 2).flatten(2))
+
+    def queries(self, x: Float[Tensor, "B T D"], rotate: Rotation = unrotated) -> Float[Tensor, "B H T K"]:
+        """Project the hidden states of T tokens to queries."""
+        return rotate(split(self.q(x), self.heads))
 
     def keys_values(self, context: Float[Tensor, "B S D"], rotate: Rotation = unrotated) -> KeysValues:
         """Project the context of S tokens to keys (B G S K) and values (B G S U)."""

@@ -64,8 +64,9 @@ def self_attend(
     attention: Attention, x: Float[Tensor, "B T D"], inputs: SelfAttentionInputs, cache: Cache
 ) -> Float[Tensor, "B T D"]:
     """Self-attention: each token attends to the tokens that the mask allows, including those in the KV cache."""
+    queries = attention.queries(x, inputs.rotate)
     keys, values = cache.update(*attention.keys_values(x, inputs.rotate))
-    return attention(x, keys, values, inputs.attention_bias, inputs.rotate)
+    return attention(queries, keys, values, inputs.attention_bias)
 
 
 class Block(nn.Module):
@@ -113,7 +114,9 @@ class DecoderBlock(nn.Module):
             cache: the KV cache with the previous target tokens.
         """
         x = self.self_residual(x, lambda h: self_attend(self.self_attention, h, inputs, cache))
-        x = self.cross_residual(x, lambda h: self.cross_attention(h, *memory, memory_bias))
+        x = self.cross_residual(
+            x, lambda h: self.cross_attention(self.cross_attention.queries(h), *memory, memory_bias)
+        )
         return self.feed_residual(x, self.feed_forward)
 
 
