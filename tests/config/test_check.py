@@ -13,6 +13,7 @@ from heedful.config.check import (
     REMARKS,
     RULES,
     SHARES,
+    TRANSFORMER_RULES,
     impossible,
     remarks,
 )
@@ -37,18 +38,6 @@ NUMBERS = (int, float, int | None, float | None)
 BROKEN = [
     ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),
     ("masking.random", {"masking": {"mask": 0.8, "random": 0.3}}, "0.8 + 0.3 is more than all"),
-    ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
-    ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
-    ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
-    ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "give an even model.d_k"),
-    ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
-    (
-        "model.max_positions",
-        {"model": {"family": "decoder", "positions": "learned", "max_positions": 511}},
-        "lower data.max_length",
-    ),
-    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
-    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     (
         "model.source_vectors",
         {"model": {"family": "encoder", "source_vectors": "a.vec", "target_vectors": "a.vec"}},
@@ -78,6 +67,18 @@ BROKEN = [
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
     ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
+    ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
+    ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
+    ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
+    ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "give an even model.d_k"),
+    ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    (
+        "model.max_positions",
+        {"model": {"family": "decoder", "positions": "learned", "max_positions": 511}},
+        "lower data.max_length",
+    ),
+    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
+    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
 ]
 
 
@@ -90,7 +91,7 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
 
 
 def test_every_rule_is_tried_above() -> None:
-    assert [rule.key for rule in RULES] == [key for key, _, _ in BROKEN]
+    assert [rule.key for rule in (*RULES, *TRANSFORMER_RULES)] == [key for key, _, _ in BROKEN]
 
 
 def test_the_defaults_are_possible() -> None:

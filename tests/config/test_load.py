@@ -159,7 +159,7 @@ def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: st
     ("line", "message"),
     [
         ("n_heads = 3", "line 13: unknown key model.n_heads; did you mean model.heads?"),
-        ("colour = 3", "line 13: unknown key model.colour; [model] may hold family, d_model, d_ff, heads,"),
+        ("colour = 3", "line 13: unknown key model.colour; [model] may hold architecture, family, d_model,"),
         ('d_model = "64"', 'line 13: model.d_model must be a whole number, but is "64"; write 64 without quotes'),
         ("d_model = 64.0", "line 13: model.d_model must be a whole number, but is 64.0; write 64"),
         ("d_model = true", "line 13: model.d_model must be a whole number, but is true"),
@@ -255,7 +255,7 @@ def test_the_schema_describes_every_table_and_forbids_the_rest() -> None:
     schema = recipe_schema()
     tables = [schema, *schema["$defs"].values()]
     assert all(table["additionalProperties"] is False for table in tables)
-    assert schema["$defs"]["DecodeConfig"]["properties"]["beam"]["description"] == "1: greedy"
+    assert schema["$defs"]["DecodeConfig"]["properties"]["beam"]["description"] == "beam size; 1: greedy search"
     assert "tiny" in schema["properties"]["preset"]["anyOf"][0]["enum"]
     assert set(recipe_to_dict(Recipe())) | {"preset"} == set(schema["properties"])
 

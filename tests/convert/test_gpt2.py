@@ -226,7 +226,7 @@ def test_a_gpt2_that_came_in_and_learned_more_goes_out(ours, tmp_path):
         ({"kv_heads": 1, "bias": False, "positions": "rotary"}, 'model.positions = "learned", not "rotary"'),
         ({"kv_heads": 1}, "A model that is to be converted has to be trained with\n  model.kv_heads left out, not 1$"),
         ({"activation": "swiglu"}, 'model.activation = .* or "gelu_tanh" or .*, not "swiglu"'),
-        ({"family": "encoder"}, 'it has the family "encoder" .* has the family "decoder" and is for "language_model"'),
+        ({"family": "encoder"}, 'model.family = "decoder", not "encoder"$'),
     ],
 )
 def test_what_is_no_gpt2_is_not_written(trained, tmp_path, change, message):
@@ -240,7 +240,7 @@ def test_a_decoder_with_another_head_is_not_written_as_one_that_predicts_tokens(
     model, _ = trained
     head = {"output.weight": torch.zeros(3, 22), "output.bias": torch.zeros(3)}
     tagger = replace(model, recipe=replace(model.recipe, task="tagging"), weights=model.weights | head)
-    with pytest.raises(InputError, match=r'is for the task "tagging", and such a model .* is for "language_model"'):
+    with pytest.raises(InputError, match='is for the task "tagging", and such a model is for "language_model"'):
         write(tagger, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
 

@@ -68,7 +68,7 @@ def of_path(code: Code, match: re.Match[str]) -> str | None:
     """A file of the repository, of what heedful writes, of the data of a recipe, or of a block of this page."""
     path = match[0].removesuffix("/")
     there = any((home / path).exists() for home in [code.page.parent, *HOMES])
-    shown = any(path in block.text for block in blocks(code.page, "bash", "python", "toml"))
+    shown = any(path in (block.title, *block.text.split()) for block in blocks(code.page, "bash", "python", "toml"))
     return None if there or shown or path.split("/")[-1] in known.names() else "there is no such file"
 
 

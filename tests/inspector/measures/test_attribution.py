@@ -16,7 +16,7 @@ from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.capture.head_masks import Head, switched_off
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.taps import sides, taps
+from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import trace, traced
 from heedful.inspector.measures.attribution import attribute
 from heedful.models import EncoderDecoder, LanguageModel, MaskedLanguageModel
@@ -77,7 +77,7 @@ def test_the_parts_sum_to_the_logit(subject):
 
 
 def test_they_sum_to_it_where_a_head_is_switched_off(subject):
-    block = f"{sides(subject.model)[-1].name}.1.self"
+    block = f"{subject.model.named_stacks()[-1].name}.1.self"
     for way in ("silent", "even"):
         seen = traced(reading(subject, TEXT, GERMAN), edits=switched_off([Head(block, 1)], way))
         found = attribute(subject.model, seen, 3, 7)
@@ -91,7 +91,7 @@ def test_a_part_is_what_the_logit_loses_if_nothing_else_changes(subject):
     place, token, model = 4, 11, subject.model.eval()
     seen = trace(subject, TEXT, GERMAN)
     run = reading(subject, TEXT, GERMAN).run
-    side = sides(model)[-1]
+    side = model.named_stacks()[-1]
     there = taps(model)
 
     def without(name, vector):
