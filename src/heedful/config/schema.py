@@ -162,7 +162,7 @@ class ModelConfig(ArchitectureConfig):
         """Describe the shape of a Transformer in words: layers, sizes, attention heads and the place of its norms."""
         values = "" if self.d_v in (None, self.head_size) else f" (values {self.d_v})"
         numbers = [getattr(self, key) for key in FAMILIES[self.family].layers]
-        layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(*numbers, "layers")
+        layers = "+".join(map(str, numbers)) + " layers" if len(numbers) > 1 else counted(numbers[0], "layers")
         return (
             f"{layers}, d_model {self.d_model}, d_ff {self.d_ff}, "
             f"{counted(self.heads, 'heads')} of {self.head_size}{values}, {self.norm}-norm"

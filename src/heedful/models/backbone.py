@@ -85,7 +85,7 @@ class BackboneModel(Model):
     backbone: Backbone
 
     @property
-    def half(self) -> str:
+    def side(self) -> str:
         """The half of an encoder-decoder that the backbone can become: "decoder" for a GPT, "encoder" for a BERT."""
         return "decoder" if self.backbone.causal else "encoder"
 

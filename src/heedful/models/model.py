@@ -39,8 +39,8 @@ class Model(nn.Module):
     has_segments: ClassVar[bool] = True
 
     @property
-    def half(self) -> str | None:
-        """The half of an encoder-decoder that the weights can become, "encoder" or "decoder"; None: neither."""
+    def side(self) -> str | None:
+        """Side of an encoder-decoder that the weights can begin: "encoder" or "decoder"; None: both, or neither."""
         return None
 
     @property

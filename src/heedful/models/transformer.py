@@ -16,7 +16,7 @@ from heedful.nn.positions import POSITIONS
 from heedful.nn.stack import Decoder, Memory, NamedStack, Stack
 from heedful.text.tokenizer import BOS, EOS
 
-HALVES: dict[str, Names] = {
+SIDES: dict[str, Names] = {
     "encoder": {"backbone.embedding.": "source_embedding.", "backbone.stack.": "encoder."},
     "decoder": {"backbone.embedding.": "target_embedding.", "backbone.stack.": "decoder.", "output.": "output."},
 }
@@ -80,7 +80,7 @@ class EncoderDecoder(SourceToTarget):
 
     def warm_start_names(self, start: Model) -> Names:
         """Another encoder-decoder as it is; a BERT becomes the encoder, a GPT the decoder (Rothe et al. 2020)."""
-        return HALVES[start.half] if start.half else super().warm_start_names(start)
+        return SIDES[start.side] if start.side else super().warm_start_names(start)
 
     def max_positions(self) -> int | None:
         """The size of the table of learned positions; None for other position schemes."""

@@ -3,8 +3,8 @@
 B batch, T queries, S keys, W lanes of a search, D model.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -166,13 +166,18 @@ class Decoder(nn.Module):
         mask = AttentionMask(padding_mask, x.size(1), causal=True)
         x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
         inputs = mask.inputs(self.positions, x)
-        for block in self.blocks:
-            x = block(x, inputs, block.cross_attention.keys_values(memory.states), memory.attention_bias)
+        for block, keys_values in zip(self.blocks, self.keys_values(memory), strict=True):
+            x = block(x, inputs, keys_values, memory.attention_bias)
         return self.norm(x)
+
+    def keys_values(self, memory: Memory) -> list[KeysValues]:
+        """Project the memory to keys and values for the cross-attention of each block."""
+        blocks = cast("Iterable[DecoderBlock]", self.blocks)
+        return [block.cross_attention.keys_values(memory.states) for block in blocks]
 
     def begin(self, memory: Memory) -> DecoderCache:
         """Create the cache of a search before its first step, with the memory projected once for each block."""
-        return DecoderCache(memory, [block.cross_attention.keys_values(memory.states) for block in self.blocks])
+        return DecoderCache(memory, self.keys_values(memory))
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
         """Compute the hidden states of one new token in each lane, from the tokens in the cache."""

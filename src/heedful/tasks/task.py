@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
-from torch import nn
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
+from heedful.models import Model
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -115,7 +115,7 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     @abstractmethod
-    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> nn.Module:
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> Model:
         """Build a new model with random weights, drawn from torch's global generator."""
 
     @classmethod

@@ -151,7 +151,7 @@ def check_length(start: LoadedModel, recipe: Recipe) -> None:
 def sides(start: LoadedModel, recipe: Recipe) -> tuple[str, ...]:
     """List the sides of the recipe's vocabulary (source, target) that a start model has as well."""
     own = FAMILIES[recipe.model.family].sides
-    return {"encoder": own[:1], "decoder": own[-1:]}.get(start.model.half, own)
+    return {"encoder": own[:1], "decoder": own[-1:]}.get(start.model.side, own)
 
 
 def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation, GenerationRequest, Generator
@@ -65,7 +65,7 @@ class ForwardPass:
             nothing.
     """
 
-    model: nn.Module
+    model: Model
     tokenizer: Tokenizer
     lines: dict[str, TokenLine]
     run: Callable[[], Tensor]
@@ -179,7 +179,7 @@ def of_predictor(
 ) -> ForwardPass:
     """Forward pass of a classifier, scorer, tagger, retriever or answerer over a text or a pair of texts."""
     reader = subject.reader
-    return of_row(reader.model, reader.tokenizer, reader.encode(Text(text, target)))
+    return of_row(subject.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
 def of_row(model: Model, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
@@ -209,7 +209,7 @@ READINGS: dict[type, Callable[[Any, str, str | None], ForwardPass]] = {
 }
 
 
-def model_of(subject: Any) -> nn.Module:
+def model_of(subject: Any) -> Model:
     """Return the model of a predictor.
 
     Raises:
