@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.config import schema
-from heedful.config.architectures import architecture_in
+from heedful.config.architecture_options import architecture_in
 from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
 from heedful.config.toml import read_toml

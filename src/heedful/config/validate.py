@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from heedful.config.architectures import KEY, architecture_in, options_of
+from heedful.config.architecture_options import KEY, architecture_in, options_of
 from heedful.config.check import Problem, impossible
 from heedful.config.keys import nearest, siblings, unknown_keys
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe

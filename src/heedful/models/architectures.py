@@ -6,7 +6,7 @@ docs/how-to/new-architecture.md.
 
 from typing import Any
 
-from heedful.config.architectures import KEY
+from heedful.config.architecture_options import KEY
 from heedful.config.schema import ArchitectureConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
