@@ -76,7 +76,8 @@ def heedful(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module with tasks or architectures of your own, so that a model may name them. Repeatable.",
+            help="Import a Python module with tasks or architectures of your own, so that a model may name them. "
+            "Can be repeated.",
         ),
     ] = None,
 ) -> None:

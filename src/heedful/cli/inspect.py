@@ -155,19 +155,20 @@ def serve(
         RunError: the server cannot listen at that address.
     """
     try:
+        from heedful.serve.application import application
         from heedful.serve.connections import Server
-        from heedful.serve.inspector import Inspector, application
+        from heedful.serve.engine import Engine
+        from heedful.serve.guard import LOOPBACK
+        from heedful.serve.inspector.routes import inspector_routes
     except ModuleNotFoundError as error:
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
-    from heedful.checkpoint import load_model
     from heedful.inspector.page import Page
     from heedful.machine import choose_device, prepare_process
-    from heedful.serve.guard import LOOPBACK
 
     page = Page.built()
     with listen(host, port) as listening:
         prepare_process()
-        loaded = {name: load_model(name, str(choose_device(device))) for name in models}
+        engine = Engine.load(models, str(choose_device(device)))
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(shown)}" * bool(shown)
@@ -177,8 +178,8 @@ def serve(
             if open_browser:
                 webbrowser.open(address)
 
-        inspector = Inspector(loaded, page, sample)
-        Server(application(inspector, token, ready), inspector.worker.close).run(sockets=[listening])
+        app = application(inspector_routes(engine, page, sample), token, ready)
+        Server(app, engine.close).run(sockets=[listening])
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -9,9 +9,10 @@ import pytest
 
 import served
 from heedful.inspector.look import Question
-from heedful.serve.inspector import Inspector, application
+from heedful.serve.engine import Engine
+from heedful.serve.inspector.routes import inspector_routes
 
-DOCUMENT = json.loads((files("heedful.serve") / "openapi.json").read_text())
+DOCUMENT = json.loads((files("heedful.serve.inspector") / "openapi.json").read_text())
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
 
@@ -21,7 +22,7 @@ def server():
 
 
 def test_every_route_is_described_and_no_other():
-    routes = application(Inspector(served.models(), served.PAGE, ([], []))).routes
+    routes = inspector_routes(Engine(served.models()), served.PAGE, ([], []))
     there = {
         (re.sub(r":\w+}", "}", route.path), method.lower())
         for route in routes
