@@ -15,7 +15,7 @@ from heedful.inspector.overview import Json, overview
 from heedful.inspector.page import Page
 from heedful.serve.engine import Engine, ServedModel, UnknownError
 from heedful.serve.inspector.look_cache import CachedLook, LookCache, look_id
-from heedful.serve.inspector.models import check_transformer, page_facts
+from heedful.serve.inspector.models import page_facts
 from heedful.serve.requests import body, number, read_as
 
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -59,8 +59,7 @@ class LookHandlers:
 
     async def read_attribution(self, request: Request) -> Response:
         """Answer a request for the attribution of one logit to the parts of the model."""
-        name, seen, _ = self.cached(request)
-        check_transformer(self.engine.model(name))
+        seen = self.cached(request).look
         place, token = number(request, "place"), number(request, "token")
         if place is None or token is None:
             raise InputError("say which logit: place=0&token=7, both counted from 0")

@@ -70,13 +70,13 @@ def run_folder(model: ServedModel) -> Path | None:
 
 
 def check_transformer(model: ServedModel) -> None:
-    """Check that a model has stacks of Transformer blocks, whose attention heads and sublayers can be measured.
+    """Check that a model has stacks of Transformer blocks, whose attention heads can be measured.
 
     Raises:
         InputError: the model is of another architecture.
     """
     if not model.loaded.model.named_stacks():
         raise InputError(
-            f"{model.name} is no Transformer: it has no attention heads to measure or to switch off, and its logits "
-            "cannot be split into parts; its answers, tokens and search can be shown"
+            f"{model.name} is no Transformer, so that it has no attention heads to measure or to switch off; look at "
+            "its answers, tokens and search"
         )
