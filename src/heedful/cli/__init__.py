@@ -76,7 +76,7 @@ def heedful(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module with tasks or architectures of your own, so that a model may name them. "
+            help="Import a Python module with your own tasks or architectures, for models that name them. "
             "Can be repeated.",
         ),
     ] = None,

@@ -56,7 +56,7 @@ class Page:
         allowed = [f"{kind}-src {' '.join(found or [NONE])}" for kind, found in hashes.items()]
         return "; ".join([f"default-src {NONE}", *allowed, CONNECT, "img-src data:", *CLOSED])
 
-    def holding(self, shown: Json, trace: Trace, head: tuple[str, int]) -> str:
+    def holding(self, shown: Json, trace: Trace, head: tuple[str, int] | None) -> str:
         """Build a standalone HTML page with the data of a look, which needs no server.
 
         All attention weights are stored in one byte each; one head has all its tensors in float32.
@@ -64,27 +64,37 @@ class Page:
         Args:
             shown: overview of the look, see `heedful.inspector.overview`, with the facts of the model as "model".
             trace: trace of the look.
-            head: attention sublayer such as "dec.1.cross", and number of a head in the sublayer.
+            head: attention sublayer such as "dec.1.cross", and number of a head in the sublayer; None for a trace
+                without attention.
 
         Raises:
             InputError: there is no such attention sublayer or head.
         """
-        block, number = head
-        attention = trace.only(["*.attn"])
-        if f"{block}.attn" not in attention:
-            blocks = ", ".join(name.removesuffix(".attn") for name in attention)
-            raise InputError(f"there is no block {block} whose heads look at anything; there are {blocks}")
-        parts = {
-            "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
-            f"{block} {number}": packed(trace.only([f"{block}.{place}" for place in EXACT], number).encoded()),
-            "overview": packed([json.dumps(shown, ensure_ascii=False).encode()]),
-        }
+        parts = {} if head is None else attention_parts(trace, *head)
+        parts |= {"overview": packed([json.dumps(shown, ensure_ascii=False).encode()])}
         held = "".join(
             f'<script type="application/gzip" data-part="{name}">{text}</script>' for name, text in parts.items()
         )
         policy = self.policy.replace(f"{CONNECT}; ", "")
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         return self.html.replace("<head>", f"<head>{meta}", 1).replace("</body>", f"{held}</body>", 1)
+
+
+def attention_parts(trace: Trace, block: str, number: int) -> dict[str, str]:
+    """Pack the attention weights of all heads, and all tensors of one head, for a standalone page.
+
+    Raises:
+        InputError: there is no such attention sublayer or head.
+    """
+    blocks = [name.removesuffix(".attn") for name in trace if name.endswith(".attn")]
+    if block not in blocks:
+        there = f"there are {', '.join(blocks)}" if blocks else "this model has no attention sublayers"
+        raise InputError(f"there is no block {block} whose heads look at anything; {there}")
+    attention = trace.only(["*.attn"])
+    return {
+        "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
+        f"{block} {number}": packed(trace.only([f"{block}.{place}" for place in EXACT], number).encoded()),
+    }
 
 
 def packed(parts: Iterable[bytes | memoryview]) -> str:

@@ -12,7 +12,7 @@ from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.look import Look, Question, look
-from heedful.inspector.overview import facts, overview
+from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
 
 HEIGHT = 900  # pixels in a notebook
@@ -53,8 +53,7 @@ class View:
             InputError: the model has no head `head`.
         """
         shown = {"model": facts(self.name, recipe_of(self.model), self.model.model), **overview(self.seen)}
-        head = self.head or (shown["blocks"][-1]["name"], 0)
-        return self.page.holding(shown, self.seen.trace, head)
+        return self.page.holding(shown, self.seen.trace, self.head or last_head(shown))
 
     def save(self, path: str | Path) -> None:
         """Write the look as a standalone HTML page to a file.
@@ -84,6 +83,11 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
         subject = load_model(model, device).use()
         return View(str(model), subject, look(subject, question), page, head)
     return View(recipe_of(model).name, model, look(model, question), page, head)
+
+
+def last_head(shown: Json) -> tuple[str, int] | None:
+    """First head of the last attention sublayer in the overview of a look; None for a model without attention."""
+    return (shown["blocks"][-1]["name"], 0) if shown["blocks"] else None
 
 
 def recipe_of(model: Any) -> Recipe:

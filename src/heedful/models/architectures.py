@@ -1,6 +1,7 @@
 """The table of model architectures: which class is built for which family.
 
-A new architecture is a class in a file of its own with its options, and a line here; see docs/how-to/new-architecture.md.
+A new architecture is a class in a file of its own with its options, and a line here; see the how-to page
+docs/how-to/new-architecture.md.
 """
 
 from typing import Any

@@ -6,6 +6,8 @@ import type { Head, Look, Model, Question } from "./types";
 
 /** Views that ask a model what no file can know. */
 const ASKING: Page[] = ["heads", "bias", "compare", "training"];
+/** Views of attention sublayers, which not every architecture has. */
+const OF_BLOCKS: Page[] = ["tokens", "attention", "formula", "stream", "heads", "bias", "compare", "tour"];
 
 class Session {
   source = $state.raw<Source | null>(null);

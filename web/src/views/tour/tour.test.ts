@@ -10,7 +10,7 @@ const look = (blocks: string[], lines: string[], more: object = {}) =>
     lines: Object.fromEntries(
       lines.map((line) => [line, { read: { ids: [2, 9, 7, 4, 3], labels: ["<bos>", "▁a", "▁word", ".", "<eos>"] } }]),
     ),
-    model: { stacks: [{ name: blocks[0].split(".")[0] }], trained: true },
+    model: { stacks: blocks.slice(0, 1).map((block) => ({ name: block.split(".")[0] })), trained: true },
     lens: {},
     search: null,
     ...more,
@@ -77,6 +77,12 @@ test("a file shows the formula of the head that it holds, and nothing that needs
   expect(formula.map(({ block, head }) => [block, head])).toEqual(Array(7).fill(["dec.1.cross", 1]));
   for (const name of ["embedding", "position", "feed-forward", "training"])
     expect(found.map((stop) => stop.name)).not.toContain(name);
+});
+
+test("a model without attention sublayers has no stop on them", () => {
+  const found = names(look([], ["src", "tgt"], { search: {} }));
+  for (const name of ["feed-forward", "cross", "masked"]) expect(found).not.toContain(name);
+  expect(found).toContain("search");
 });
 
 test("every stop has a title and a caption in both languages", () => {

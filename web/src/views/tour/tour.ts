@@ -46,7 +46,7 @@ export function stops(look: Look, live: boolean, held: Head | null): Stop[] {
     })),
     { name: "heads", page: "attention", block: blocks[0], head: 0 },
     { name: "stream", page: "stream", block: blocks[0] },
-    live && { name: "feed-forward", page: "stream", block: `${stack.name}.0.ffn` },
+    live && stack !== undefined && { name: "feed-forward", page: "stream", block: `${stack.name}.0.ffn` },
     cross !== undefined && { name: "cross", page: "attention", block: cross, head: 0 },
     masked !== undefined && { name: "masked", page: "attention", block: masked, head: 0 },
     look.lens !== null && { name: "output", page: "lens" },
