@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -46,8 +47,8 @@ class Recurrent(SourceToTarget):
     def start(self, source, padding_mask):
         return RecurrentState(self, self.encode(source, padding_mask))
 
-    def embedding_of(self, line):
-        return {"src": self.source, "tgt": self.target}[line]
+    def embedding_of(self, line) -> Any:
+        return self.source if line == "src" else self.target
 
 
 class RecurrentState:

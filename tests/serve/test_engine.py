@@ -56,12 +56,12 @@ def test_between_two_steps_of_one_caller_another_has_its_turn():
         async def others():
             await engine.run(lambda: order.append("other"))
 
-        found, task = [], None
+        found, waiting = [], []
         async for number in engine.stream(steps()):
             found.append(number)
-            task = task or asyncio.create_task(others())
+            waiting = waiting or [asyncio.create_task(others())]
             await asyncio.sleep(0.02)
-        await task
+        await asyncio.gather(*waiting)
         return found
 
     assert asyncio.run(ask()) == [0, 1, 2]
