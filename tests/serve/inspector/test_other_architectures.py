@@ -1,5 +1,7 @@
 """A model that is no Transformer is served: its answers, tokens and search; what needs attention heads is refused."""
 
+from dataclasses import replace
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -53,6 +55,16 @@ def test_experiments_on_attention_heads_are_refused_in_words(server, seen, path,
     answer = server.post("/api/v1/" + path.format(id=seen["id"]), json=question)
     assert answer.status_code == 400
     assert "own is no Transformer, so that it has no attention heads" in answer.json()["error"]
+
+
+def test_of_a_run_the_curves_are_shown_and_its_heads_refused(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"update": 1, "loss": 2.0}\n')
+    engine = Engine({"own": replace(loaded_recurrent(), path=tmp_path / "model")})
+    server = TestClient(application(inspector_routes(engine, PAGE, SAMPLE)), "http://[::1]")
+    assert server.get("/api/v1/models/own/development").json()["curves"] == {"loss": [[1, 2.0]]}
+    answer = server.post("/api/v1/models/own/heads", json={"text": subjects.TEXT})
+    assert answer.status_code == 400
+    assert "own is no Transformer" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("path", ["tensors", "attribution?place=0&token=5", "neighbours?line=src&place=0"])
