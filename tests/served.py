@@ -13,8 +13,10 @@ import subjects
 from heedful.checkpoint import LoadedModel
 from heedful.config.schema import DataConfig, Recipe
 from heedful.inspector.page import Page
+from heedful.serve.application import application
 from heedful.serve.connections import Server
-from heedful.serve.inspector import Inspector, application
+from heedful.serve.engine import Engine
+from heedful.serve.inspector.routes import inspector_routes
 from heedful.text.tokenizer_pair import TokenizerPair
 
 PAGE = Page("<!doctype html><html><head><title>p</title></head><body><script>let a = 1</script></body></html>")
@@ -51,16 +53,18 @@ def loaded_translator(seed):
 
 def client(token=None, sample=SAMPLE, base="http://127.0.0.1:8642"):
     """Whoever asks."""
-    return TestClient(application(Inspector(models(), PAGE, sample), token), base, follow_redirects=False)
+    app = application(inspector_routes(Engine(models()), PAGE, sample), token)
+    return TestClient(app, base, follow_redirects=False)
 
 
 class Live:
-    """A server in a thread."""
+    """A server of the inspector in a thread."""
 
-    def __init__(self, inspector):
+    def __init__(self, models, page=PAGE, sample=SAMPLE):
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self.listening.getsockname()[1]}/"
-        self.server = Server(application(inspector), inspector.worker.close)
+        engine = Engine(models)
+        self.server = Server(application(inspector_routes(engine, page, sample)), engine.close)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]}, daemon=True)
 
     def __enter__(self):

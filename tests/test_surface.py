@@ -88,6 +88,16 @@ def test_no_word_of_a_help_text_is_lost(path: tuple[str, ...], command: Command)
     assert [word for text in helps for word in (text or "").split() if word not in shown] == []
 
 
+@pytest.mark.parametrize(
+    ("path", "command"), commands(command_line()), ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_a_help_text_stands_alone(path: tuple[str, ...], command: Command) -> None:
+    """It begins with the thing or the action, and not with a pronoun for something that stands elsewhere."""
+    helps = [command.help, *(option.help for option in command.params if isinstance(option, TyperOption))]
+    riddle = r"(That|Those|What|Who|How|Where|Which|Such|The same|Of|Its|It)\b"
+    assert [text for text in helps if re.match(riddle, text or "")] == []
+
+
 def test_an_option_that_must_be_given_is_marked() -> None:
     for command in ("generate", "fill", "predict", "search", "encode"):
         shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [command, "--help"]).stdout

@@ -12,7 +12,6 @@ import pytest
 import served
 from heedful.inspector.page import Page
 from heedful.serve import connections
-from heedful.serve.inspector import Inspector
 
 PATIENCE = 120  # seconds: a busy machine is slow
 LARGE = Page("x" * 20_000_000)  # more than the system's own buffers hold
@@ -31,7 +30,7 @@ def live(monkeypatch, models):
         monkeypatch.setattr(connections, name, 0.3)
     monkeypatch.setattr(connections, "IDLE", 0.3)
     monkeypatch.setattr(connections, "MOST", 11)
-    with served.Live(Inspector(models, LARGE, ([], []))) as server:
+    with served.Live(models, LARGE) as server:
         yield server
 
 

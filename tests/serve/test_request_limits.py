@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
-from heedful.serve.inspector import Inspector, application
+from heedful.serve.application import application
+from heedful.serve.engine import Engine
+from heedful.serve.inspector.routes import inspector_routes
 from heedful.serve.limits import Limits
 from served import PAGE, SAMPLE, models
 
@@ -85,15 +87,15 @@ def test_a_request_that_never_ends_is_refused():
 @pytest.fixture
 def watched():
     """A server, an event that is set when a model runs, and how often a block of one ran."""
-    inspector, running, ran = Inspector(models(), PAGE, SAMPLE), threading.Event(), []
+    engine, running, ran = Engine(models()), threading.Event(), []
 
     def note(*_):
         ran.append(1)
         if len(ran) == 3:
             running.set()
 
-    inspector.models["translator"].model.decoder.blocks[0].register_forward_hook(note)
-    return application(inspector), running, ran
+    engine.model("translator").loaded.model.decoder.blocks[0].register_forward_hook(note)
+    return application(inspector_routes(engine, PAGE, SAMPLE)), running, ran
 
 
 async def until(event, task):

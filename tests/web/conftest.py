@@ -9,7 +9,6 @@ from playwright.sync_api import expect, sync_playwright
 import served
 from heedful.checkpoint import load_model
 from heedful.inspector.page import Page
-from heedful.serve.inspector import Inspector
 from reversal import trained_run
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
@@ -49,7 +48,7 @@ def trained(tmp_path_factory):
 def live(trained):
     """The small models of every family, served with the page as it was built."""
     models = served.models() | {"second": served.loaded_translator(seed=2), "run": load_model(trained)}
-    with served.Live(Inspector(models, Page.built(), served.SAMPLE)) as server:
+    with served.Live(models, Page.built()) as server:
         yield server
 
 

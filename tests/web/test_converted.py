@@ -12,7 +12,6 @@ from heedful.checkpoint import load_model, write_model
 from heedful.convert import FORMATS
 from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.page import Page
-from heedful.serve.inspector import Inspector
 from heedful.text.hugging_face import from_hugging_face
 from printed import table
 from served import Live
@@ -33,7 +32,7 @@ def converted(request, tmp_path_factory):
     read = FORMATS["bert"].read(folder)
     write_model(folder.parent / "ours", read.recipe, read.tokenizers, read.weights)
     model = load_model(folder.parent / "ours")
-    with Live(Inspector({"theirs": model}, Page.built(), ([], []))) as server:
+    with Live({"theirs": model}, Page.built(), ([], [])) as server:
         yield request.param, original, folder, model, server
 
 

@@ -76,7 +76,8 @@ def heedful(
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module with your own tasks or architectures, for models that name them. Repeatable.",
+            help="Import a Python module with your own tasks or architectures, for models that name them. "
+            "Can be repeated.",
         ),
     ] = None,
 ) -> None:

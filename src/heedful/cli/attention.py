@@ -15,9 +15,15 @@ def attention(
         str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("attention.png"),
-    target: Annotated[str | None, typer.Option(help="Translation to draw.", show_default="the model's own")] = None,
-    layer: Annotated[int | None, typer.Option(help="Decoder layer, from 1.", show_default="the sharpest one")] = None,
-    head: Annotated[int | None, typer.Option(help="Attention head, from 1.", show_default="the mean of all")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Translation to draw.", show_default="the model's translation")
+    ] = None,
+    layer: Annotated[
+        int | None, typer.Option(help="Decoder layer, from 1.", show_default="the layer with the sharpest attention")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(help="Attention head, from 1.", show_default="the mean of all heads")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Draw the cross-attention of a translation: which source words each target word looks at."""

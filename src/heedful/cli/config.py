@@ -17,13 +17,13 @@ app = typer.Typer(
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as train.seed=2. Can be repeated."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
+    ),
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder that relative data paths of the recipe start from.", show_default="the folder of the recipe"
-    ),
+    typer.Option(help="Folder of the data files that the recipe names.", show_default="the folder of the recipe"),
 ]
 
 
@@ -33,7 +33,7 @@ def show(
     data: Data = None,
     overrides: Overrides = None,
 ) -> None:
-    """Print the whole recipe, with presets, changes, defaults and paths filled in. The output is a recipe itself."""
+    """Print the whole recipe, with presets, changes, defaults and paths filled in. The output is a recipe, too."""
     from heedful.config.load import recipe_to_dict
     from heedful.config.toml import to_toml
 
@@ -54,14 +54,17 @@ def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) 
 def check(
     recipe: Annotated[Path, typer.Argument(help="TOML file, or folder with a config.toml.")],
     data: Data = None,
-    out: Annotated[Path | None, typer.Option(help="A run's folder: whether the run can begin or go on there.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of a run; check also that the run can start or resume there.")
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Find what would stop a training run, before anything is made.
+    """Check a recipe and its data for errors that would stop training; nothing is written.
 
-    Unknown keys, wrong values and impossible combinations; text that is
-    missing, or lacks a column or a key; the tokenizer, the models to start
-    from, and the device. `heedful train` begins with the same checks.
+    The checks find unknown keys, wrong values and impossible combinations,
+    missing files, and missing columns or keys of tables. They also cover the
+    tokenizer, the models to start from, and the device. `heedful train` begins
+    with the same checks.
     """
     from heedful.config.load import load_recipe
     from heedful.data.documents import text_files

@@ -49,16 +49,23 @@ def target_of(name: str) -> Target:
 
 
 def convert(
-    model: Annotated[str, typer.Argument(help="A model's folder; of heedful's also a run or a name in the box.")],
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Model folder of heedful, Hugging Face or CTranslate2; also a run, or the name of a built-in model."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
     source: Annotated[
-        Source | None, typer.Option("--from", help="The format of MODEL.", show_default="what the folder holds")
+        Source | None,
+        typer.Option("--from", help="Format of the model that is read.", show_default="recognised by its files"),
     ] = None,
     target: Annotated[
-        Target, typer.Option("--to", parser=target_of, metavar=f"[{'|'.join(Target)}]", help="The format to write.")
+        Target, typer.Option("--to", parser=target_of, metavar=f"[{'|'.join(Target)}]", help="Format to write.")
     ] = Target.HEEDFUL,
     task: Annotated[
-        str | None, typer.Option(help="What a model for heedful is for.", show_default="what it was made for")
+        str | None,
+        typer.Option(help="Task of the model in heedful, such as ranking.", show_default="as in the model's files"),
     ] = None,
 ) -> None:
     """Convert a model: the same numbers in another format.

@@ -52,38 +52,44 @@ def evaluate(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="Text to translate; of other tasks, a test set.", show_default="data.test of the model's recipe"
+            help="Text to translate, or the test set of a task other than translation.",
+            show_default="data.test of the model's recipe",
         ),
     ] = None,
     reference: Annotated[
-        list[Path] | None, typer.Option(help="Reference translation of the text. Can be repeated.")
+        list[Path] | None, typer.Option(help="File with reference translations of the text. Can be repeated.")
     ] = None,
     source_field: SourceField = None,
     pair_field: PairField = None,
     target_field: Annotated[
         str | None,
-        typer.Option(help="That of the label or the wanted text.", show_default="the recipe's target_field"),
+        typer.Option(
+            help="Column or key of the label or of the expected text.", show_default="the recipe's target_field"
+        ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder that relative data paths of the recipe start from.", show_default="as in training"),
+        typer.Option(help="Folder of the data files that the recipe names.", show_default="as in training"),
     ] = None,
     hypotheses: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Score the translations in this file, not those of a model.")
+        str | None, typer.Option(metavar="FILE", help="File of translations to score, instead of a model.")
     ] = None,
     against: Annotated[
         str | None, typer.Option(help="Baseline to compare with: a file of translations, or a model.")
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write the model's translations to.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Beam size.", show_default=MODELS)] = None,
-    metrics: Annotated[str, typer.Option(help="Any of bleu, chrf, ter and tokenised-bleu, with commas.")] = METRICS,
+    metrics: Annotated[
+        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu.")
+    ] = METRICS,
     tokenised: Annotated[
-        bool, typer.Option("--tokenised", help="The text is tokenised: add the metric tokenised-bleu.")
+        bool,
+        typer.Option("--tokenised", help="Add the metric tokenised-bleu, for text that is already split into words."),
     ] = False,
     language: Annotated[
         str | None,
         typer.Option(
-            help="Language of the translations as an ISO 639 code; it decides how BLEU cuts text into words.",
+            help="Language of the translations as an ISO 639 code; it selects how BLEU splits text into words.",
             show_default=MODELS,
         ),
     ] = None,

@@ -26,10 +26,10 @@ def export(
     ],
     out: Annotated[Path, typer.Argument(help="Model folder to write; a model that is there is replaced.")],
     dtype: Annotated[
-        Dtype, typer.Option(help="Type of the weights; bfloat16 halves the size, at 8 bits of precision.")
+        Dtype, typer.Option(help="Data type of the weights; bfloat16 halves the size and has 8 bits of precision.")
     ] = Dtype.FLOAT32,
 ) -> None:
-    """Write a model folder to give away: all that using the model needs, and no path of this machine."""
+    """Write a model folder to share: all files that the model needs, without the paths of this machine."""
     from heedful.checkpoint import load_model, write_model
     from heedful.checkpoint.manifest import MANIFEST
     from heedful.models import weights

@@ -33,12 +33,14 @@ def generate(
         Path | None, typer.Option("--input", help="File with a prompt on each line; plain or .gz.")
     ] = None,
     output: Output = None,
-    samples: Annotated[int, typer.Option(min=1, help="Answers to each prompt, each with the next seed.")] = 1,
+    samples: Annotated[int, typer.Option(min=1, help="Number of answers to each prompt; each has the next seed.")] = 1,
     seed: Annotated[int | None, setting("Seed of the random numbers; another seed gives another answer.")] = None,
     max_tokens: Annotated[int | None, setting("Longest answer, in tokens.")] = None,
     temperature: Annotated[
         float | None,
-        setting("Below 1: closer to the most likely token; above 1: more varied; 0: always the most likely token."),
+        setting(
+            "Sampling temperature. Below 1: closer to the most likely token; above 1: more varied; 0: greedy decoding."
+        ),
     ] = None,
     top_k: Annotated[int | None, setting("Top-k sampling: draw from the k most likely tokens.")] = None,
     top_p: Annotated[
@@ -51,20 +53,22 @@ def generate(
     typical: Annotated[
         float | None,
         setting(
-            "Typical sampling: draw from the tokens whose surprise is nearest to the expected, up to this probability."
+            "Typical sampling: draw from the tokens whose surprisal is closest to the entropy, as many as have this "
+            "probability together."
         ),
     ] = None,
     repetition_penalty: Annotated[
         float | None,
-        setting("Above 1: tokens of the prompt and the answer are less likely to come again; 1 turns it off."),
+        setting("Repetition penalty: above 1, tokens of the prompt and the answer become less likely; 1 turns it off."),
     ] = None,
     frequency_penalty: Annotated[
-        float | None, setting("Subtracted from the logit of a token for each time that it is in the answer.")
+        float | None,
+        setting("Number subtracted from the logit of a token for each time that the answer has the token."),
     ] = None,
     presence_penalty: Annotated[
-        float | None, setting("Subtracted from the logit of a token that is in the answer, once.")
+        float | None, setting("Number subtracted once from the logit of each token that the answer has.")
     ] = None,
-    no_repeat_ngram: Annotated[int | None, setting("No sequence of this many tokens comes twice.")] = None,
+    no_repeat_ngram: Annotated[int | None, setting("Length of token sequences that may not occur twice.")] = None,
     stop: Annotated[list[str] | None, setting("Text that ends an answer. Can be repeated.")] = None,
     batch_tokens: Annotated[
         int | None, setting("Batch size in tokens; changes speed and memory, never results.")
@@ -77,14 +81,14 @@ def generate(
 ) -> None:
     r"""Continue prompts with a language model; an empty prompt begins a new document.
 
-    An answer is what comes after the prompt. To prompts in a file or on
-    standard input each answer is one line: a line feed in it is written as
-    \n, a carriage return as \r, a backslash as \\. Answers to prompts on the
-    command line or typed at a terminal are written as they are; a single one
-    appears while it is generated. With --json a line is
-    {"prompt", "text", "pieces", "token_scores", "reason", "seed"}: the score
-    of a token is the natural logarithm of its probability before sampling
-    is narrowed, and the reason why the answer ends is eos, stop or length.
+    An answer is the text after the prompt. If the prompts come from a file or
+    from standard input, each answer is one line: a line feed in it is written
+    as \n, a carriage return as \r, a backslash as \\. Answers to prompts on
+    the command line or typed at a terminal are written as they are; a single
+    answer appears while it is generated. With --json a line is
+    {"prompt", "text", "pieces", "token_scores", "reason", "seed"}. The score
+    of a token is the natural logarithm of its probability before filters such
+    as top-k. "reason" says why the answer ends: eos, stop or length.
     """
     check_output(output, source)
     changes = {

@@ -21,7 +21,7 @@ def info(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="Preset, recipe, or folder of a model or of a run.",
+            help="Preset, recipe, or the folder of a model or of a run.",
             show_default="all models of Table 3 of the paper",
         ),
     ] = None,

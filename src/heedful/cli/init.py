@@ -22,34 +22,48 @@ TASKS = ("translation", "language_model", "masked_lm", "classification", "regres
 
 
 def init(
-    source: Annotated[Path, typer.Argument(help="A text, a folder of texts, or a .tsv, .csv or .jsonl file.")],
+    source: Annotated[Path, typer.Argument(help="Text file, folder of text files, or a table: .tsv, .csv or .jsonl.")],
     target: Annotated[
-        Path | None, typer.Argument(help="The translation of a text, line by line.", show_default=False)
+        Path | None, typer.Argument(help="Translation of the text file, line by line.", show_default=False)
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write to.", show_default="named after the languages or the file")
+        Path | None,
+        typer.Option(
+            help="Folder for the recipe and the text held out.", show_default="named after the languages or the file"
+        ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(help=f"What to learn: {', '.join(TASKS)}.", show_default="what the text suggests")
+        str | None, typer.Option(help=f"Task of the model: {', '.join(TASKS)}.", show_default="what the text suggests")
     ] = None,
     source_field: Annotated[
-        str | None, typer.Option(help="The column or key of the text.", show_default="by its look")
+        str | None, typer.Option(help="Column or key of the text, in a table.", show_default="guessed")
     ] = None,
     pair_field: Annotated[
-        str | None, typer.Option(help="That of a second text that is classified with it.", show_default=False)
+        str | None, typer.Option(help="Column or key of a second text, to classify pairs of texts.", show_default=False)
     ] = None,
     target_field: Annotated[
-        str | None, typer.Option(help="That of the label or the translation.", show_default="by its look")
+        str | None,
+        typer.Option(help="Column or key of the label, the score or the translation.", show_default="guessed"),
     ] = None,
-    source_language: Annotated[str | None, typer.Option(help="Such as en.", show_default=ENDING)] = None,
-    target_language: Annotated[str | None, typer.Option(help="Such as de.", show_default=ENDING)] = None,
+    source_language: Annotated[
+        str | None, typer.Option(help="Language of the source text, such as en.", show_default=ENDING)
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option(help="Language of the translation, such as de.", show_default=ENDING)
+    ] = None,
     valid: Annotated[
-        Files | None, typer.Option(metavar="SRC TGT", help="Validation text for a translator.", show_default=HELD_OUT)
+        Files | None,
+        typer.Option(
+            metavar="SRC TGT", help="Validation set of a translator: text and translation.", show_default=HELD_OUT
+        ),
     ] = None,
     test: Annotated[
-        Files | None, typer.Option(metavar="SRC TGT", help="Test text for a translator.", show_default=HELD_OUT)
+        Files | None,
+        typer.Option(metavar="SRC TGT", help="Test set of a translator: text and translation.", show_default=HELD_OUT),
     ] = None,
-    bad_utf8: Annotated[BadUtf8, typer.Option(help="What to do about lines that are not UTF-8.")] = "error",
+    bad_utf8: Annotated[
+        BadUtf8, typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes.")
+    ] = "error",
 ) -> None:
     """Look at your text, hold out some of it for validation and test, and write a recipe with sizes that fit.
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import typer
 
 from heedful.cli.evaluate import recipe_of, recipe_test_set
+from heedful.cli.options import Device
 from heedful.cli.output import writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
@@ -26,27 +27,28 @@ def inspect(
     model: Annotated[
         str, typer.Argument(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
-    text: Annotated[str | None, typer.Argument(help="Text that the model reads; --out needs one.")] = None,
+    text: Annotated[str | None, typer.Argument(help="Input text of the model; needed with --out.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="HTML file to write instead of serving the live page; it needs no server.")
+        Path | None, typer.Option(help="HTML file to write, which needs no server; without it, a live page is served.")
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            help="Output to look at instead of the model's own: a translation or a continuation. For a model of text "
-            "pairs: the second text.",
-            show_default="what the model itself writes",
+            help="Output to look at instead of the model's own: a translation or a continuation. For a model that "
+            "reads pairs of texts: the second text.",
+            show_default="the model's own output",
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Reference translation: shows where the search dropped it; with --out only.")
+        str | None,
+        typer.Option(help="Reference translation; the page shows at which step beam search drops it. Only with --out."),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
-            help="Attention head whose formula is in the file, with --out only: the name of a block and a head counted "
-            "from 1, as on the page; dec.1.cross.3 is the page's decoder 2, cross, head 3.",
-            show_default="the first of the last block",
+            help="Attention head whose computation is in the file, number by number. Only with --out. dec.1.cross.3 is "
+            "head 3 of the cross-attention of decoder layer 2: blocks are counted from 0, heads from 1.",
+            show_default="head 1 of the last block",
         ),
     ] = None,
     beside: Annotated[
@@ -55,17 +57,21 @@ def inspect(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with the data of the recipe; heads are weighed on its test set.", show_default="as in training"
+            help="Folder of the data files that the recipe names; the worth of heads is measured on the test set.",
+            show_default="as in training",
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Any other than this machine's own is protected by a token.")
+        str,
+        typer.Option(
+            help="Address to listen on. Except on 127.0.0.1, localhost and ::1, visitors need the printed token."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8642,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8642,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
-    device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, mps or auto.")] = "auto",
+    device: Device = "auto",
 ) -> None:
-    """Look inside a model in the browser: its attention heads, each step in numbers, and how the search decided."""
+    """Look inside a model in the browser: its attention heads, its numbers step by step, and its beam search."""
     if out is None:
         if reference or head:
             raise InputError("--reference and --head are for --out FILE; on the live page they are chosen there")
@@ -155,19 +161,20 @@ def serve(
         RunError: the server cannot listen at that address.
     """
     try:
+        from heedful.serve.application import application
         from heedful.serve.connections import Server
-        from heedful.serve.inspector import Inspector, application
+        from heedful.serve.engine import Engine
+        from heedful.serve.guard import LOOPBACK
+        from heedful.serve.inspector.routes import inspector_routes
     except ModuleNotFoundError as error:
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
-    from heedful.checkpoint import load_model
     from heedful.inspector.page import Page
     from heedful.machine import choose_device, prepare_process
-    from heedful.serve.guard import LOOPBACK
 
     page = Page.built()
     with listen(host, port) as listening:
         prepare_process()
-        loaded = {name: load_model(name, str(choose_device(device))) for name in models}
+        engine = Engine.load(models, str(choose_device(device)))
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(shown)}" * bool(shown)
@@ -177,8 +184,8 @@ def serve(
             if open_browser:
                 webbrowser.open(address)
 
-        inspector = Inspector(loaded, page, sample)
-        Server(application(inspector, token, ready), inspector.worker.close).run(sockets=[listening])
+        app = application(inspector_routes(engine, page, sample), token, ready)
+        Server(app, engine.close).run(sockets=[listening])
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -15,8 +15,8 @@ Device = Annotated[
 Precision = Annotated[
     str,
     typer.Option(
-        help="float32, or int8 (on a CPU): less memory, slightly different results; faster with a large model on a "
-        "processor with 8-bit instructions (VNNI), no faster with a small one, slower without them."
+        help="Number format of the weights: float32, or int8 (on a CPU), which needs less memory and changes results "
+        "slightly. With 8-bit instructions (VNNI) int8 is faster for large models; on other processors it is slower."
     ),
 ]
 TextsOrTable = Annotated[
@@ -25,9 +25,11 @@ TextsOrTable = Annotated[
 ]
 SourceField = Annotated[
     str | None,
-    typer.Option(help="In a table, the column or key of the text.", show_default="the recipe's source_field"),
+    typer.Option(help="Column or key of the text, if the file is a table.", show_default="the recipe's source_field"),
 ]
 PairField = Annotated[
     str | None,
-    typer.Option(help="That of the second text, of pairs.", show_default="the recipe's pair_field"),
+    typer.Option(
+        help="Column or key of the second text, if a row holds a pair of texts.", show_default="the recipe's pair_field"
+    ),
 ]

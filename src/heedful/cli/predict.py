@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def predict(
     model: Model,
     text: Annotated[
-        list[str] | None, typer.Argument(help="Texts to classify, score or tag, or questions.", show_default=STDIN)
+        list[str] | None,
+        typer.Argument(help="Texts to classify, score or tag, or questions to answer.", show_default=STDIN),
     ] = None,
     source: TextsOrTable = None,
     source_field: SourceField = None,
@@ -35,11 +36,11 @@ def predict(
 ) -> None:
     """Classify texts, score them, tag the names in them, or answer questions; one text in, one line out.
 
-    Which of these depends on the task that the model was trained for. For a
-    pair of texts, or a question and the text that answers it, put a tab
-    between the two on one line. Of a table, the columns are read that the
-    model's recipe names; other columns, such as labels, do not matter, and a
-    header is no text.
+    The task that the model was trained for decides what the command does. For
+    a pair of texts, or a question and the text that holds its answer, put a
+    tab between the two on one line. In a table, the command reads the columns
+    that the model's recipe names; it ignores other columns, such as labels,
+    and does not take the header for a text.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import choose_device, prepare_process

@@ -34,23 +34,28 @@ class Corpus(NamedTuple):
 def search(
     model: Model,
     corpus: Annotated[Path, typer.Option(help="File to search, with a text on each line, or a table; plain or .gz.")],
-    query: Annotated[list[str] | None, typer.Argument(help="Texts to look for.", show_default=STDIN)] = None,
+    query: Annotated[list[str] | None, typer.Argument(help="Texts to search for.", show_default=STDIN)] = None,
     source: Annotated[
         Path | None, typer.Option("--input", help="File with a query on each line, or a table; plain or .gz.")
     ] = None,
     source_field: Annotated[
         str | None,
-        typer.Option(help="In a table of queries, their column or key.", show_default="the recipe's source_field"),
+        typer.Option(
+            help="Column or key of the queries, if their file is a table.", show_default="the recipe's source_field"
+        ),
     ] = None,
     target_field: Annotated[
         str | None,
-        typer.Option(help="In a table to search, the column or key.", show_default="the recipe's target_field"),
+        typer.Option(
+            help="Column or key of the texts to search, if the corpus is a table.",
+            show_default="the recipe's target_field",
+        ),
     ] = None,
     output: Output = None,
     count: Annotated[int, typer.Option(min=1, help="Texts to find for each query.")] = 10,
     index: Annotated[
         Path | None,
-        typer.Option(help="File for the vectors of the corpus: made if it is not there, and read the next time."),
+        typer.Option(help="File with the vectors of the corpus; it is written the first time and read from then on."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write a JSON list for each query.")] = False,
     device: Device = "auto",
@@ -60,8 +65,9 @@ def search(
     Each line of the output is a rank, the cosine similarity of query and text,
     and the text; a blank line stands between two queries. Blank lines of the
     corpus are left out. With --json a line is
-    [{"rank", "score", "line", "text"}, ...], where line is that of the corpus.
-    Tables are .tsv, .csv and .jsonl files; of each, one column is read.
+    [{"rank", "score", "line", "text"}, ...], where "line" is the number of the
+    line in the corpus. Tables are .tsv, .csv and .jsonl files, of which one
+    column is read.
     """
     if query and source:
         raise InputError("there are queries and --input; give one of them")
@@ -99,9 +105,9 @@ def encode(
 ) -> None:
     """Write the vector of each text, for search or clustering, with a model that was trained for ranking.
 
-    The ending of the output decides the format: .jsonl has a JSON list on each
-    line; .npy is an array of NumPy with a row for each text; .npz holds this
-    array by the name "vectors".
+    The ending of the output file selects the format: .jsonl has a JSON list on
+    each line; .npy is a NumPy array with a row for each text; .npz holds this
+    array under the name "vectors".
     """
     check_output(output, source)
     if output and output.suffix not in VECTORS:

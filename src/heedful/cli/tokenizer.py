@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from heedful.text.tokenizer import Tokenizer
 
 app = typer.Typer(
-    name="tokenizer", help="Train a tokenizer, use it, and see how well it fits a text.", no_args_is_help=True
+    name="tokenizer",
+    help="Train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text.",
+    no_args_is_help=True,
 )
 
 Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence a line; plain or .gz.")]
@@ -36,7 +38,7 @@ def train(
         str, typer.Option(help="Kind of tokenizer: word, character, byte, bpe, unigram or wordpiece.")
     ] = TokenizerConfig.kind,
     vocab_size: Annotated[
-        int, typer.Option(help="Largest size of the vocabulary, with 4 special tokens and 256 bytes.")
+        int, typer.Option(help="Largest size of the vocabulary, including 4 special tokens and 256 bytes.")
     ] = TokenizerConfig.vocab_size,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Lower-case all text.")] = TokenizerConfig.lowercase,
     normalization: Annotated[
@@ -74,9 +76,9 @@ def train(
 def encode(
     tokenizer: Folder,
     files: Inputs = None,
-    pieces: Annotated[bool, typer.Option("--pieces", help="Write tokens as text, not as ids.")] = False,
+    pieces: Annotated[bool, typer.Option("--pieces", help="Write tokens as text instead of ids.")] = False,
 ) -> None:
-    """Turn text into token ids: for each line its ids with spaces between them. An empty line stays empty."""
+    """Encode text into token ids: one line of ids, separated by spaces, for each line. An empty line stays empty."""
     codec = load(tokenizer)
     with progress_of("encoding", None, files, None) as progress:
         rows = progress.over(codec.encode_lines(read(files)))
@@ -85,7 +87,7 @@ def encode(
 
 @app.command()
 def decode(tokenizer: Folder, files: Inputs = None) -> None:
-    """Turn token ids back into text, line by line."""
+    """Decode token ids into text, line by line."""
     codec = load(tokenizer)
     with progress_of("decoding", None, files, None) as progress:
         rows = enumerate(progress.over(read(files)), start=1)

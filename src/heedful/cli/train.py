@@ -11,23 +11,26 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="Recipe: a TOML file, or a folder with a config.toml.")],
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder that relative data paths of the recipe start from.", show_default="the folder of the recipe"
-        ),
+        typer.Option(help="Folder of the data files that the recipe names.", show_default="the folder of the recipe"),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the run; a run that is there goes on.", show_default="runs/NAME-OF-THE-RECIPE"),
+        typer.Option(
+            help="Folder of the run; if it holds an interrupted run, training resumes.",
+            show_default="runs/NAME-OF-THE-RECIPE",
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as train.seed=2. Can be repeated."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
+        ),
     ] = None,
 ) -> None:
-    """Train a model as a recipe says, or go on with a run that was interrupted.
+    """Train a model as a recipe says, or resume a run that was interrupted.
 
-    Ctrl-C saves the run and says how to go on. A run that was interrupted ends
-    with exactly the model of one that was not.
+    Ctrl-C saves a checkpoint and prints the command that resumes the run. An
+    interrupted run ends with exactly the same model as one without a break.
     """
     from rich.console import Console
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
-WRITE = """Write a text for each text, such as a summary, a reply or an answer; one line in, one line out.
+WRITE = """Write a summary, a reply or an answer for each text; one line in, one line out.
 
-This is `heedful translate` by a name that fits models for tasks other than
-translation. The turns of a dialogue stand in one line, with tabs between them.
+This is `heedful translate` under a name for models of tasks other than
+translation. The turns of a dialogue are on one line, with tabs between them.
 """
 
 
@@ -50,7 +50,7 @@ def translate(
         float | None,
         typer.Option(
             help="Early stopping: a sentence is done when patience x beam size hypotheses have ended. "
-            "0: when no other can become the best.",
+            "With 0 it is done when no other hypothesis can become the best.",
             show_default=MODELS,
         ),
     ] = None,
@@ -72,10 +72,11 @@ def translate(
     A blank line stays blank. With --json a line is
     {"translations": [...], "truncated": false} with the best translation
     first, each {"text", "score", "pieces", "token_scores", "complete"}.
-    The score of a token is the natural logarithm of its probability; that of
-    a translation is their sum divided by the length penalty. A translation
-    that reached the longest length is not complete; of a source line that is
-    too long only the beginning is translated, and it is truncated.
+    The score of a token is the natural logarithm of its probability; the
+    score of a translation is the sum of its token scores divided by the
+    length penalty. "complete" is false if a translation reached the length
+    limit, "truncated" is true if only the beginning of a source line that is
+    too long was translated.
     """
     from heedful.decode.translator import WINDOW
 

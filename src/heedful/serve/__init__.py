@@ -1,1 +1,1 @@
-"""HTTP server of the inspector: its API, the worker thread that runs models, and guards against bad requests."""
+"""HTTP server: an engine that runs models, the apps that ask it, and guards against bad requests."""

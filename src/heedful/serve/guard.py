@@ -21,21 +21,21 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+POLICY = "default-src 'none'; frame-ancestors 'none'"  # of answers that are no pages
 
 
 class Guard:
     """ASGI middleware that refuses requests of wrong Host, Origin or token, and adds security headers to answers.
 
     Args:
-        app: the ASGI application that answers requests that are let in.
-        policy: the Content-Security-Policy of all answers.
+        app: the ASGI application that answers requests that are let in; an answer that is a page has the
+            Content-Security-Policy that the page needs, and all others get `POLICY`.
         token: the token that a visitor has to send once, as `?token=`; None: no token, but the Host of a request has
             to be a loopback name.
     """
 
-    def __init__(self, app: ASGIApp, policy: str, token: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, token: str | None = None) -> None:
         self.app = app
-        self.policy = policy
         self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,7 +47,8 @@ class Guard:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update({**HEADERS, "Content-Security-Policy": self.policy})
+                headers.update(HEADERS)
+                headers.setdefault("Content-Security-Policy", POLICY)
             await send(message)
 
         answer = self.refusal(scope) or self.entrance(scope)

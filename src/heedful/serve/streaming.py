@@ -2,24 +2,23 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
 from typing import Any
 
 from starlette.responses import StreamingResponse
 
 from heedful.errors import HeedfulError
-from heedful.serve.worker import Worker
+from heedful.serve.engine import Engine
 
 
-def streamed(worker: Worker, steps: Iterator[dict[str, Any]]) -> StreamingResponse:
-    """Make a response with a server-sent event per step, computed by the worker; an error is sent as the last event.
+def streamed(engine: Engine, steps: Iterator[dict[str, Any]]) -> StreamingResponse:
+    """Make a response with a server-sent event per step, computed by the engine; an error is sent as the last event.
 
     The computation ends if the client disconnects.
     """
 
     async def events() -> AsyncIterator[str]:
         try:
-            while (found := await worker.run(partial(next, steps, None))) is not None:
+            async for found in engine.stream(steps):
                 yield f"data: {json.dumps(found)}\n\n"
         except HeedfulError as error:
             yield f"data: {json.dumps({'error': str(error)})}\n\n"

@@ -14,12 +14,12 @@ from heedful.inspector.look import Look, Question
 from heedful.inspector.overview import Json
 
 
-def key(model: str, question: Question) -> str:
+def look_id(model: str, question: Question) -> str:
     """Compute the id of an inspection, a hash of the model's name and the question; equal questions get equal ids."""
     return hashlib.sha256(json.dumps([model, asdict(question)], sort_keys=True).encode()).hexdigest()[:16]
 
 
-class Kept(NamedTuple):
+class CachedLook(NamedTuple):
     """Cache entry of a look, a recorded inspection of a model on a text.
 
     Attributes:
@@ -33,8 +33,8 @@ class Kept(NamedTuple):
     shown: bytes
 
     @classmethod
-    def of(cls, model: str, look: Look, shown: Json) -> "Kept":
-        """Make a cache entry of a look; its beam search is kept as JSON, in a tenth of the memory of its objects."""
+    def of(cls, model: str, look: Look, shown: Json) -> "CachedLook":
+        """Make a cache entry of a look; its beam search is stored as JSON, in a tenth of the memory of its objects."""
         pass_alone = replace(look, answers=[], lens=None, log=None, ghost=None)
         return cls(model, pass_alone, json.dumps(shown, ensure_ascii=False, allow_nan=False).encode())
 
@@ -44,31 +44,31 @@ class Kept(NamedTuple):
         return json.loads(self.shown)
 
 
-class Looks:
+class LookCache:
     """Cache of the last used looks, the recorded inspections of models.
 
     Args:
-        most: the most bytes to keep; the newest look is kept in any case.
+        most: the most bytes of all looks in the cache; the newest look stays in any case.
     """
 
     def __init__(self, most: int = 256_000_000) -> None:
         self._most = most
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._looks: OrderedDict[str, CachedLook] = OrderedDict()
         self._sizes: dict[str, int] = {}
 
-    def get(self, name: str) -> Kept | None:
+    def get(self, name: str) -> CachedLook | None:
         """Return the cached look (a recorded inspection) with an id, or None if it is not in the cache."""
-        if name in self._kept:
-            self._kept.move_to_end(name)
-        return self._kept.get(name)
+        if name in self._looks:
+            self._looks.move_to_end(name)
+        return self._looks.get(name)
 
-    def add(self, name: str, kept: Kept) -> None:
+    def add(self, name: str, made: CachedLook) -> None:
         """Add a recorded inspection to the cache, and drop the least recently used ones above the memory limit."""
-        self._kept[name] = kept
-        self._kept.move_to_end(name)
-        self._sizes[name] = size(kept)
-        while self.bytes > self._most and len(self._kept) > 1:
-            oldest, _ = self._kept.popitem(last=False)
+        self._looks[name] = made
+        self._looks.move_to_end(name)
+        self._sizes[name] = size(made)
+        while self.bytes > self._most and len(self._looks) > 1:
+            oldest, _ = self._looks.popitem(last=False)
             del self._sizes[oldest]
 
     @property

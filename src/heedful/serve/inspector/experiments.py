@@ -1,26 +1,25 @@
-"""Experiments of the inspector's API: switch attention heads off, measure their worth in BLEU, probe minimal pairs."""
+"""Request handlers of the inspector for experiments: head ablation, the worth of heads in BLEU, minimal pairs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.evaluate import Comparison
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.experiments.ablation import cost, sweep
-from heedful.inspector.experiments.bias import Shift, shifts, summaries
+from heedful.inspector.experiments.bias import shifts, summaries
 from heedful.inspector.experiments.contrasts import contrasts
 from heedful.inspector.experiments.effect import effect
+from heedful.serve.engine import Engine, ServedModel
+from heedful.serve.inspector.looks import LookHandlers
+from heedful.serve.inspector.models import check_transformer
 from heedful.serve.requests import body, read_as
 from heedful.serve.streaming import streamed
-
-if TYPE_CHECKING:
-    from heedful.serve.inspector import Inspector
 
 MOST_LINES = 300  # of a request's list of minimal pairs
 
@@ -47,23 +46,27 @@ class Pairs:
     head: Head | None = None
 
 
-class Experiments:
-    """Request handlers for experiments on the models of an inspector: head ablation and minimal pairs.
+class ExperimentHandlers:
+    """Request handlers for experiments on the models of an engine: head ablation and minimal pairs.
 
     Args:
-        inspector: the inspector with the models, the looks, the sample, and the worker that runs all computations.
+        engine: the engine with the models.
+        looks: the handlers of looks, of which one is repeated without some attention heads.
+        sample: source sentences and reference translations, on which the worth of heads is measured.
     """
 
-    def __init__(self, inspector: "Inspector") -> None:
-        self.inspector = inspector
+    def __init__(self, engine: Engine, looks: LookHandlers, sample: tuple[Sequence[str], Sequence[str]]) -> None:
+        self.engine = engine
+        self.looks = looks
+        self.sample = sample
         self._whole: dict[str, list[str]] = {}  # by model, the translations of the sample with all heads
 
     async def switch_off(self, request: Request) -> Response:
-        """Answer a request to repeat an inspection without some attention heads, compared with all heads."""
-        model, seen, _ = self.inspector.kept(request)
+        """Answer a request to repeat a look (a recorded inspection) without some attention heads, beside all heads."""
+        name, seen, _ = self.looks.cached(request)
         wanted = read_as(Off, await body(request))
-        subject = self.inspector.subjects[model]
-        found = await self.inspector.worker.run(partial(effect, subject, seen, wanted.off, wanted.way))
+        model = self.transformer(name)
+        found = await self.engine.run(partial(effect, model.predictor, seen, wanted.off, wanted.way))
         return JSONResponse(asdict(found))
 
     async def weigh(self, request: Request) -> Response:
@@ -71,7 +74,7 @@ class Experiments:
         values = await body(request)
         model = self.translator(values.pop("model", None))
         wanted = read_as(Off, values)
-        found = await self.inspector.worker.run(partial(self.cost, model, wanted.off, wanted.way))
+        found = await self.engine.run(partial(self.cost, model, wanted.off, wanted.way))
         return JSONResponse(asdict(found))
 
     async def sweep(self, request: Request) -> Response:
@@ -79,42 +82,52 @@ class Experiments:
         values = await body(request)
         model = self.translator(values.pop("model", None))
         steps = self.costs(model, read_as(Way, values).way)
-        return streamed(self.inspector.worker, (asdict(head) | asdict(found) for head, found in steps))
+        return streamed(self.engine, (asdict(head) | asdict(found) for head, found in steps))
 
     async def probe(self, request: Request) -> Response:
         """Answer a request to probe a model with minimal pairs; each pair is a job of its own in the queue."""
         values = await body(request)
-        subject = self.inspector.subjects[self.inspector.model(values.pop("model", None))]
+        model = self.transformer(values.pop("model", None))
         wanted = read_as(Pairs, values)
         found = contrasts(wanted.lines)
         if len(found) > MOST_LINES:
             raise InputError(f"{len(found)} lines are more than the {MOST_LINES} that the page takes; ask in Python")
-        steps = shifts(subject, found, wanted.head)
-        results: list[Shift] = [await self.inspector.worker.run(partial(next, steps)) for _ in found]
+        steps = shifts(model.predictor, found, wanted.head)
+        results = [one async for one in self.engine.stream(steps)]
         kinds = {kind: asdict(one) for kind, one in summaries(results).items()}
         return JSONResponse({"shifts": [asdict(one) for one in results], "summaries": kinds})
 
-    def translator(self, name: object) -> str:
-        """Check that `name` is a translator on which heads can be measured, and return the name.
+    def transformer(self, name: object) -> ServedModel:
+        """Return the model that a client names, if experiments can be made on its attention heads.
 
         Raises:
-            InputError: there is no such model, it is no translator, or there is no sample.
+            InputError: there is no such model, or it is no Transformer.
         """
-        model = self.inspector.model(name)
-        if not isinstance(self.inspector.subjects[model], Translator) or not self.inspector.sample[0]:
+        model = self.engine.model(name)
+        check_transformer(model)
+        return model
+
+    def translator(self, name: object) -> ServedModel:
+        """Return the model that a client names, if the worth of its attention heads can be measured in BLEU.
+
+        Raises:
+            InputError: there is no such model, it is no Transformer or no translator, or there is no sample.
+        """
+        model = self.transformer(name)
+        if not model.translates or not self.sample[0]:
             raise InputError("heads are weighed on a translator and a sample: heedful inspect MODEL --data DATA")
         return model
 
-    def cost(self, model: str, off: Sequence[Head], way: str) -> Comparison:
+    def cost(self, model: ServedModel, off: Sequence[Head], way: str) -> Comparison:
         """Compute the loss in BLEU on the sample without some attention heads."""
-        return cost(self.inspector.subjects[model], off, *self.inspector.sample, way, **self.known(model))
+        return cost(model.predictor, off, *self.sample, way, **self.known(model))
 
-    def costs(self, model: str, way: str) -> Iterator[tuple[Head, Comparison]]:
+    def costs(self, model: ServedModel, way: str) -> Iterator[tuple[Head, Comparison]]:
         """Compute the loss in BLEU on the sample without each attention head alone, one head after another."""
-        yield from sweep(self.inspector.subjects[model], *self.inspector.sample, way, **self.known(model))
+        yield from sweep(model.predictor, *self.sample, way, **self.known(model))
 
-    def known(self, model: str) -> dict[str, Any]:
+    def known(self, model: ServedModel) -> dict[str, Any]:
         """Return common arguments of ablations: translations of the sample with all heads, made once, and language."""
-        if model not in self._whole:
-            self._whole[model] = self.inspector.subjects[model].translate(self.inspector.sample[0])
-        return {"whole": self._whole[model], "language": self.inspector.models[model].recipe.data.target_language}
+        if model.name not in self._whole:
+            self._whole[model.name] = model.predictor.translate(self.sample[0])
+        return {"whole": self._whole[model.name], "language": model.loaded.recipe.data.target_language}

@@ -11,7 +11,9 @@ import served
 from heedful.checkpoint import Checkpoints, load_model
 from heedful.inspector.development import snapshots
 from heedful.inspector.measures.embeddings import neighbours, row
-from heedful.serve.inspector import Inspector, application
+from heedful.serve.application import application
+from heedful.serve.engine import Engine
+from heedful.serve.inspector.routes import inspector_routes
 from reversal import trained_run
 from subjects import TEXT, generator, translator
 
@@ -26,8 +28,8 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(run):
     models = {**served.models(), str(run): load_model(run)}
-    inspector = Inspector(models, served.PAGE, ([], []))
-    return TestClient(application(inspector), "http://127.0.0.1:8642")
+    routes = inspector_routes(Engine(models), served.PAGE, ([], []))
+    return TestClient(application(routes), "http://127.0.0.1:8642")
 
 
 @pytest.mark.parametrize(("name", "line"), [("translator", "src"), ("translator", "tgt"), ("gpt", "tgt")])

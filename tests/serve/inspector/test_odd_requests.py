@@ -7,7 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import subjects
-from heedful.serve.inspector import Inspector, application
+from heedful.serve.application import application
+from heedful.serve.engine import Engine
+from heedful.serve.inspector.routes import inspector_routes
 from served import PAGE, SAMPLE, models
 
 QUESTIONS = 300
@@ -124,7 +126,8 @@ HEADERS = {
 
 @pytest.fixture(scope="module")
 def server():
-    return TestClient(application(Inspector(models(), PAGE, SAMPLE)), "http://127.0.0.1", raise_server_exceptions=False)
+    app = application(inspector_routes(Engine(models()), PAGE, SAMPLE))
+    return TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +167,7 @@ def test_odd_addresses_are_answered_or_refused(server, look):
 
 @pytest.mark.parametrize("token", [None, "right"])
 def test_odd_headers_are_answered_or_refused(token):
-    app = application(Inspector(models(), PAGE, SAMPLE), token)
+    app = application(inspector_routes(Engine(models()), PAGE, SAMPLE), token)
     server = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
     for name, values in HEADERS.items():
         for value in values:

@@ -7,26 +7,27 @@ import numpy as np
 
 from heedful.inspector.look import Question, look
 from heedful.inspector.overview import overview
-from heedful.serve.looks import Kept, Looks, key, size
+from heedful.serve.inspector.look_cache import CachedLook, LookCache, look_id, size
 from subjects import translator
 
 ONE, TWO, THREE = (Question(text=text) for text in ("dog", "station", "the old dog"))
 
 
 def test_the_same_question_to_the_same_model_has_the_same_name():
-    assert key("a", ONE) == key("a", Question(text="dog"))
-    assert len({key("a", ONE), key("b", ONE), key("a", TWO), key("a", Question(text="dog", beam=2))}) == 4
+    assert look_id("a", ONE) == look_id("a", Question(text="dog"))
+    others = [look_id("b", ONE), look_id("a", TWO), look_id("a", Question(text="dog", beam=2))]
+    assert len({look_id("a", ONE), *others}) == 4
 
 
 def kept(subject, question):
     seen = look(subject, question)
-    return Kept.of("m", seen, overview(seen))
+    return CachedLook.of("m", seen, overview(seen))
 
 
 def test_what_was_not_used_for_longest_goes_first():
     subject = translator()
     one, two, three = (kept(subject, question) for question in (ONE, TWO, THREE))
-    looks = Looks(most=size(one) + size(three))
+    looks = LookCache(most=size(one) + size(three))
     looks.add("1", one)
     looks.add("2", two)
     assert looks.bytes == size(one) + size(two)
@@ -39,7 +40,7 @@ def test_what_was_not_used_for_longest_goes_first():
 
 
 def test_the_newest_stays_even_if_it_is_too_large():
-    looks = Looks(most=1)
+    looks = LookCache(most=1)
     looks.add("1", kept(translator(), ONE))
     assert looks.get("1") is not None
     looks.add("2", kept(translator(), TWO))
@@ -55,7 +56,7 @@ def copied(made):
 
 def test_everything_that_a_look_holds_is_counted():
     """As much as Python says that it takes; of tensors it knows only where numpy has allocated them."""
-    subject, looks = translator(), Looks()
+    subject, looks = translator(), LookCache()
     look(subject, ONE)  # what is made once
     gc.collect()
     tracemalloc.start()

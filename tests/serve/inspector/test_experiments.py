@@ -11,7 +11,9 @@ from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.experiments.ablation import cost
 from heedful.inspector.experiments.bias import shifts
 from heedful.inspector.experiments.contrasts import contrasts
-from heedful.serve.inspector import Inspector, application
+from heedful.serve.application import application
+from heedful.serve.engine import Engine
+from heedful.serve.inspector.routes import inspector_routes
 from served import PAGE, SAMPLE, client, models
 
 OFF = [{"block": "dec.0.cross", "number": 1}, {"block": "enc.1.self", "number": 0}]
@@ -55,11 +57,11 @@ def test_the_cost_of_some_heads_is_that_of_python(server):
 
 
 def test_with_all_heads_the_sample_is_translated_once(monkeypatch):
-    inspector = Inspector(models(), PAGE, SAMPLE)
-    translator, asked = inspector.subjects["translator"], []
+    engine = Engine(models())
+    translator, asked = engine.model("translator").predictor, []
     plain = translator.translate
     monkeypatch.setattr(translator, "translate", lambda texts: asked.append(texts) or plain(texts))
-    with TestClient(application(inspector), "http://127.0.0.1:8642") as server:
+    with TestClient(application(inspector_routes(engine, PAGE, SAMPLE)), "http://127.0.0.1:8642") as server:
         for _ in range(2):
             server.post("/api/v1/costs", json={"model": "translator", "off": OFF})
         with server.stream("POST", "/api/v1/sweeps", json={"model": "translator"}) as answer:

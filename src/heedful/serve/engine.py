@@ -1,0 +1,116 @@
+"""Engine of a server: loaded models by name, and the worker thread that runs jobs on them, one at a time.
+
+The engine knows nothing of HTTP. All apps of a server share one engine, so that their jobs wait in one queue, and none
+meets a model whose attention heads another job has switched off.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+from torch import nn
+
+from heedful.checkpoint import LoadedModel, load_model
+from heedful.config.families import FAMILIES
+from heedful.errors import InputError
+from heedful.nn.stack import stacks
+from heedful.serve.worker import Worker
+
+T = TypeVar("T")
+
+
+class UnknownError(InputError):
+    """Raised if a client names something that the server does not have, such as a model."""
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """Model of an engine, with the name that clients call it and its predictor.
+
+    Attributes:
+        name: the name by which clients choose the model.
+        loaded: the model, its recipe and its tokenizers.
+        predictor: the predictor of the model's task, such as a translator or a classifier.
+    """
+
+    name: str
+    loaded: LoadedModel
+    predictor: Any
+
+    @property
+    def translates(self) -> bool:
+        """True if the predictor has `translate`: the model reads a source and writes a target."""
+        return FAMILIES[self.loaded.recipe.model.family].pairs
+
+
+class Engine:
+    """Loaded models by name, and the worker thread that runs one job on them at a time.
+
+    Args:
+        models: the models by the names that clients call them.
+    """
+
+    def __init__(self, models: Mapping[str, LoadedModel]) -> None:
+        self.models = {name: ServedModel(name, loaded, loaded.use()) for name, loaded in models.items()}
+        self._worker = Worker()
+        for loaded in models.values():
+            for module in interruptible(loaded.model):
+                module.register_forward_pre_hook(self._worker.check)
+
+    @classmethod
+    def load(cls, names: Iterable[str], device: str = "cpu") -> "Engine":
+        """Load models by their folders or built-in names, which become their names in the engine.
+
+        Raises:
+            InputError: there is no such model.
+            DamagedError: a file of a model differs from what was saved.
+        """
+        return cls({name: load_model(name, device) for name in names})
+
+    def model(self, name: object) -> ServedModel:
+        """Return the model that a client names; a name is never taken for a path.
+
+        Raises:
+            UnknownError: there is no such model.
+        """
+        if not isinstance(name, str) or name not in self.models:
+            raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.models)}")
+        return self.models[name]
+
+    async def run(self, job: Callable[[], T]) -> T:
+        """Run a job in the worker thread; if the caller is cancelled, the job never begins, or stops in the model.
+
+        Raises:
+            BusyError: too many jobs wait already.
+            CancelledError: the engine is closed.
+        """
+        return await self._worker.run(job)
+
+    async def stream(self, steps: Iterator[T]) -> AsyncIterator[T]:
+        """Run a computation step by step, each step as a job of its own, so that other jobs run between them.
+
+        Raises:
+            BusyError: too many jobs wait already.
+            CancelledError: the engine is closed.
+        """
+        while found := await self.run(lambda: list(islice(steps, 1))):
+            yield found[0]
+
+    def check(self) -> None:
+        """Stop the running job if its caller is gone; for jobs that compute for long outside of a model.
+
+        Raises:
+            CancelledError: the job's caller was cancelled, or the engine is closed.
+        """
+        self._worker.check()
+
+    def close(self) -> None:
+        """Stop the running job, and let no other job begin."""
+        self._worker.close()
+
+
+def interruptible(model: nn.Module) -> list[nn.Module]:
+    """List the parts of a model before which a job can stop: the blocks of its stacks, or else its innermost layers."""
+    blocks: list[nn.Module] = [block for stack in stacks(model) for block in stack.blocks]
+    return blocks or [module for module in model.modules() if not list(module.children())]

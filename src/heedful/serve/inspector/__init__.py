@@ -1,0 +1,1 @@
+"""HTTP app of the inspector: its web page, and the API of the page under `/api/v1`."""
