@@ -1,10 +1,13 @@
 """Small models of every family with what uses them, untrained: something to look into."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
-from heedful.config.schema import DataConfig, DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
+import shown_modules
+from heedful.checkpoint import LoadedModel
+from heedful.config.schema import DataConfig, DecodeConfig, GenerateConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.decode.filler import Filler
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
@@ -60,3 +63,12 @@ def classifier(family="encoder"):
 def searcher():
     torch.manual_seed(1)
     return Retriever(SentenceEncoder(replace(SHAPE, family="encoder"), len(TOKENIZER)), TOKENIZER, DataConfig())
+
+
+def gated():
+    """The architecture of a how-to page, as a model that comes from a folder."""
+    torch.manual_seed(1)
+    config = shown_modules.gated.GatedConfig(architecture=shown_modules.GATED, d_model=13)
+    model = shown_modules.gated.GatedRecurrent(config, len(TOKENIZER), len(TOKENIZER)).eval()
+    recipe = Recipe(model=config, decode=DecodeConfig(beam=3, max_extra=5))
+    return LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("here"))

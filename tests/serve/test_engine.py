@@ -8,8 +8,8 @@ import pytest
 import subjects
 from heedful.serve.engine import Engine, UnknownError
 from heedful.serve.worker import CancelledError
-from recurrent_model import loaded_recurrent
 from served import loaded_translator, models
+from subjects import gated
 
 
 def test_models_are_known_by_the_names_they_were_given():
@@ -68,7 +68,7 @@ def test_between_two_steps_of_one_caller_another_has_its_turn():
     assert order == [0, "other", 1, 2]
 
 
-@pytest.mark.parametrize("loaded", [loaded_translator(seed=1), loaded_recurrent()], ids=["transformer", "recurrent"])
+@pytest.mark.parametrize("loaded", [loaded_translator(seed=1), gated()], ids=["transformer", "recurrent"])
 def test_a_cancelled_job_stops_in_the_model_whatever_its_architecture(loaded):
     engine, running, stopped = Engine({"one": loaded}), threading.Event(), threading.Event()
     predictor = engine.model("one").predictor

@@ -9,8 +9,8 @@ import subjects
 from heedful.serve.application import application
 from heedful.serve.engine import Engine
 from heedful.serve.inspector.routes import inspector_routes
-from recurrent_model import loaded_recurrent
 from served import PAGE, SAMPLE
+from subjects import gated
 
 HEAD = {"block": "dec.0.cross", "number": 0}
 PAIR = f"{subjects.TEXT}\tthe old woman sees the station .\tder Hund\tden Bahnhof\tpair"
@@ -18,7 +18,7 @@ PAIR = f"{subjects.TEXT}\tthe old woman sees the station .\tder Hund\tden Bahnho
 
 @pytest.fixture(scope="module")
 def server():
-    return TestClient(application(inspector_routes(Engine({"own": loaded_recurrent()}), PAGE, SAMPLE)), "http://[::1]")
+    return TestClient(application(inspector_routes(Engine({"own": gated()}), PAGE, SAMPLE)), "http://[::1]")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_experiments_on_attention_heads_are_refused_in_words(server, seen, path,
 
 def test_of_a_run_the_curves_are_shown_and_its_heads_refused(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"update": 1, "loss": 2.0}\n')
-    engine = Engine({"own": replace(loaded_recurrent(), path=tmp_path / "model")})
+    engine = Engine({"own": replace(gated(), path=tmp_path / "model")})
     server = TestClient(application(inspector_routes(engine, PAGE, SAMPLE)), "http://[::1]")
     assert server.get("/api/v1/models/own/development").json()["curves"] == {"loss": [[1, 2.0]]}
     answer = server.post("/api/v1/models/own/heads", json={"text": subjects.TEXT})
