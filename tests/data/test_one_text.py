@@ -41,7 +41,6 @@ def test_every_document_is_kept_with_all_its_tokens(recipe, tmp_path):
     spelled = found.tokenizer.decode(found.train.ids.tolist())
     assert spelled.replace(" ", "") == "".join(documents).replace(" ", "")
     assert any(line.startswith("train: 3 documents") for line in told)
-    assert len(found.train.digest) == 64
     if recipe.task == "language_model":
         assert found.train.bytes == len("".join(documents))
         assert (found.train.ids == 3).sum() == 3

@@ -7,13 +7,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.data.prepare import data_digest, prepare
 from heedful.errors import InputError, RunError
+from heedful.storage.disk import Storage
 from heedful.text.tokenizer import EOS
 
 WORDS = """
@@ -184,8 +184,19 @@ def test_prepared_data_is_used_again(recipe, folder, told):
     assert told[-1] == f"{folder}: prepared before, used again"
     assert {path: path.stat().st_ino for path in folder.rglob("*")} == before
     assert again.digest == first.digest == data_digest(recipe)
-    assert [store.digest for store in again.train] == [store.digest for store in first.train]
+    assert [store.ids.tolist() for store in again.train] == [store.ids.tolist() for store in first.train]
     assert (again.report, again.valid_text, again.weights) == (first.report, first.valid_text, first.weights)
+
+
+def test_data_that_an_older_version_prepared_is_prepared_again(recipe, folder, told):
+    prepare(recipe, folder, told.append)
+    report = json.loads((folder / "report.json").read_text())
+    del report["format"]
+    (folder / "report.json").write_text(json.dumps(report))
+    told.clear()
+    prepare(recipe, folder, told.append)
+    assert told[0] == f"{folder}: prepared again (an older version of heedful prepared it)"
+    assert json.loads((folder / "report.json").read_text())["format"] == 2
 
 
 def test_other_data_replaces_prepared_data(recipe, folder, told):
@@ -257,7 +268,7 @@ def test_damaged_data_is_prepared_again(recipe, folder, told, victim, damage):
         path.write_bytes(content[:-3] + bytes(reversed(content[-3:-1])) + b"}")
     again = prepare(recipe, folder, told.append)
     assert f"{folder}: prepared again" in " ".join(told)
-    assert [store.digest for store in again.train] == [store.digest for store in first.train]
+    assert [store.ids.tolist() for store in again.train] == [store.ids.tolist() for store in first.train]
     assert path.read_bytes() == content
 
 
@@ -269,7 +280,7 @@ def test_a_tokenizer_that_is_there_is_used(recipe, folder, told, tmp_path):
     given = replace(given, tokenizer=replace(recipe.tokenizer, path=str(tmp_path / "tokenizer"), vocab_size=1009))
     prepared = prepare(given, tmp_path / "other", told.append)
     assert not [line for line in told if line.startswith("training")]
-    assert prepared.train[0].digest == trained.train[1].digest
+    assert prepared.train[0].ids.tolist() == trained.train[1].ids.tolist()
     assert prepared.digest != trained.digest
 
 
@@ -340,10 +351,10 @@ def test_what_fails_leaves_the_data_of_before(recipe, folder, told, monkeypatch)
     prepare(recipe, folder, told.append)
     before = contents(folder)
 
-    def full(*_):
+    def full(_, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(Storage, "create", full)
     with pytest.raises(RunError, match="No space left on device"):
         prepare(with_data(recipe, valid=None), folder, told.append)
     assert contents(folder) == before

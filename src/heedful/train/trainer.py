@@ -10,13 +10,13 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
-from heedful.checkpoint.manifest import MANIFEST
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
+from heedful.storage.manifest import MANIFEST
 from heedful.tasks.task import Batch, Scores, Task, merit
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
