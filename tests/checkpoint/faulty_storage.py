@@ -3,12 +3,12 @@
 import errno
 import math
 import os
-from io import FileIO
+from io import BufferedWriter, FileIO
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, BinaryIO
 
-from heedful.checkpoint.storage import Storage
+from heedful.storage.disk import Storage
 
 
 class Death(BaseException):
@@ -38,20 +38,11 @@ class FaultyStorage(Storage):
         self.meet(writes=True)
         super().make_folder(folder)
 
-    def create(self, path: Path) -> FileIO:
+    def create(self, path: Path) -> BinaryIO:
         self.meet(writes=True)
-        return super().create(path)
+        return BufferedWriter(FaultyFile(path, self), buffer_size=1)
 
-    def write(self, file: FileIO, data: bytes | memoryview) -> None:
-        half = len(data) // 2
-        super().write(file, data[:half])
-        self.meet(writes=True)
-        super().write(file, data[half:])
-
-    def flush(self, file: FileIO) -> None:
-        self.meet(writes=True)
-
-    def flush_folder(self, folder: Path) -> None:
+    def flush(self, path: Path) -> None:
         self.meet(writes=True)
 
     def rename(self, old: Path, new: Path) -> None:
@@ -69,6 +60,20 @@ class FaultyStorage(Storage):
     def list(self, folder: Path) -> list[Path]:
         self.meet(writes=False)
         return super().list(folder)
+
+
+class FaultyFile(FileIO):
+    """A new file; the disk may fail in the middle of each write."""
+
+    def __init__(self, path: Path, storage: FaultyStorage) -> None:
+        super().__init__(path, "xb")
+        self.storage = storage
+
+    def write(self, data: Any) -> int:
+        half = len(data) // 2
+        super().write(data[:half])
+        self.storage.meet(writes=True)
+        return half + super().write(data[half:])
 
 
 class OneError(FaultyStorage):
@@ -125,14 +130,12 @@ class LostPower(KilledProcess):
                 files[inode(path)] = path.read_bytes()
         return files, folders
 
-    def flush(self, file: FileIO) -> None:
-        super().flush(file)
-        path = Path(os.fsdecode(file.name))
-        self.files[inode(path)] = path.read_bytes()
-
-    def flush_folder(self, folder: Path) -> None:
-        super().flush_folder(folder)
-        self.folders[inode(folder)] = entries(folder)
+    def flush(self, path: Path) -> None:
+        super().flush(path)
+        if path.is_dir():
+            self.folders[inode(path)] = entries(path)
+        else:
+            self.files[inode(path)] = path.read_bytes()
 
     def remove_file(self, path: Path) -> None:
         self.meet(writes=False)

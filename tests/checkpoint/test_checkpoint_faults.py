@@ -23,9 +23,9 @@ from faulty_storage import (
 from same import same, same_tensors
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, load_model, write_model
-from heedful.checkpoint.manifest import check_sizes
 from heedful.errors import RunError
 from heedful.models import weights
+from heedful.storage.manifest import check_sizes
 
 Maker = Callable[[int], Checkpoint]
 

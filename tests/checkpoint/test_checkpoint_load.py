@@ -19,14 +19,14 @@ from heedful.checkpoint import (
     load_model,
     write_model,
 )
-from heedful.checkpoint.atomic_folder import publish
-from heedful.checkpoint.manifest import json_text
 from heedful.checkpoint.model_folder import model_files
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS, Int8Linear
+from heedful.storage.atomic import write_folder
+from heedful.storage.manifest import json_text
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -205,13 +205,13 @@ def test_tokenizers_of_another_model_are_refused(tmp_path: Path, checkpoint_of: 
     made = checkpoint_of(3)
     files = model_files(made.recipe, made.tokenizers, made.weights)
     recipe = {"recipe": recipe_to_dict(made.recipe), "source_vocab": 97, "target_vocab": 101}
-    publish(FaultyStorage(), tmp_path / "model", {**files, "recipe.json": [json_text(recipe)]}, {})
+    write_folder(tmp_path / "model", {**files, "recipe.json": [json_text(recipe)]}, {}, FaultyStorage())
     with pytest.raises(InputError, match="made for vocabularies of 97 and 101 tokens"):
         load_model(tmp_path / "model")
 
 
 def test_a_recipe_that_says_nothing_is_damaged(tmp_path: Path) -> None:
-    publish(FaultyStorage(), tmp_path / "model", {"recipe.json": [b"{}"]}, {})
+    write_folder(tmp_path / "model", {"recipe.json": [b"{}"]}, {}, FaultyStorage())
     with pytest.raises(DamagedError, match=r"recipe\.json does not hold what was saved"):
         load_model(tmp_path / "model")
 
@@ -254,7 +254,7 @@ def test_a_tokenizer_of_which_the_manifest_lists_a_part_is_damaged(tmp_path: Pat
     made = checkpoint_of(3)
     files = model_files(made.recipe, made.tokenizers, made.weights)
     unlisted = files.pop("tokenizer/joint/config.json")
-    publish(FaultyStorage(), tmp_path / "model", files, {})
+    write_folder(tmp_path / "model", files, {}, FaultyStorage())
     (tmp_path / "model/tokenizer/joint/config.json").write_bytes(b"".join(unlisted))
     with pytest.raises(DamagedError, match=r"config\.json is not listed in the manifest"):
         load_model(tmp_path / "model")

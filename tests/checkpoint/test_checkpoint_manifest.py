@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from same import same
 
 from heedful.checkpoint import Checkpoint, Checkpoints, DamagedError
-from heedful.checkpoint.atomic_folder import publish
-from heedful.checkpoint.manifest import check, check_sizes, seal, unseal
+from heedful.storage.atomic import write_folder
+from heedful.storage.manifest import check, check_sizes, seal, unseal
 
 PAGE = 4096
 ROUNDS = 37  # of each mutation
@@ -145,7 +145,8 @@ def test_sealed_values_come_back_and_no_byte_can_change(document: dict[str, obje
 
 
 def test_sizes_alone_find_what_was_cut_off(tmp_path: Path) -> None:
-    publish(FaultyStorage(), tmp_path / "folder", {"a/b": [b"five", memoryview(b"!")], "empty": []}, {"kind": "test"})
+    files = {"a/b": [b"five", memoryview(b"!")], "empty": []}
+    write_folder(tmp_path / "folder", files, {"kind": "test"}, FaultyStorage())
     manifest = check_sizes(tmp_path / "folder")
     assert {name: entry.bytes for name, entry in manifest.files.items()} == {"a/b": 5, "empty": 0}
     assert manifest.path("a/b").read_bytes() == b"five!"
@@ -155,7 +156,7 @@ def test_sizes_alone_find_what_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_only_listed_files_are_handed_out(tmp_path: Path) -> None:
-    publish(FaultyStorage(), tmp_path / "folder", {"a": [b"1"]}, {})
+    write_folder(tmp_path / "folder", {"a": [b"1"]}, {}, FaultyStorage())
     (tmp_path / "folder/b").write_bytes(b"2")
     with pytest.raises(DamagedError, match="b is not listed"):
         check(tmp_path / "folder").path("b")

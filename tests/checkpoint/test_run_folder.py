@@ -8,8 +8,8 @@ from faulty_storage import FaultyStorage
 from same import same
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, DamagedError
-from heedful.checkpoint.manifest import seal, unseal
 from heedful.errors import InputError, RunError
+from heedful.storage.manifest import seal, unseal
 
 Maker = Callable[[int], Checkpoint]
 

@@ -4,14 +4,14 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from heedful.data import arrays as arrays_module
 from heedful.data.pair_store import PairStore
 from heedful.data.passages import SentenceStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError, RunError
+from heedful.storage import manifest as manifest_module
+from heedful.storage.disk import Storage
 
 KINDS = {
     TokenStream: ([([7, 5], 11), ([], 0), ([13, 17, 19], 23)], ("ids.bin", "offsets.npy")),
@@ -81,10 +81,10 @@ def test_data_of_another_kind_is_refused(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_format_is_refused(folder, kind, monkeypatch):
-    monkeypatch.setattr(arrays_module, "FORMAT", 7)
+    monkeypatch.setattr(manifest_module, "FORMAT", 7)
     kind.write(folder, KINDS[kind][0], vocab_size=29)
     monkeypatch.undo()
-    with pytest.raises(InputError, match="another version"):
+    with pytest.raises(InputError, match="has format 7, this heedful reads 1"):
         kind.open(folder)
 
 
@@ -110,14 +110,14 @@ def test_a_writer_that_fails_leaves_nothing(folder, kind, monkeypatch):
         yield KINDS[kind][0][0]
         raise InputError("line 2 is bad")
 
-    def full(*_):
+    def full(_, path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(InputError, match="line 2"):
         kind.write(folder, documents(), vocab_size=29)
     with pytest.raises(ValueError, match="at least one"):
         kind.write(folder, [], vocab_size=29)
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(Storage, "create", full)
     with pytest.raises(RunError, match="No space left on device"):
         kind.write(folder, KINDS[kind][0], vocab_size=29)
     assert not list(folder.parent.iterdir())
@@ -133,8 +133,10 @@ def test_what_is_there_is_never_overwritten(folder, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_equal_content_has_an_equal_digest(tmp_path, kind):
+def test_equal_content_has_an_equal_manifest(tmp_path, kind):
     documents = KINDS[kind][0]
-    first = kind.write(tmp_path / "1", documents, vocab_size=29)
-    assert kind.write(tmp_path / "2", iter(documents), vocab_size=29).digest == first.digest
-    assert kind.write(tmp_path / "3", documents[::-1], vocab_size=29).digest != first.digest
+    manifests = []
+    for number, content in enumerate((documents, iter(documents), documents[::-1])):
+        kind.write(tmp_path / str(number), content, vocab_size=29)
+        manifests.append((tmp_path / str(number) / "manifest.json").read_bytes())
+    assert manifests[0] == manifests[1] != manifests[2]

@@ -4,8 +4,7 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, Recipe, TokenizerConfig
 from heedful.data.overlap import folded, lines_of, overlap
-from heedful.data.pretraining import prepare_passages
-from heedful.data.running_text import prepare_running_text
+from heedful.data.prepare_text import prepare_passages, prepare_running_text
 from heedful.tasks.classification import Classification
 from heedful.tasks.text_to_text import TextToText
 

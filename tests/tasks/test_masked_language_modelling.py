@@ -73,21 +73,21 @@ def test_segments_are_those_that_a_reader_of_pairs_would_give(task):
 
 def test_masks_depend_on_seed_epoch_and_sequence_and_not_on_the_batch(task):
     rows = np.concatenate(task.epoch(0))
-    together = task.hide(task.passages.train, rows, (1, 0), CPU)
+    together = task.hide(task.passages.train[0], rows, (1, 0), CPU)
     order = np.random.default_rng(3).permutation(len(rows))
-    shuffled = task.hide(task.passages.train, rows[order], (1, 0), CPU)
+    shuffled = task.hide(task.passages.train[0], rows[order], (1, 0), CPU)
     assert torch.equal(shuffled.inputs, together.inputs[order])
     assert torch.equal(shuffled.chosen, together.chosen[order])
     for row in range(0, len(rows), 29):
-        alone = task.hide(task.passages.train, rows[row : row + 1], (1, 0), CPU)
+        alone = task.hide(task.passages.train[0], rows[row : row + 1], (1, 0), CPU)
         assert torch.equal(alone.inputs[0], together.inputs[row, : alone.inputs.size(1)])
     ids = task.epoch(0)[0]
     for epoch in (0, 3):
         assert torch.equal(
-            task.batch(ids, epoch, CPU).inputs, task.hide(task.passages.train, ids, (1, epoch), CPU).inputs
+            task.batch(ids, epoch, CPU).inputs, task.hide(task.passages.train[0], ids, (1, epoch), CPU).inputs
         )
     for key in ((1, 1), (2, 0)):
-        assert not torch.equal(task.hide(task.passages.train, rows, key, CPU).chosen, together.chosen)
+        assert not torch.equal(task.hide(task.passages.train[0], rows, key, CPU).chosen, together.chosen)
 
 
 def test_strangers_come_from_another_document_and_neighbours_from_the_same(task):
@@ -116,7 +116,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one_for_both_terms(task):
         torch.manual_seed(0)
         learner = TrainingStep(MaskedLanguageModelling.build(settings, task.tokenizers), task.loss, settings)
         learner.step = float  # leave the gradient where it is
-        batches = [task.hide(task.passages.train, part, (1, 0), CPU) for part in parts]
+        batches = [task.hide(task.passages.train[0], part, (1, 0), CPU) for part in parts]
         updates.append(learner.update(batches, 1))
         gradients.append([parameter.grad for parameter in learner.model.parameters()])
     for whole, cut in zip(*gradients, strict=True):

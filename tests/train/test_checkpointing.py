@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.checkpoint.storage import Storage
 from heedful.errors import RunError
+from heedful.storage.disk import Storage
 from heedful.tasks.translation import Translation
 from heedful.train import loop
 from heedful.train.trainer import Trainer
@@ -53,7 +53,7 @@ def test_a_save_that_fails_once_changes_nothing(step, average_last, text, tmp_pa
 
 
 def test_a_disk_that_is_full_for_a_while_changes_nothing(whole, text, tmp_path, monkeypatch):
-    full_disk(monkeypatch, at_first(4))
+    full_disk(monkeypatch, at_first(4, "checkpoints"))
     train(recipe(text), tmp_path / "run")
     assert fingerprint(tmp_path / "run") == whole
 

@@ -1,5 +1,6 @@
 """Every task in the loop: interrupted or not the same, and what is there to be learned is learned."""
 
+import copy
 import hashlib
 import json
 import signal
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from two_processes import in_two
 
 import heedful
 from heedful.config.load import recipe_to_dict
@@ -16,6 +18,7 @@ from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import GenerationRequest
 from heedful.errors import InputError
 from heedful.predict.batching import Text
+from heedful.tasks import find_task
 from heedful.train import loop
 from heedful.train.logger import LOG, RESULT
 from interrupted import stop_after, train
@@ -45,6 +48,20 @@ def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(task, text, tm
         assert train(settings, tmp_path / "parts") == loop.Outcome(5, 143)
     assert train(settings, tmp_path / "parts") == loop.Outcome(11, 0)
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("task", ["language_model", "masked_lm", "classification"])
+def test_two_processes_validate_as_one(task, text, tmp_path):
+    prepared = find_task(task).prepare(recipe(task, text), tmp_path / "data", lambda _: None)
+    model = prepared.build(prepared.recipe, prepared.tokenizers).eval()
+
+    def work(reducer):
+        one = copy.copy(prepared)
+        one.reducer = reducer
+        return one.validate(model)
+
+    alone = prepared.validate(model)
+    assert in_two(work) == [pytest.approx(alone, rel=1e-6)] * 2
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from two_processes import in_two
 
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.random_numbers import seed_of
@@ -123,6 +124,28 @@ def test_an_update_steps_on_the_gradient_of_all_its_batches(precision):
     parts = [collate(source[s], target[s], CPU) for s in (slice(0, 2), slice(2, 5))]
     whole, cut = (stepped_on(learner(precision), batches) for batches in ([collate(source, target, CPU)], parts))
     assert (whole - cut).norm() < 0.03 * whole.norm()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("count", [5, 1])
+def test_two_processes_step_on_the_gradient_of_the_whole_batch(precision, count):
+    source, target = rows(7, 5, 3, 2, 2)[:count], rows(5, 7, 2, 3, 1)[:count]
+    batch = collate(source, target, CPU)
+    whole, update = stepped_on(learner(precision), [batch]), learner(precision).update([batch], 1)
+
+    def work(reducer):
+        ids = reducer.shard(np.arange(count))
+        shards = [collate(source[ids], target[ids], CPU)] if len(ids) else []
+        taught[reducer.rank].reducer = again[reducer.rank].reducer = reducer
+        return stepped_on(taught[reducer.rank], shards), again[reducer.rank].update(shards, 1)
+
+    taught, again = ([learner(precision), learner(precision)] for _ in range(2))
+    (first, told), (second, told_again) = in_two(work)
+    assert torch.equal(first, second)
+    assert told == told_again
+    assert (whole - first).norm() < (1e-6 if precision == "float32" else 0.03) * whole.norm()
+    assert (told.counts, told.tokens) == (update.counts, update.tokens)
+    assert told.losses == pytest.approx(update.losses, rel=1e-6 if precision == "float32" else 0.01)
 
 
 def stepped_on(taught, batches):

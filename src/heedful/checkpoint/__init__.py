@@ -2,9 +2,9 @@
 
 from heedful.checkpoint.load import LoadedModel, find_model, load_model
 from heedful.checkpoint.lock import claim
-from heedful.checkpoint.manifest import DamagedError
 from heedful.checkpoint.model_folder import average, write_model
 from heedful.checkpoint.run_folder import Best, Checkpoint, Checkpoints, Latest, Rejected
+from heedful.storage.manifest import DamagedError
 
 __all__ = [
     "Best",

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from heedful.checkpoint.manifest import MANIFEST, read_manifest
 from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
@@ -23,6 +22,7 @@ from heedful.evaluate.resampling import Outcomes
 from heedful.models import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
 from heedful.progress import ProgressReporter
+from heedful.storage.manifest import MANIFEST, read_manifest
 from heedful.tasks import Task, find_task
 from heedful.tasks.task import Scores
 from heedful.text.tokenizer_pair import TokenizerPair

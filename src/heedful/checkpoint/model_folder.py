@@ -10,20 +10,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from heedful.checkpoint.atomic_folder import Content, make_folders, publish
-from heedful.checkpoint.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
-from heedful.checkpoint.storage import DISK, Storage
 from heedful.checkpoint.tensors import read_tensors, tensor_file
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.renamed_keys import modern
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
+from heedful.storage.atomic import Content, write_folder
+from heedful.storage.disk import DISK, Storage
+from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, TokenizerPair
 
@@ -68,8 +67,7 @@ def write_model(
     stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
     try:
         _check_replaceable(folder)
-        make_folders(storage, folder.parent)
-        publish(storage, folder, model_files(recipe, tokenizers, stored), {"kind": "model"})
+        write_folder(folder, model_files(recipe, tokenizers, stored), {"kind": "model"}, storage)
     except OSError as error:
         raise RunError(
             f"cannot write the model {folder} ({error.strerror}): look at the disk's free space and rights"
@@ -99,7 +97,11 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
     """List the files of a model folder, without the manifest; checkpoints contain the same files."""
     description = ModelDescription(recipe_to_dict(recipe), len(tokenizers.source), len(tokenizers.target))
-    return {RECIPE: [json_text(vars(description))], **_tokenizer_files(tokenizers), WEIGHTS: tensor_file(weights)}
+    return {
+        RECIPE: [json_text(vars(description))],
+        **{f"{TOKENIZER}/{name}": [content] for name, content in tokenizers.files().items()},
+        WEIGHTS: tensor_file(weights),
+    }
 
 
 def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
@@ -138,14 +140,6 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
     """Read the weights of a model folder, verified, in the stored type, on the CPU."""
     return read_tensors(manifest.path(WEIGHTS))
-
-
-def _tokenizer_files(tokenizers: TokenizerPair) -> dict[str, Content]:
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        tokenizers.save(folder)
-        paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        return {f"{TOKENIZER}/{path.relative_to(folder).as_posix()}": [path.read_bytes()] for path in paths}
 
 
 def _check_replaceable(folder: Path) -> None:

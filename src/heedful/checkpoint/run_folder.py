@@ -16,22 +16,13 @@ from typing import Any
 
 from torch import Tensor
 
-from heedful.checkpoint.atomic_folder import discard, make_folders, publish, remove, replace_file, sweep
-from heedful.checkpoint.manifest import (
-    DamagedError,
-    check,
-    check_sizes,
-    json_text,
-    parse,
-    read_manifest,
-    seal,
-    unseal,
-)
 from heedful.checkpoint.model_folder import model_files, read_description, read_weights
-from heedful.checkpoint.storage import DISK, Storage
 from heedful.checkpoint.tensors import read_tensors, tensor_file
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
+from heedful.storage.atomic import atomic_file, discard, make_folders, remove, sweep, write_folder
+from heedful.storage.disk import DISK, Storage
+from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest, seal, unseal
 from heedful.text.tokenizer_pair import TokenizerPair
 
 CHECKPOINTS = "checkpoints"
@@ -111,7 +102,8 @@ class Checkpoints:
             sweep(self._storage, self.folder)
             if not folder.exists():
                 _check_finite(checkpoint)
-                publish(self._storage, folder, _files(checkpoint), {"kind": "checkpoint", "step": checkpoint.step})
+                facts = {"kind": "checkpoint", "step": checkpoint.step}
+                write_folder(folder, _files(checkpoint), facts, self._storage)
             self._delete_old()
         except OSError as error:
             raise self._failed(f"save step {checkpoint.step}", error) from error
@@ -153,7 +145,8 @@ class Checkpoints:
             raise RunError(f"step {step} is not saved in {self.folder}: it cannot be marked as the best")
         best = Best(step, metric, value)
         try:
-            replace_file(self._storage, self.folder / BEST, [seal(asdict(best))])
+            with atomic_file(self.folder / BEST, self._storage) as stream:
+                stream.write(seal(asdict(best)))
         except OSError as error:
             raise self._failed(f"mark step {step} as the best", error) from error
         self._best = best
@@ -193,7 +186,7 @@ class Checkpoints:
         try:
             remove(self._storage, bad)
             self._storage.rename(folder, bad)
-            self._storage.flush_folder(self.folder)
+            self._storage.flush(self.folder)
         except OSError as error:
             raise self._failed(f"put the damaged step {step} aside", error) from error
         return Rejected(bad, reason)

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from heedful.checkpoint.manifest import DamagedError
+from heedful.storage.manifest import DamagedError
 
 DTYPES = {
     torch.float64: "F64",

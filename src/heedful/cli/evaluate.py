@@ -206,8 +206,8 @@ def refuse(problems: dict[str, object]) -> None:
 def recipe_of(model: str) -> "Recipe":
     """Read the recipe that a model was trained with, given its folder or name."""
     from heedful.checkpoint import find_model
-    from heedful.checkpoint.manifest import read_manifest
     from heedful.checkpoint.model_folder import read_description
+    from heedful.storage.manifest import read_manifest
 
     return read_description(read_manifest(find_model(model)))[0]
 

@@ -31,8 +31,8 @@ def export(
 ) -> None:
     """Write a model folder to share: all files that the model needs, without the paths of this machine."""
     from heedful.checkpoint import load_model, write_model
-    from heedful.checkpoint.manifest import MANIFEST
     from heedful.models import weights
+    from heedful.storage.manifest import MANIFEST
     from heedful.tasks import find_task
 
     replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""

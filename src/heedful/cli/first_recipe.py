@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 from heedful.wording import singular
 
 if TYPE_CHECKING:
@@ -66,11 +66,12 @@ def write(file: Path, text: str) -> None:
     Raises:
         RunError: The file cannot be written.
     """
-    try:
+    from heedful.storage.atomic import atomic_file, named_write_errors
+
+    with named_write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{file}: cannot be written ({error.strerror or error})") from error
+        with atomic_file(file) as stream:
+            stream.write(text.encode())
 
 
 def write_parts(
@@ -89,12 +90,12 @@ def write_parts(
     Raises:
         RunError: The folder cannot be written.
     """
-    from heedful.data.arrays import published
+    from heedful.storage.atomic import atomic_folder, named_write_errors
 
     counts: Counter[str] = Counter()
-    with published(folder) as temporary, ExitStack() as stack:
+    with named_write_errors(folder), atomic_folder(folder) as writer, ExitStack() as stack:
         streams = {
-            part: [stack.enter_context((temporary / name).open("wb")) for name in files]
+            part: [stack.enter_context((writer.path / name).open("wb")) for name in files]
             for part, files in names.items()
         }
         for part, lines in parts:

@@ -64,9 +64,9 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
         InputError: Nothing has that name, or overrides are given for a trained model.
     """
     from heedful.checkpoint import find_model
-    from heedful.checkpoint.manifest import read_manifest
     from heedful.checkpoint.model_folder import read_description
     from heedful.config.presets import PRESETS
+    from heedful.storage.manifest import read_manifest
 
     path = Path(name)
     if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():

@@ -41,13 +41,13 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         RunError: writing failed; nothing is left of the file.
         Exit: nobody reads standard output any more, as with `| head`.
     """
-    from heedful.data.atomic_write import replacing
+    from heedful.storage import atomic_file
 
     try:
         if path is None:
             yield sys.stdout.buffer
         else:
-            with replacing(path) as stream:
+            with atomic_file(path) as stream:
                 yield stream
     except OSError as error:
         if path is None:

@@ -196,14 +196,13 @@ def vectors_of(loaded: "LoadedModel", searcher: "Retriever", corpus: Corpus, ind
     Raises:
         InputError: the index was made with another model or corpus, or is no index.
     """
-    from heedful.data.arrays import file_digest
     from heedful.data.digest import text_digest
     from heedful.data.unlabelled import is_table
     from heedful.predict.vector_index import read_index, write_index
 
     digest = text_digest(corpus.path)
     made_of = {
-        "model": file_digest(loaded.path / "manifest.json"),
+        "model": text_digest(loaded.path / "manifest.json"),
         "corpus": f"{digest}, {corpus.field}" if is_table(corpus.path) else digest,
     }
     if index and index.exists():

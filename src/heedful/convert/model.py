@@ -18,8 +18,9 @@ from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.names import Weights, compare, without
 from heedful.convert.settings import CONFIG, names_of
 from heedful.convert.weights import SINGLE, read_safetensors
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 from heedful.models import weights
+from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
 from heedful.text.export import to_hugging_face
@@ -189,21 +190,18 @@ def write_hugging_face(
     special = {"pad_token_id": PAD, "bos_token_id": EOS if BOS in absent else BOS, "eos_token_id": EOS}
     ids = {key: kept.index(i) for key, i in special.items() if i in kept}
     never = [[kept.index(i)] for i in (PAD, BOS) if i in kept]
-    try:
-        to_hugging_face(model.tokenizers.source, folder, family, length, absent)
+    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+        to_hugging_face(model.tokenizers.source, writer.path, family, length, absent)
         if not model.tokenizers.joint:
-            to_hugging_face(model.tokenizers.target, folder / "target", family, length)
-        save_file(dict(tensors), folder / SINGLE, metadata={"format": "pt"})
-        settings = {**config, **ids, "vocab_size": len(kept)}
-        _write(folder / CONFIG, settings)
-        copymode(folder / CONFIG, folder / SINGLE)  # safetensors writes files that only their owner can read
+            to_hugging_face(model.tokenizers.target, writer.path / "target", family, length)
+        save_file(dict(tensors), writer.path / SINGLE, metadata={"format": "pt"})
+        _write(writer, CONFIG, {**config, **ids, "vocab_size": len(kept)})
+        copymode(writer.path / CONFIG, writer.path / SINGLE)  # safetensors writes files that only their owner can read
         if FAMILIES[family].writes:
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
-            _write(folder / GENERATION, generation)
+            _write(writer, GENERATION, generation)
         for name, contents in (files or {}).items():
-            _write(folder / name, contents)
-    except OSError as error:
-        raise RunError(f"{folder}: cannot be written ({error.strerror or error})") from error
+            _write(writer, name, contents)
     return count(tensors)
 
 
@@ -212,6 +210,5 @@ def count(tensors: Mapping[str, Tensor]) -> int:
     return sum(value.numel() for value in tensors.values())
 
 
-def _write(path: Path, contents: Any) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")
+def _write(writer: FolderWriter, name: str, contents: Any) -> None:
+    writer.write(name, [(json.dumps(contents, indent=2) + "\n").encode("utf-8")])

@@ -4,13 +4,15 @@ Nothing is remembered from batch to batch, so a run continues anywhere by comput
 """
 
 import math
+import random
 from collections.abc import Sequence
 
 import numpy as np
 
 from heedful.data.pair_store import PairStore
 from heedful.data.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
-from heedful.text.tokenizer import PAD
+from heedful.text.padding import pad
+from heedful.text.tokenizer import EOS, PAD, Tokenizer
 
 BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast
 JITTER = 3  # tokens by which the sort within one length is blurred, so that epochs do not repeat their batches
@@ -79,6 +81,19 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
     source = _padded(parts, begins, lengths[:, 0])
     target = _padded(parts, begins + lengths[:, 0], lengths[:, 1])
     return source, target
+
+
+def respell(rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random) -> np.ndarray:
+    """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts as before.
+
+    Args:
+        rows: Ids padded at the end, each row ending in <eos>.
+        tokenizer: A tokenizer of kind "bpe".
+        rate: The probability of skipping a merge.
+        rng: Source of randomness; the same state gives the same subwords.
+    """
+    texts = [tokenizer.decode(row[row != PAD][:-1]) for row in rows]
+    return pad([[*tokenizer.encode_with_dropout(text, rate, rng), EOS] for text in texts])[0]
 
 
 def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:

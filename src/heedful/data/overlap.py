@@ -14,7 +14,6 @@ from hashlib import blake2b
 from itertools import islice
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.splits import is_test_set
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -83,6 +82,11 @@ def overlap(held_out: Iterable[str], training: Iterable[str]) -> Overlap:
         if (is_exact or is_near) and len(found.examples) < SHOWN:
             found.examples.append(text)
     return found
+
+
+def is_test_set(data: DataConfig) -> bool:
+    """True if a recipe's data are a test set alone, as when `heedful.checkpoint.load.LoadedModel` tests a model."""
+    return data.test is not None and all(corpus is data.test for corpus in (*data.train, data.valid))
 
 
 def report_overlap(data: DataConfig, texts: Texts, report: Callable[[str], None]) -> None:

@@ -4,16 +4,16 @@
 """
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from heedful.data.arrays import published
 from heedful.data.filters import DropReport
 from heedful.errors import InputError
+from heedful.storage.atomic import atomic_folder, named_write_errors
 
 REPORT = "report.json"
+FORMAT = 2  # of the stores as well
 
 T = TypeVar("T")
 
@@ -39,29 +39,29 @@ def made_once(
         RunError: The folder cannot be written.
     """
     stored = _stored(folder)
-    if stored and stored[0] == digest:
+    if stored and stored[1:] == (1, digest):
+        report(f"{folder}: prepared again (an older version of heedful prepared it)")
+    elif stored and stored[1:] == (FORMAT, digest):
         try:
-            found = read(stored[1])
+            found = read(stored[0])
         except InputError as damage:
             report(f"{folder}: prepared again ({damage})")
         else:
             report(f"{folder}: prepared before, used again")
             return found
-    with published(folder) as temporary:
-        drops = make(temporary)
-        text = json.dumps({"digest": digest, "dropped": drops.to_dict()}, indent=2)
-        (temporary / REPORT).write_text(text, encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
+    with named_write_errors(folder), atomic_folder(folder) as writer:
+        drops = make(writer.path)
+        document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict()}
+        writer.write(REPORT, [json.dumps(document, indent=2).encode()])
     return read(drops)
 
 
-def _stored(folder: Path) -> tuple[str, DropReport] | None:
-    """Return digest and report of the data in a folder; nothing where there is no folder, or an empty one."""
+def _stored(folder: Path) -> tuple[DropReport, int, str] | None:
+    """Return report, format and digest of the data in a folder; nothing where there is no folder, or an empty one."""
     try:
         if not folder.exists() or not any(folder.iterdir()):
             return None
         stored = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-        return stored["digest"], DropReport.from_dict(stored["dropped"])
+        return DropReport.from_dict(stored["dropped"]), stored.get("format", 1), stored["digest"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder}: not a folder of prepared data; name another one, or delete it") from error

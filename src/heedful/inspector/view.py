@@ -7,13 +7,13 @@ from typing import Any
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
-from heedful.data.atomic_write import replacing
 from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.look import Look, Question, look
 from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
+from heedful.storage import atomic_file
 
 HEIGHT = 900  # pixels in a notebook
 
@@ -63,7 +63,7 @@ class View:
             OSError: the file cannot be written.
         """
         content = self.html.encode()
-        with replacing(Path(path)) as file:
+        with atomic_file(Path(path)) as file:
             file.write(content)
 
     def _repr_html_(self) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from heedful.data.atomic_write import replacing
 from heedful.errors import InputError, RunError
+from heedful.storage import atomic_file
 
 VECTORS, DIGEST = "vectors", "sha256"
 
@@ -29,7 +29,7 @@ def write_index(path: Path, vectors: np.ndarray, made_of: Mapping[str, str]) -> 
         RunError: the file cannot be written.
     """
     try:
-        with replacing(path) as file:
+        with atomic_file(path) as file:
             file.write(save({VECTORS: vectors}, {**made_of, DIGEST: digest(vectors)}))
     except OSError as error:
         raise RunError(f"cannot write {path}: {error}; make room for it or name another file") from error

@@ -10,15 +10,14 @@ import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
-from heedful.data.corpus_stores import at_least_one
 from heedful.data.documents import check_files
-from heedful.data.examples import Examples, check_examples, prepare_examples
 from heedful.data.filters import DropReport
 from heedful.data.pair_store import PairStore, Rows
+from heedful.data.prepare_examples import check_examples, prepare_examples
+from heedful.data.prepared_data import PreparedData, at_least_one
 from heedful.errors import InputError
 from heedful.tasks.task import B, Scores, Task
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class ExampleTask(Task[B]):
@@ -26,15 +25,15 @@ class ExampleTask(Task[B]):
 
     families = ("encoder", "decoder")
 
-    def __init__(self, recipe: Recipe, examples: Examples) -> None:
-        super().__init__(recipe, TokenizerPair(examples.tokenizer, examples.tokenizer), examples.digest)
+    def __init__(self, recipe: Recipe, examples: PreparedData[PairStore]) -> None:
+        super().__init__(recipe, examples.tokenizers, examples.digest)
         self.examples = examples
         lengths = [self.lengths(store) for store in examples.train]
         self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what the examples need; see `heedful.data.examples.check_examples`."""
+        """Check that a recipe has what the examples need; see `heedful.data.prepare_examples.check_examples`."""
         check_examples(recipe)
 
     @classmethod
@@ -45,7 +44,7 @@ class ExampleTask(Task[B]):
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
-        """Prepare the examples of a recipe, or read prepared ones, and create the task; see `heedful.data.examples`."""
+        """Prepare the examples of a recipe, or read prepared ones, and create the task."""
         resolved = cls.resolve(recipe)
 
         def rows(corpus: CorpusConfig, tokenizer: Tokenizer, drops: DropReport) -> Iterator[Rows]:

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import check_files, document_lines
-from heedful.data.one_text import check_documents, fewest_documents
-from heedful.data.running_text import RunningText, prepare_running_text
+from heedful.data.prepare_text import check_documents, fewest_documents, prepare_running_text
+from heedful.data.prepared_data import PreparedData
 from heedful.data.stream import TokenStream, WindowPlan, windows
 from heedful.decode.generator import Generator
 from heedful.losses import Loss, cross_entropy, perplexity
@@ -77,14 +77,14 @@ class CausalLanguageModelling(Task[CausalBatch]):
     command = "heedful generate"
     scores = ("loss", "perplexity", "byte_perplexity")
 
-    def __init__(self, recipe: Recipe, text: RunningText) -> None:
-        super().__init__(recipe, TokenizerPair(text.tokenizer, text.tokenizer), text.digest)
+    def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
+        super().__init__(recipe, text.tokenizers, text.digest)
         self.text = text
-        self.plan = self.plan_of(text.train)
+        self.plan = self.plan_of(text.train[0])
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what running text needs; see `heedful.data.one_text.check_documents`."""
+        """Check that a recipe has what running text needs; see `heedful.data.prepare_text.check_documents`."""
         check_documents(recipe)
 
     @classmethod
@@ -124,7 +124,7 @@ class CausalLanguageModelling(Task[CausalBatch]):
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> CausalBatch:
         """Read the windows of one batch from the training text; nothing in the batch is random."""
-        return self.read(self.text.train, ids, device)
+        return self.read(self.text.train[0], ids, device)
 
     def read(self, stream: TokenStream, starts: np.ndarray, device: torch.device) -> CausalBatch:
         """Read the windows of a text that begin at `starts`, as a batch on a device."""

@@ -15,9 +15,9 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import check_files, document_lines
 from heedful.data.masking import mask_tokens
-from heedful.data.one_text import fewest_documents
 from heedful.data.passages import PassagePlan, SentenceStore, assemble, check_count
-from heedful.data.pretraining import Passages, check_passages, prepare_passages
+from heedful.data.prepare_text import check_passages, fewest_documents, prepare_passages
+from heedful.data.prepared_data import PreparedData
 from heedful.decode.filler import Filler
 from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
 from heedful.models import MaskedLanguageModel
@@ -72,15 +72,15 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     example = "'The man [MASK] a bike.'"
     scores = ("loss", "perplexity", "accuracy", "next_sentence_loss", "next_sentence_accuracy")
 
-    def __init__(self, recipe: Recipe, passages: Passages) -> None:
-        super().__init__(recipe, TokenizerPair(passages.tokenizer, passages.tokenizer), passages.digest)
+    def __init__(self, recipe: Recipe, passages: PreparedData[SentenceStore]) -> None:
+        super().__init__(recipe, passages.tokenizers, passages.digest)
         self.passages = passages
-        self.plan = self.plan_of(passages.train, recipe.train.seed)
+        self.plan = self.plan_of(passages.train[0], recipe.train.seed)
         self.valid_plan = self.plan_of(passages.valid, seed=0) if passages.valid else None
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what passages need; see `heedful.data.pretraining.check_passages`."""
+        """Check that a recipe has what passages need; see `heedful.data.prepare_text.check_passages`."""
         check_passages(recipe)
 
     @classmethod
@@ -121,7 +121,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> MaskedBatch:
         """Read the passages of one batch, with masks that are drawn anew in each epoch."""
-        return self.hide(self.passages.train, ids, (self.recipe.train.seed, epoch), device)
+        return self.hide(self.passages.train[0], ids, (self.recipe.train.seed, epoch), device)
 
     def hide(self, store: SentenceStore, rows: np.ndarray, key: tuple[int, int], device: torch.device) -> MaskedBatch:
         """Read passages and mask some of their tokens; `key` is a seed and an epoch."""

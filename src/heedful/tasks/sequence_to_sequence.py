@@ -18,13 +18,12 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble
-from heedful.data.bpe_dropout import respell
+from heedful.data.batches import BatchPlan, assemble, respell
 from heedful.data.corpus import SentencePair, read_pairs
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
 from heedful.data.pair_store import PairStore
-from heedful.data.prepare import Prepared, check_pairs, prepare, some_pairs
+from heedful.data.prepare_pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.random_numbers import seed_of
 from heedful.decode.translator import Translator
 from heedful.evaluate.resampling import Outcomes, mean_outcomes
@@ -94,7 +93,7 @@ class SequenceToSequence(Task[PairBatch]):
     command = "heedful write"
     means: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, recipe: Recipe, prepared: Prepared) -> None:
+    def __init__(self, recipe: Recipe, prepared: PreparedPairs) -> None:
         super().__init__(recipe, prepared.tokenizers, prepared.digest)
         self.prepared = prepared
         lengths = [store.lengths for store in prepared.train]
@@ -102,7 +101,7 @@ class SequenceToSequence(Task[PairBatch]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what source and target pairs need; see `heedful.data.prepare.check_pairs`."""
+        """Check that a recipe has what source and target pairs need; see `heedful.data.prepare_pairs.check_pairs`."""
         check_pairs(recipe)
 
     @classmethod
@@ -114,8 +113,8 @@ class SequenceToSequence(Task[PairBatch]):
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
-        """Prepare the pairs of a recipe, or read prepared ones, and create the task; see `heedful.data.prepare`."""
-        return cls(recipe, prepare(recipe, folder, report, cls.read))
+        """Prepare the pairs of a recipe, or read prepared ones, and create the task."""
+        return cls(recipe, prepare_pairs(recipe, folder, report, cls.read))
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:

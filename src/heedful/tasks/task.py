@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -14,6 +15,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
+from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.models import Model
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -62,6 +64,7 @@ class Task(ABC, Generic[B]):
         tokenizers: the tokenizers of source and target; for tasks on one kind of text both are the same.
         digest: SHA-256 of all that the prepared data depends on.
         progress: reports the progress of `validate` and `test`.
+        reducer: shares the batches of the validation set among the processes of a run, and sums their losses.
     """
 
     families: ClassVar[tuple[str, ...]]
@@ -76,6 +79,7 @@ class Task(ABC, Generic[B]):
         self.tokenizers = tokenizers
         self.digest = digest
         self.progress = silent("evaluating")
+        self.reducer: Reducer = SINGLE_PROCESS
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -162,12 +166,14 @@ class Task(ABC, Generic[B]):
         return {"loss": sum(mean.loss for mean in means)}
 
     def mean_losses(self, model: Any, batches: Iterable[B]) -> list[Mean]:
-        """Compute the mean of each term of the loss over all batches."""
+        """Compute the mean of each term of the loss over all batches, of which each process computes its share."""
+        share = islice(batches, self.reducer.rank, None, self.reducer.world_size)
         terms = [
-            [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)] for batch in batches
+            [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)] for batch in share
         ]
-        sums = np.array(terms, dtype=np.float64).sum(axis=0)
-        return [Mean(total / max(count, 1), nll / max(count, 1)) for total, nll, count in sums.tolist()]
+        sums = self.reducer.sum_values(np.array(terms, dtype=np.float64).sum(axis=0).ravel().tolist())
+        rows = zip(sums[::3], sums[1::3], sums[2::3], strict=True)
+        return [Mean(total / max(count, 1), nll / max(count, 1)) for total, nll, count in rows]
 
     @property
     def best(self) -> str:

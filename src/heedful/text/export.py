@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heedful.config.schema import TokenizerConfig
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
+from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.text.pipeline import BOS, EOS, MASK, SPECIALS, UNK, first_space, specials
 from heedful.text.tokenizer import Tokenizer
 
@@ -57,12 +58,10 @@ def to_hugging_face(
     }
     roles = {"bos_token": names[EOS]} | {ROLES[i]: name for i, name in enumerate(names) if i not in absent}
     settings = _settings(roles, family) | ({} if max_length is None else {"model_max_length": max_length})
-    try:
+    with named_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "tokenizer.json", definition)
         _write(folder / "tokenizer_config.json", settings)
-    except OSError as error:
-        raise RunError(f"{folder}: the tokenizer cannot be written ({error.strerror or error})") from error
 
 
 def has_counterpart(config: TokenizerConfig) -> bool:
@@ -128,7 +127,8 @@ def _settings(roles: Mapping[str, str], family: FamilyName) -> dict[str, Any]:
 
 
 def _write(path: Path, contents: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(contents, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    with atomic_file(path) as stream:
+        stream.write((json.dumps(contents, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
 
 
 def _frame(family: FamilyName, names: tuple[str, ...]) -> dict[str, Any] | None:

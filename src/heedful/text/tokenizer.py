@@ -198,7 +198,11 @@ class Tokenizer:
             InputError: The folder holds something else than a tokenizer.
             RunError: The folder cannot be written.
         """
-        tokenizer_folder.write(folder, self.definition, tokenizer_folder.describe(self.definition, self.config))
+        tokenizer_folder.write(folder, self.files())
+
+    def files(self) -> dict[str, bytes]:
+        """Return the bytes of the files that `save` writes, by their names."""
+        return tokenizer_folder.files(self.definition, self.config)
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":

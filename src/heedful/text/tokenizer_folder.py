@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from heedful.config.schema import TokenizerConfig
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
+from heedful.storage.atomic import atomic_file, named_write_errors
 
 FORMAT = 1
 DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
@@ -35,20 +37,24 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def write(folder: Path, definition: str, description: str) -> None:
-    """Write the files tokenizer.json and config.json of a tokenizer, over an older tokenizer where one is there.
+def files(definition: str, config: TokenizerConfig) -> dict[str, bytes]:
+    """Return the bytes of tokenizer.json and config.json of a tokenizer, by the names of the files."""
+    return {DEFINITION: definition.encode("utf-8"), DESCRIPTION: describe(definition, config).encode("utf-8")}
+
+
+def write(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write the files of a tokenizer, each atomically, over an older tokenizer where one is there.
 
     Raises:
         InputError: The folder holds something else.
         RunError: The folder cannot be written.
     """
     refuse_foreign(folder)
-    try:
+    with named_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / DEFINITION).write_bytes(definition.encode("utf-8"))
-        (folder / DESCRIPTION).write_bytes(description.encode("utf-8"))
-    except OSError as error:
-        raise RunError(f"{folder}: the tokenizer cannot be written ({error.strerror or error})") from error
+        for name, content in contents.items():
+            with atomic_file(folder / name) as stream:
+                stream.write(content)
 
 
 def refuse_foreign(folder: Path) -> None:

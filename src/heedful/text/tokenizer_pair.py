@@ -31,12 +31,23 @@ class TokenizerPair:
             InputError: The folder holds other things, such as a pair of the other layout.
             RunError: The tokenizers cannot be written.
         """
-        parts = {JOINT: self.source} if self.joint else {SOURCE: self.source, TARGET: self.target}
+        parts = self._parts()
         for name in {JOINT, SOURCE, TARGET} - parts.keys():
             if (folder / name).exists():
                 raise InputError(f"{folder / name} belongs to another pair of tokenizers; name another folder")
         for name, tokenizer in parts.items():
             tokenizer.save(folder / name)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the bytes of the files that `save` writes, by their names relative to the folder."""
+        return {
+            f"{part}/{name}": content
+            for part, tokenizer in self._parts().items()
+            for name, content in tokenizer.files().items()
+        }
+
+    def _parts(self) -> dict[str, Tokenizer]:
+        return {JOINT: self.source} if self.joint else {SOURCE: self.source, TARGET: self.target}
 
     @classmethod
     def load(cls, folder: Path, layout: Sequence[str] | None = None) -> "TokenizerPair":

@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from heedful.data.atomic_write import replacing
 from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter, beside_bar, shortened
+from heedful.storage import atomic_file
 from heedful.tasks.task import Scores
 from heedful.wording import counted
 
@@ -36,7 +36,7 @@ class Lines:
         self.waiting = b""
         try:
             kept = [line for line in _lines(path) if json.loads(line)["update"] <= update]
-            with replacing(path) as stream:
+            with atomic_file(path) as stream:
                 stream.write("".join(kept).encode())
             self.file = path.open("ab", buffering=0)  # so that it is known which bytes were written
         except OSError as error:
@@ -238,7 +238,7 @@ class RunLogger:
         """
         path = self.folder / RESULT
         try:
-            with replacing(path) as stream:
+            with atomic_file(path) as stream:
                 stream.write(json_line({"update": update, **scores}).encode())
         except OSError as error:
             raise cannot_write(path, error) from error

@@ -10,13 +10,14 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
-from heedful.checkpoint.manifest import MANIFEST
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
+from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
+from heedful.storage.manifest import MANIFEST
 from heedful.tasks.task import Batch, Scores, Task, merit
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
@@ -37,10 +38,26 @@ MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a ru
 
 
 class Trainer:
-    """Trainer of one run: updates the model, validates, saves checkpoints and chooses the final model."""
+    """Trainer of one run: updates the model, validates, saves checkpoints and chooses the final model.
 
-    def __init__(self, task: Task, folder: Path, checkpoints: Checkpoints, console: Console) -> None:
+    Args:
+        task: The task with its data.
+        folder: The folder of the run.
+        checkpoints: The saved checkpoints of the run.
+        console: The terminal.
+        reducer: Shares the examples of each batch among the processes of the run, and sums what they compute.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        folder: Path,
+        checkpoints: Checkpoints,
+        console: Console,
+        reducer: Reducer = SINGLE_PROCESS,
+    ) -> None:
         self.task = task
+        self.reducer = task.reducer = reducer
         self.recipe = recipe = task.recipe
         self.folder = folder
         self.console = console
@@ -51,7 +68,7 @@ class Trainer:
         fresh = copy_start_weights(recipe, self.model, task.tokenizers)
         if fresh:
             console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
-        self.training_step = TrainingStep(self.model, task.loss, recipe)
+        self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(checkpoints, recipe.train)
         self.state = TrainerState()
@@ -120,11 +137,12 @@ class Trainer:
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def next_batches(self) -> list[Batch]:
-        """Prepare the batches of the next update; the last update of an epoch may have fewer."""
+        """Prepare this process's share of the next update's batches; the last update of an epoch may have fewer."""
         start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
-        return [self.task.batch(batch, self.state.epoch, self.device) for batch in ids]
+        shards = [shard for shard in map(self.reducer.shard, ids) if len(shard)]
+        return [self.task.batch(shard, self.state.epoch, self.device) for shard in shards]
 
     def count(self, update: Update, logger: RunLogger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from heedful.config.schema import Recipe
 from heedful.data.random_numbers import seed_of
 from heedful.losses import Loss
+from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, learning_rate
 from heedful.tasks.task import Batch
@@ -21,7 +22,7 @@ Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a m
 
 @dataclass(frozen=True)
 class Update:
-    """Result of one update: its losses, token counts, learning rate and gradient norm."""
+    """Result of one update, over all processes: its losses, token counts, learning rate and gradient norm."""
 
     losses: list[float]  # sums of each term of the loss over all its batches, in nats
     nlls: list[float]
@@ -33,12 +34,22 @@ class Update:
 
 
 class TrainingStep:
-    """Training step of a model: computes the gradient of an objective and updates the weights with an optimiser."""
+    """Training step of a model: computes the gradient of an objective and updates the weights with an optimiser.
 
-    def __init__(self, model: nn.Module, objective: Objective, recipe: Recipe) -> None:
+    Args:
+        model: The model, in float32.
+        objective: Computes the terms of the loss of a batch.
+        recipe: The recipe of the run.
+        reducer: Sums counts, losses and gradients over all processes that train the model.
+    """
+
+    def __init__(
+        self, model: nn.Module, objective: Objective, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS
+    ) -> None:
         self.model = model
         self.objective = objective
         self.recipe = recipe
+        self.reducer = reducer
         self.precision = PRECISIONS[recipe.train.precision](model)
         self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
         if recipe.train.compile:
@@ -48,18 +59,26 @@ class TrainingStep:
     def update(self, batches: Sequence[Batch], number: int) -> Update:
         """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
-        The gradient is that of (sum of losses) / (count of target tokens) over all batches, for each term of the loss:
-        splitting a batch into several changes only rounding. Dropout is drawn from (seed, update, batch), so that no
-        state of a random generator has to be saved.
+        The gradient is that of (sum of losses) / (count of target tokens) over all batches of all processes, for each
+        term of the loss: splitting a batch into several changes only rounding. Dropout is drawn from (seed, update,
+        batch), so that no state of a random generator has to be saved.
+
+        Args:
+            batches: This process's batches; none, if all examples are those of other processes.
+            number: The number of the update.
         """
-        counts = [sum(parts) for parts in zip(*(batch.counts for batch in batches), strict=True)]
+        own = [sum(parts) for parts in zip(*((batch.tokens, *batch.counts) for batch in batches), strict=True)]
+        tokens, *counts = self.reducer.sum_values(own)
         self.precision.replica.train()
         self.precision.refresh()
-        losses = [self.backward(batch, (number, i), counts) for i, batch in enumerate(batches)]
+        places = range(self.reducer.rank, len(batches) * self.reducer.world_size, self.reducer.world_size)
+        losses = [self.backward(batch, (number, i), counts) for i, batch in zip(places, batches, strict=True)]
+        self.reducer.sum_gradients(self.model)
         lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
         norm = self.step(lr)
-        totals, nlls = torch.stack(losses).double().sum(0).T.tolist()
-        tokens = sum(batch.tokens for batch in batches)
+        computed = torch.stack(losses).double().sum(0).T.flatten().tolist() if losses else []
+        sums = self.reducer.sum_values(computed)
+        totals, nlls = sums[: len(counts)], sums[len(counts) :]
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:

@@ -17,7 +17,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
-from heedful.data.atomic_write import replacing
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, reading
@@ -25,6 +24,7 @@ from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
 from heedful.inspector.capture.stored import STORED
 from heedful.inspector.capture.taps import Axis, taps
+from heedful.storage import atomic_file
 
 SCHEMA = "trace/1"
 
@@ -174,7 +174,7 @@ class Trace(Mapping[str, Recorded]):
         Raises:
             OSError: the file cannot be written.
         """
-        with replacing(Path(path)) as file:
+        with atomic_file(Path(path)) as file:
             file.writelines(self.encoded(stored))
 
     def encoded(self, stored: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:

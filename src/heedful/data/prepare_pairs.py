@@ -1,12 +1,6 @@
-"""Preparation of sentence pairs for encoder-decoders: filtered, encoded, stored, and reused until something changes.
+"""Preparation of sentence pairs for encoder-decoders: filtered, encoded, and stored, a store for each corpus."""
 
-folder/train-0, train-1, ...   one store for each training corpus
-folder/valid                   the validation pairs, none dropped
-folder/tokenizer               the vocabulary or vocabularies
-folder/report.json             see `heedful.data.preprocessing_cache`
-"""
-
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,12 +8,9 @@ from typing import TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.corpus import PairReader, SentencePair, read_pairs
-from heedful.data.corpus_stores import VALID, Stores, at_least_one, named_corpora, open_stores
-from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport, PairFilter
-from heedful.data.overlap import report_overlap
 from heedful.data.pair_store import PairStore, Rows
-from heedful.data.preprocessing_cache import made_once
+from heedful.data.prepared_data import VALID, Preparation, PreparedData, at_least_one, one_store_each, prepare_data
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -32,40 +23,54 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Prepared(Stores):
-    """Prepared sentence pairs of a recipe for training and validation, with tokenizers and the raw validation text."""
+class PreparedPairs(PreparedData[PairStore]):
+    """Prepared sentence pairs of a recipe, with the raw validation text."""
 
-    tokenizers: TokenizerPair
     valid_text: list[tuple[str, str]]  # the raw pairs of `valid`, in its order
 
 
-def prepare(recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs) -> Prepared:
-    """Return the prepared sentence pairs of a recipe: opened in `folder` if they are there, otherwise made there first.
+def prepare_pairs(
+    recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs
+) -> PreparedPairs:
+    """Return the prepared sentence pairs of a recipe; see `heedful.data.prepared_data.prepare_data`.
 
     Args:
         recipe: Its data and tokenizer tables count.
-        folder: A folder for this data alone. Data prepared from something else is replaced; a run that must not go on
-            with other data first compares `data_digest(recipe)` with the digest it began with.
+        folder: A folder for this data alone.
         report: Called with sentences that say what is done.
         read: Reads the pairs of a corpus.
 
     Raises:
-        InputError: The text cannot be used, nothing of it is left, `folder` holds something else, or a validation
-            sentence is longer than the positions that the model learns.
+        InputError: As in `prepare_data`; or a validation sentence is longer than the positions that the model learns.
         RunError: The folder cannot be written.
     """
     check_pairs(recipe)
-    digest = data_digest(recipe)
-    prepared = made_once(
-        folder,
-        digest,
-        make=lambda temporary: _write(recipe, temporary, read, report),
-        read=lambda drops: _open(recipe, folder, read, digest, drops),
-        report=report,
+    data, pair_filter = recipe.data, PairFilter(recipe.data.filters)
+
+    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
+        (corpus,) = corpora
+        pairs = read(corpus, data, drops)
+        if place.name == VALID:
+            rows = (pair_rows for _, pair_rows in _encode(pairs, tokenizers))
+        else:
+            encoded = _encode(_clean_pairs(pairs, corpus, pair_filter, drops), tokenizers)
+            rows = _fitting_rows(encoded, corpus, pair_filter, drops)
+        vocab_size = max(len(tokenizers.source), len(tokenizers.target))
+        store = PairStore.write(place, some_pairs(rows, corpus.source, drops), vocab_size)
+        report(f"{corpus.source}: {counted(len(store), 'pairs')}, {drops}")
+
+    pairs = Preparation(
+        parts=one_store_each(data),
+        tokenizers=lambda: _tokenizers(recipe, read, report),
+        write=write,
+        open=PairStore.open,
+        texts=lambda corpus: (pair.source for pair in read(corpus, data)),
     )
+    prepared = prepare_data(recipe, folder, pairs, report)
     if prepared.valid is not None:
         _check_lengths(recipe, prepared.valid, read, report)
-    return prepared
+    valid_text = [(pair.source, pair.target) for pair in read(data.valid, data)] if data.valid else []
+    return PreparedPairs(**vars(prepared), valid_text=valid_text)
 
 
 def _check_lengths(recipe: Recipe, valid: PairStore, read: PairReader, report: Callable[[str], None]) -> None:
@@ -114,29 +119,6 @@ def given_tokenizers(recipe: Recipe) -> TokenizerPair | None:
     return tokenizers
 
 
-def _open(recipe: Recipe, folder: Path, read: PairReader, digest: str, drops: DropReport) -> Prepared:
-    data = recipe.data
-    return Prepared(
-        **vars(open_stores(folder, data, digest, drops)),
-        tokenizers=TokenizerPair.load(folder / "tokenizer"),
-        valid_text=[(pair.source, pair.target) for pair in read(data.valid, data)] if data.valid else [],
-    )
-
-
-def _write(recipe: Recipe, folder: Path, read: PairReader, report: Callable[[str], None]) -> DropReport:
-    """Write the tokenizers and all stores; return what was dropped."""
-    total = DropReport()
-    tokenizers = _tokenizers(recipe, read, report)
-    tokenizers.save(folder / "tokenizer")
-    vocab_size = max(len(tokenizers.source), len(tokenizers.target))
-    for name, corpus, rows, drops in _stores(recipe.data, read, tokenizers):
-        store = PairStore.write(folder / name, some_pairs(rows, corpus.source, drops), vocab_size)
-        report(f"{corpus.source}: {counted(len(store), 'pairs')}, {drops}")
-        total.merge(drops)
-    report_overlap(recipe.data, lambda corpus: (pair.source for pair in read(corpus, recipe.data)), report)
-    return total
-
-
 def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None]) -> TokenizerPair:
     """Load the tokenizers that the recipe names, or train them on the pairs that pass the text filters."""
     given = given_tokenizers(recipe)
@@ -148,22 +130,6 @@ def _tokenizers(recipe: Recipe, read: PairReader, report: Callable[[str], None])
     sources = (pair.source for pair in _all_clean_pairs(data, read, DropReport()))
     targets = (pair.target for pair in _all_clean_pairs(data, read, DropReport()))
     return train_pair(sources, targets, config)
-
-
-def _stores(
-    data: DataConfig, read: PairReader, tokenizers: TokenizerPair
-) -> Iterator[tuple[str, CorpusConfig, Iterator[Rows], DropReport]]:
-    """Yield the name of each store, its corpus, its rows, and the report that reading the rows fills."""
-    pair_filter = PairFilter(data.filters)
-    for name, corpus in named_corpora(data).items():
-        drops = DropReport()
-        pairs = read(corpus, data, drops)
-        if name == VALID:
-            rows = (pair_rows for _, pair_rows in _encode(pairs, tokenizers))
-        else:
-            encoded = _encode(_clean_pairs(pairs, corpus, pair_filter, drops), tokenizers)
-            rows = _fitting_rows(encoded, corpus, pair_filter, drops)
-        yield name, corpus, rows, drops
 
 
 def _all_clean_pairs(data: DataConfig, read: PairReader, drops: DropReport) -> Iterator[SentencePair]:
@@ -201,5 +167,5 @@ def _fitting_rows(
 
 
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:
-    """Yield pairs unchanged, and raise an error at the end if there was none; see `corpus_stores.at_least_one`."""
+    """Yield pairs unchanged, and raise an error at the end if there was none; see `prepared_data.at_least_one`."""
     return at_least_one(pairs, name, drops, "pairs", "check the files and data.filters")

@@ -1,23 +1,15 @@
-"""Preparation of labelled examples: rows of token ids and of targets, stored and reused until something changes.
+"""Preparation of labelled examples: rows of token ids and of targets, in a store for each corpus."""
 
-folder/train-0, train-1, ...   the examples of each training corpus
-folder/valid                   the validation examples
-folder/tokenizer               the vocabulary
-"""
-
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.arrays import SMALL_VOCABULARY
-from heedful.data.corpus_stores import Stores, at_least_one, named_corpora, open_stores
-from heedful.data.digest import data_digest
 from heedful.data.filters import DropReport
-from heedful.data.overlap import Texts, report_overlap
+from heedful.data.overlap import Texts
 from heedful.data.pair_store import PairStore, Rows
-from heedful.data.preprocessing_cache import made_once
+from heedful.data.prepared_data import Preparation, PreparedData, at_least_one, one_store_each, prepare_data
 from heedful.errors import InputError
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -27,54 +19,43 @@ from heedful.wording import counted
 Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
 
 
-@dataclass(frozen=True)
-class Examples(Stores):
-    """Prepared examples of a recipe for training and validation, such as for classification, with their tokenizer."""
-
-    tokenizer: Tokenizer
-
-
 def prepare_examples(
     recipe: Recipe, folder: Path, texts: Texts, read: Reader, report: Callable[[str], None]
-) -> Examples:
-    """Return the prepared examples of a recipe: opened in `folder` if they are there, otherwise made there first.
+) -> PreparedData[PairStore]:
+    """Return the prepared examples of a recipe; see `heedful.data.prepared_data.prepare_data`.
 
     Args:
         recipe: Its data and tokenizer tables count, with `data.max_length`, to which rows are cut here, and the family
             of its model.
-        folder: A folder for these examples alone. Data prepared from something else is replaced.
+        folder: A folder for these examples alone.
         texts: Gives the texts of a corpus, to train a tokenizer on if the recipe names none.
         read: Reads the examples of a corpus. Targets are below 65,536.
         report: Called with sentences that say what is done.
 
     Raises:
-        InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
+        InputError: As in `prepare_data`.
         RunError: The folder cannot be written.
     """
     check_examples(recipe)
-    digest = data_digest(recipe)
+    data = recipe.data
 
-    def make(temporary: Path) -> DropReport:
-        tokenizer = one_tokenizer(recipe, chain.from_iterable(map(texts, recipe.data.train)), report)
-        TokenizerPair(tokenizer, tokenizer).save(temporary / "tokenizer")
-        total = DropReport()
-        for name, corpus in named_corpora(recipe.data).items():
-            drops = DropReport()
-            rows = at_least_one(read(corpus, tokenizer, drops), corpus.source, drops)
-            store = PairStore.write(temporary / name, rows, max(len(tokenizer), SMALL_VOCABULARY))
-            report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
-            for sentence in remarks(drops, len(store), recipe.data.max_length):
-                report(sentence)
-            total.merge(drops)
-        report_overlap(recipe.data, texts, report)
-        return total
+    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
+        (corpus,) = corpora
+        rows = at_least_one(read(corpus, tokenizers.source, drops), corpus.source, drops)
+        store = PairStore.write(place, rows, max(len(tokenizers.source), SMALL_VOCABULARY))
+        report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
+        for sentence in remarks(drops, len(store), data.max_length):
+            report(sentence)
 
-    def opened(drops: DropReport) -> Examples:
-        tokenizer = TokenizerPair.load(folder / "tokenizer").source
-        return Examples(**vars(open_stores(folder, recipe.data, digest, drops)), tokenizer=tokenizer)
-
-    whole_digest = f"{digest}, {recipe.data.max_length} tokens, {recipe.model.family}"
-    return made_once(folder, whole_digest, make, opened, report)
+    examples = Preparation(
+        parts=one_store_each(data),
+        tokenizers=lambda: one_tokenizer(recipe, chain.from_iterable(map(texts, data.train)), report),
+        write=write,
+        open=PairStore.open,
+        texts=texts,
+        settings=f", {data.max_length} tokens, {recipe.model.family}",
+    )
+    return prepare_data(recipe, folder, examples, report)
 
 
 def check_examples(recipe: Recipe) -> None:
@@ -98,17 +79,17 @@ def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
         yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"
 
 
-def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> Tokenizer:
-    """Return the tokenizer that a recipe names, or train one on `texts`.
+def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
+    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair.
 
     Raises:
         InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
     """
-    given = given_tokenizer(recipe)
-    if given is not None:
-        return given
-    report(f"training the {recipe.tokenizer.kind} tokenizer")
-    return train_tokenizer(texts, recipe.tokenizer)
+    tokenizer = given_tokenizer(recipe)
+    if tokenizer is None:
+        report(f"training the {recipe.tokenizer.kind} tokenizer")
+        tokenizer = train_tokenizer(texts, recipe.tokenizer)
+    return TokenizerPair(tokenizer, tokenizer)
 
 
 def given_tokenizer(recipe: Recipe) -> Tokenizer | None:

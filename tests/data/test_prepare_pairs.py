@@ -7,13 +7,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from heedful.config.load import recipe_to_dict
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, ModelConfig, Recipe, TokenizerConfig
-from heedful.data.prepare import data_digest, prepare
+from heedful.data.digest import data_digest
+from heedful.data.prepare_pairs import prepare_pairs
 from heedful.errors import InputError, RunError
+from heedful.storage.disk import Storage
 from heedful.text.tokenizer import EOS
 
 WORDS = """
@@ -73,7 +74,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_stores_hold_the_text_in_order(recipe, folder, told):
-    prepared = prepare(recipe, folder, told.append)
+    prepared = prepare_pairs(recipe, folder, told.append)
     assert prepared.weights == (1.0, 2.5)
     assert prepared.report.rows() == []
     assert prepared.tokenizers.joint
@@ -97,7 +98,7 @@ def test_everything_that_is_dropped_is_counted_and_nothing_is_dropped_from_valid
     train = write(root, "mixed", source + bad_source, target + bad_target)
     valid = write(root, "valid", bad_source, bad_target)
     filters = FilterConfig(max_characters=211, max_tokens=29, max_ratio=5.0, source_script="latin")
-    prepared = prepare(with_data(recipe, train=(train,), valid=valid, filters=filters), folder, told.append)
+    prepared = prepare_pairs(with_data(recipe, train=(train,), valid=valid, filters=filters), folder, told.append)
     assert prepared.report.rows() == [
         ("empty source", 1, "mixed.en, line 8"),
         ("empty target", 1, "mixed.en, line 9"),
@@ -116,9 +117,9 @@ def test_everything_that_is_dropped_is_counted_and_nothing_is_dropped_from_valid
 def test_duplicates_are_found_across_corpora(recipe, folder, told):
     doubled = with_data(recipe, train=(recipe.data.train[0], *recipe.data.train))
     with pytest.raises(InputError, match=r"large\.en: no pairs are left \(101 dropped: 101 for duplicate"):
-        prepare(doubled, folder, told.append)
+        prepare_pairs(doubled, folder, told.append)
     doubled = with_data(doubled, filters=FilterConfig(duplicates=True))
-    assert [len(store) for store in prepare(doubled, folder, told.append).train] == [101, 101, 53]
+    assert [len(store) for store in prepare_pairs(doubled, folder, told.append).train] == [101, 101, 53]
 
 
 def test_bad_utf8_is_dropped_from_both_sides_and_counted(recipe, folder, told):
@@ -127,9 +128,9 @@ def test_bad_utf8_is_dropped_from_both_sides_and_counted(recipe, folder, told):
         lines = path.read_bytes().split(b"\n")
         path.write_bytes(b"\n".join([*lines[:6], b"\xff" + lines[6], *lines[7:]]))
     with pytest.raises(InputError, match=r"large\.en, line 7, byte 1.*data\.bad_utf8"):
-        prepare(recipe, folder, told.append)
+        prepare_pairs(recipe, folder, told.append)
     assert not folder.exists()
-    prepared = prepare(with_data(recipe, bad_utf8="skip"), folder, told.append)
+    prepared = prepare_pairs(with_data(recipe, bad_utf8="skip"), folder, told.append)
     assert prepared.report.rows() == [("bad UTF-8", 3, "large.en, line 7")]
     assert [len(store) for store in prepared.train] == [100, 52]
     assert prepared.valid is not None
@@ -138,14 +139,14 @@ def test_bad_utf8_is_dropped_from_both_sides_and_counted(recipe, folder, told):
 
 def test_vocabularies_can_be_separate(recipe, folder, told):
     separate = replace(recipe, tokenizer=replace(recipe.tokenizer, joint=False))
-    prepared = prepare(separate, folder, told.append)
+    prepared = prepare_pairs(separate, folder, told.append)
     assert not prepared.tokenizers.joint
     assert prepared.tokenizers.target.decode(prepared.train[0].target(0)) == sentences(101, seed=3)[1][0]
     assert "grün" not in "".join(prepared.tokenizers.source.pieces(range(len(prepared.tokenizers.source))))
 
 
 def test_data_without_validation_is_prepared(recipe, folder, told):
-    prepared = prepare(with_data(recipe, valid=None), folder, told.append)
+    prepared = prepare_pairs(with_data(recipe, valid=None), folder, told.append)
     assert prepared.valid is None
     assert prepared.valid_text == []
 
@@ -161,40 +162,51 @@ def lengthen(recipe, line, words):
 def test_a_validation_sentence_longer_than_learned_positions_is_refused_with_its_line(recipe, folder, told):
     model = ModelConfig(positions="learned", max_positions=307)
     learned = replace(recipe, model=model)
-    prepare(learned, folder, told.append)
+    prepare_pairs(learned, folder, told.append)
     lengthen(recipe, 7, 200)
     for _ in range(2):  # prepared, and prepared before
         with pytest.raises(
             InputError, match=r"valid\.en, line 7: a sentence of 6\d\d tokens is longer than model\.max_p"
         ):
-            prepare(learned, folder, told.append)
-    prepare(replace(recipe, model=replace(model, max_positions=1009)), folder, told.append)
+            prepare_pairs(learned, folder, told.append)
+    prepare_pairs(replace(recipe, model=replace(model, max_positions=1009)), folder, told.append)
 
 
 def test_a_very_long_validation_sentence_is_remarked_upon(recipe, folder, told):
     lengthen(recipe, 11, 5003)
-    prepare(recipe, folder, told.append)
+    prepare_pairs(recipe, folder, told.append)
     assert "valid.en, line 11: a sentence of 15,0" in told[-1]
 
 
 def test_prepared_data_is_used_again(recipe, folder, told):
-    first = prepare(recipe, folder, told.append)
+    first = prepare_pairs(recipe, folder, told.append)
     before = {path: path.stat().st_ino for path in folder.rglob("*")}
-    again = prepare(recipe, folder, told.append)
+    again = prepare_pairs(recipe, folder, told.append)
     assert told[-1] == f"{folder}: prepared before, used again"
     assert {path: path.stat().st_ino for path in folder.rglob("*")} == before
     assert again.digest == first.digest == data_digest(recipe)
-    assert [store.digest for store in again.train] == [store.digest for store in first.train]
+    assert [store.ids.tolist() for store in again.train] == [store.ids.tolist() for store in first.train]
     assert (again.report, again.valid_text, again.weights) == (first.report, first.valid_text, first.weights)
 
 
+def test_data_that_an_older_version_prepared_is_prepared_again(recipe, folder, told):
+    prepare_pairs(recipe, folder, told.append)
+    report = json.loads((folder / "report.json").read_text())
+    del report["format"]
+    (folder / "report.json").write_text(json.dumps(report))
+    told.clear()
+    prepare_pairs(recipe, folder, told.append)
+    assert told[0] == f"{folder}: prepared again (an older version of heedful prepared it)"
+    assert json.loads((folder / "report.json").read_text())["format"] == 2
+
+
 def test_other_data_replaces_prepared_data(recipe, folder, told):
-    first = prepare(recipe, folder, told.append)
+    first = prepare_pairs(recipe, folder, told.append)
     with (Path(recipe.data.root) / "large.en").open("a") as source:
         source.write("one more\n")
     with (Path(recipe.data.root) / "large.de").open("a") as target:
         target.write("noch eins\n")
-    second = prepare(recipe, folder, told.append)
+    second = prepare_pairs(recipe, folder, told.append)
     assert second.digest != first.digest
     assert len(second.train[0]) == 102
     assert len(list(folder.parent.iterdir())) == 2
@@ -248,38 +260,38 @@ def test_the_digest_depends_on_every_setting_that_changes_the_data(recipe):
 @pytest.mark.parametrize("victim", ["train-0/ids.bin", "train-1/manifest.json", "valid/lengths.npy", "tokenizer/joint"])
 @pytest.mark.parametrize("damage", ["changed", "lost"])
 def test_damaged_data_is_prepared_again(recipe, folder, told, victim, damage):
-    first = prepare(recipe, folder, told.append)
+    first = prepare_pairs(recipe, folder, told.append)
     path = folder / victim
     path = path / "tokenizer.json" if path.is_dir() else path
     content = path.read_bytes()
     path.unlink()
     if damage == "changed":
         path.write_bytes(content[:-3] + bytes(reversed(content[-3:-1])) + b"}")
-    again = prepare(recipe, folder, told.append)
+    again = prepare_pairs(recipe, folder, told.append)
     assert f"{folder}: prepared again" in " ".join(told)
-    assert [store.digest for store in again.train] == [store.digest for store in first.train]
+    assert [store.ids.tolist() for store in again.train] == [store.ids.tolist() for store in first.train]
     assert path.read_bytes() == content
 
 
 def test_a_tokenizer_that_is_there_is_used(recipe, folder, told, tmp_path):
-    trained = prepare(recipe, folder, told.append)
+    trained = prepare_pairs(recipe, folder, told.append)
     trained.tokenizers.save(tmp_path / "tokenizer")
     told.clear()
     given = with_data(recipe, train=recipe.data.train[1:])
     given = replace(given, tokenizer=replace(recipe.tokenizer, path=str(tmp_path / "tokenizer"), vocab_size=1009))
-    prepared = prepare(given, tmp_path / "other", told.append)
+    prepared = prepare_pairs(given, tmp_path / "other", told.append)
     assert not [line for line in told if line.startswith("training")]
-    assert prepared.train[0].digest == trained.train[1].digest
+    assert prepared.train[0].ids.tolist() == trained.train[1].ids.tolist()
     assert prepared.digest != trained.digest
 
 
 @pytest.mark.parametrize(("joint", "problem"), [(True, "a vocabulary for each"), (False, "one vocabulary")])
 def test_a_tokenizer_of_the_other_layout_is_refused(recipe, folder, told, tmp_path, joint, problem):
     other = replace(recipe, tokenizer=replace(recipe.tokenizer, joint=not joint))
-    prepare(other, folder, told.append).tokenizers.save(tmp_path / "tokenizer")
+    prepare_pairs(other, folder, told.append).tokenizers.save(tmp_path / "tokenizer")
     wrong = replace(recipe, tokenizer=replace(recipe.tokenizer, joint=joint, path=str(tmp_path / "tokenizer")))
     with pytest.raises(InputError, match=f"holds {problem}.*set tokenizer.joint = {str(not joint).lower()}"):
-        prepare(wrong, tmp_path / "other", told.append)
+        prepare_pairs(wrong, tmp_path / "other", told.append)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +299,7 @@ def test_a_tokenizer_of_the_other_layout_is_refused(recipe, folder, told, tmp_pa
 )
 def test_filters_that_leave_nothing_are_an_error_with_the_reasons(recipe, folder, told, filters):
     with pytest.raises(InputError, match=r"no pairs are left \(\d+ dropped: \d+ for .* line 1\).*data\.filters"):
-        prepare(with_data(recipe, filters=filters), folder, told.append)
+        prepare_pairs(with_data(recipe, filters=filters), folder, told.append)
     assert not folder.exists()
 
 
@@ -295,12 +307,12 @@ def test_filters_that_leave_nothing_are_an_error_with_the_reasons(recipe, folder
 def test_an_empty_corpus_is_an_error(recipe, folder, told, empty):
     write(Path(recipe.data.root), empty, [], [])
     with pytest.raises(InputError, match=rf"{empty}\.en: no pairs are left \(0 dropped\)"):
-        prepare(recipe, folder, told.append)
+        prepare_pairs(recipe, folder, told.append)
 
 
 def test_a_recipe_without_text_is_an_error(recipe, folder, told):
     with pytest.raises(InputError, match=r"\[\[data\.train\]\]"):
-        prepare(with_data(recipe, train=()), folder, told.append)
+        prepare_pairs(with_data(recipe, train=()), folder, told.append)
 
 
 def test_a_pipe_is_refused_without_reading_it(recipe, folder, told):
@@ -308,7 +320,7 @@ def test_a_pipe_is_refused_without_reading_it(recipe, folder, told):
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(InputError, match="not a plain file"):
-        prepare(recipe, folder, told.append)
+        prepare_pairs(recipe, folder, told.append)
 
 
 @pytest.mark.parametrize(
@@ -320,32 +332,32 @@ def test_a_folder_that_holds_something_else_is_left_alone(recipe, folder, told, 
         (folder / name).write_text(text)
     before = contents(folder)
     with pytest.raises(InputError, match="not a folder of prepared data"):
-        prepare(recipe, folder, told.append)
+        prepare_pairs(recipe, folder, told.append)
     assert contents(folder) == before
 
 
 def test_an_empty_folder_is_filled(recipe, folder, told):
     folder.mkdir()
-    assert len(prepare(recipe, folder, told.append).train) == 2
+    assert len(prepare_pairs(recipe, folder, told.append).train) == 2
 
 
 def test_a_file_in_the_place_of_the_folder_is_left_alone(recipe, folder, told):
     folder.write_text("precious")
     with pytest.raises(InputError, match="not a folder of prepared data"):
-        prepare(recipe, folder, told.append)
+        prepare_pairs(recipe, folder, told.append)
     assert folder.read_text() == "precious"
 
 
 def test_what_fails_leaves_the_data_of_before(recipe, folder, told, monkeypatch):
-    prepare(recipe, folder, told.append)
+    prepare_pairs(recipe, folder, told.append)
     before = contents(folder)
 
-    def full(*_):
+    def full(_, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(Storage, "create", full)
     with pytest.raises(RunError, match="No space left on device"):
-        prepare(with_data(recipe, valid=None), folder, told.append)
+        prepare_pairs(with_data(recipe, valid=None), folder, told.append)
     assert contents(folder) == before
     assert len(list(folder.parent.iterdir())) == 2
 
@@ -354,14 +366,14 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from heedful.config.load import recipe_from_dict
-from heedful.data.prepare import prepare
+from heedful.data.prepare_pairs import prepare_pairs
 import json
 
 def report(text):
     if text.startswith(sys.argv[3]):
         os._exit(137)
 
-prepare(recipe_from_dict(json.loads(sys.argv[1]), "test"), Path(sys.argv[2]), report)
+prepare_pairs(recipe_from_dict(json.loads(sys.argv[1]), "test"), Path(sys.argv[2]), report)
 """
 
 
@@ -370,5 +382,5 @@ def test_a_killed_preparation_leaves_nothing_that_looks_whole(recipe, folder, to
     arguments = [json.dumps(recipe_to_dict(recipe)), str(folder), moment]
     assert subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False).returncode == 137
     assert not folder.exists()
-    assert len(prepare(recipe, folder, told.append).train) == 2
+    assert len(prepare_pairs(recipe, folder, told.append).train) == 2
     assert sorted(path.name for path in folder.parent.iterdir()) == ["data", "text"]

@@ -1,8 +1,8 @@
 """Storage layer for saving: every change to the disk goes through one object, so that tests can let each one fail."""
 
 import os
-from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 
 class Storage:
@@ -12,23 +12,13 @@ class Storage:
         """Make one folder; its parent folder must exist."""
         folder.mkdir()
 
-    def create(self, path: Path) -> FileIO:
-        """Open a new file for writing, unbuffered, so that each write raises its own errors."""
-        return FileIO(path, "xb")
+    def create(self, path: Path) -> BinaryIO:
+        """Open a new file for writing."""
+        return path.open("xb")
 
-    def write(self, file: FileIO, data: bytes | memoryview) -> None:
-        """Write all bytes of a buffer to a file."""
-        view = memoryview(data)
-        while view:
-            view = view[file.write(view) :]
-
-    def flush(self, file: FileIO) -> None:
-        """Flush a file: return when its bytes are on the disk."""
-        os.fsync(file.fileno())
-
-    def flush_folder(self, folder: Path) -> None:
-        """Flush a folder: return when its entries are on the disk."""
-        descriptor = os.open(folder, os.O_RDONLY)
+    def flush(self, path: Path) -> None:
+        """Flush a file or a folder: return when its bytes or its entries are on the disk."""
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

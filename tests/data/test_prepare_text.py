@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe, TokenizerConfig
-from heedful.data.examples import one_tokenizer
-from heedful.data.pretraining import prepare_passages
-from heedful.data.running_text import prepare_running_text
+from heedful.data.prepare_examples import one_tokenizer
+from heedful.data.prepare_text import prepare_passages, prepare_running_text
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
@@ -38,15 +37,14 @@ def prepared(recipe: Recipe, folder: Path):
 def test_every_document_is_kept_with_all_its_tokens(recipe, tmp_path):
     found, told = prepared(recipe, tmp_path)
     documents = [line for line in TEXT.splitlines() if line]
-    spelled = found.tokenizer.decode(found.train.ids.tolist())
+    spelled = found.tokenizers.source.decode(found.train[0].ids.tolist())
     assert spelled.replace(" ", "") == "".join(documents).replace(" ", "")
     assert any(line.startswith("train: 3 documents") for line in told)
-    assert len(found.train.digest) == 64
     if recipe.task == "language_model":
-        assert found.train.bytes == len("".join(documents))
-        assert (found.train.ids == 3).sum() == 3
+        assert found.train[0].bytes == len("".join(documents))
+        assert (found.train[0].ids == 3).sum() == 3
     else:
-        assert (len(found.train), len(found.train.sentences) - 1) == (3, 5)
+        assert (len(found.train[0]), len(found.train[0].sentences) - 1) == (3, 5)
 
 
 def test_what_was_prepared_is_used_again_until_something_changes(recipe, tmp_path):
@@ -61,7 +59,7 @@ def test_what_was_prepared_is_used_again_until_something_changes(recipe, tmp_pat
     changed, told = prepared(recipe, tmp_path)
     assert not any("used again" in line for line in told)
     assert changed.digest != first.digest
-    assert len(changed.train.ids) > len(first.train.ids)
+    assert len(changed.train[0].ids) > len(first.train[0].ids)
 
 
 def test_damage_is_mended_and_a_strange_folder_is_left_alone(recipe, tmp_path):
@@ -98,4 +96,4 @@ def test_a_tokenizer_of_two_languages_is_not_one(recipe, tmp_path):
     with pytest.raises(InputError, match="holds a tokenizer for each of two languages"):
         one_tokenizer(replace(recipe, tokenizer=TokenizerConfig(path=str(tmp_path / "pair"))), [], print)
     found = one_tokenizer(replace(recipe, tokenizer=TokenizerConfig(path=str(tmp_path / "one"))), [], print)
-    assert found.digest == tokenizers[0].digest
+    assert found.source.digest == tokenizers[0].digest

@@ -1,0 +1,150 @@
+"""Prepared data of a recipe: tokenizers and stores of token ids, made once and used again until something changes.
+
+folder/train-0, train-1, ... or train   the training data
+folder/valid                            the validation data; none is dropped
+folder/tokenizer                        the vocabulary or vocabularies
+folder/report.json                      see `heedful.data.preprocessing_cache`
+
+A test set alone, which stands for training and validation data, is stored once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.data.digest import data_digest
+from heedful.data.filters import DropReport
+from heedful.data.overlap import Texts, is_test_set, report_overlap
+from heedful.data.preprocessing_cache import made_once
+from heedful.errors import InputError
+from heedful.text.tokenizer_pair import TokenizerPair
+
+VALID = "valid"  # name of the store of the validation data
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PreparedData(Generic[S]):
+    """Prepared training and validation data of a recipe: stores of token ids, with their tokenizers.
+
+    Attributes:
+        tokenizers: The tokenizers of source and target; the same one twice, if there is one kind of text.
+        train: The stores of the training data.
+        weights: The weights of the training corpora.
+        valid: The store of the validation data, if there is any.
+        digest: SHA-256 of all that the stores depend on.
+        report: Counts of the examples that were left out when the stores were made.
+    """
+
+    tokenizers: TokenizerPair
+    train: tuple[S, ...]
+    weights: tuple[float, ...]
+    valid: S | None
+    digest: str
+    report: DropReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation(Generic[S]):
+    """Preparation of one kind of data: how its tokenizers are made, and how its stores are written and opened.
+
+    Attributes:
+        parts: The corpora of each store by the name of its folder; the validation data comes last.
+        tokenizers: Loads or trains the tokenizers.
+        write: Writes the store of some corpora into a folder, and counts in the report what is left out.
+        open: Opens a store.
+        texts: Gives the texts of a corpus to look for in the training data.
+        settings: What the stores depend on beside `data_digest`, in words.
+    """
+
+    parts: Mapping[str, Sequence[CorpusConfig]]
+    tokenizers: Callable[[], TokenizerPair]
+    write: Callable[[Path, Sequence[CorpusConfig], TokenizerPair, DropReport], None]
+    open: Callable[[Path], S]
+    texts: Texts
+    settings: str = ""
+
+
+def prepare_data(
+    recipe: Recipe, folder: Path, preparation: Preparation[S], report: Callable[[str], None]
+) -> PreparedData[S]:
+    """Return the prepared data of a recipe: opened in `folder` if it is there, otherwise made there first.
+
+    Args:
+        recipe: Its data and tokenizer tables count.
+        folder: A folder for this data alone. Data prepared from something else is replaced; a run that must not go on
+            with other data first compares `data_digest(recipe)` with the digest it began with.
+        preparation: How this kind of data is prepared.
+        report: Called with sentences that say what is done.
+
+    Raises:
+        InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
+        RunError: The folder cannot be written.
+    """
+    digest = data_digest(recipe)
+
+    def make(temporary: Path) -> DropReport:
+        total = DropReport()
+        tokenizers = preparation.tokenizers()
+        tokenizers.save(temporary / "tokenizer")
+        for name, corpora in preparation.parts.items():
+            drops = DropReport()
+            preparation.write(temporary / name, corpora, tokenizers, drops)
+            total.merge(drops)
+        report_overlap(recipe.data, preparation.texts, report)
+        return total
+
+    def opened(drops: DropReport) -> PreparedData[S]:
+        stores = [preparation.open(folder / name) for name in preparation.parts]
+        return PreparedData(
+            tokenizers=TokenizerPair.load(folder / "tokenizer"),
+            train=tuple(stores[:-1] if recipe.data.valid and len(stores) > 1 else stores),
+            weights=tuple(corpus.weight for corpus in recipe.data.train),
+            valid=stores[-1] if recipe.data.valid else None,
+            digest=digest,
+            report=drops,
+        )
+
+    return made_once(folder, digest + preparation.settings, make, opened, report)
+
+
+def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
+    """Name a store for each corpus of a recipe: train-0, train-1, ... and, if there is validation data, valid."""
+    if is_test_set(data):
+        return {VALID: data.train}
+    train = {f"train-{number}": [corpus] for number, corpus in enumerate(data.train)}
+    return {**train, **({VALID: [data.valid]} if data.valid else {})}
+
+
+def one_store_for_all(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
+    """Name one store for all training corpora, train, and one for the validation data; or test for a test set alone."""
+    if is_test_set(data):
+        return {"test": data.train}
+    return {"train": data.train, **({VALID: [data.valid]} if data.valid else {})}
+
+
+def at_least_one(
+    items: Iterable[T], name: str, drops: DropReport, unit: str = "examples", remedy: str = "check the file"
+) -> Iterator[T]:
+    """Yield examples or pairs unchanged, and raise an error at the end if there was none.
+
+    Args:
+        items: Examples or pairs.
+        name: The file that they come from, for the message.
+        drops: Counts of the items that were left out before.
+        unit: The name of the items, for the message.
+        remedy: Advice if all were left out, for the message.
+
+    Raises:
+        InputError: There is no item; the message says for which reasons items were dropped.
+    """
+    empty = True
+    for item in items:
+        empty = False
+        yield item
+    if empty:
+        raise InputError(f"{name}: no {unit} are left ({drops}); {remedy}")

@@ -1,0 +1,205 @@
+"""Atomic writing of files and folders: under a hidden name, flushed to the disk, and renamed at the end.
+
+Whatever happens in between, a kill or the loss of power as well, the old content is there or the new one. A temporary
+file or folder that a killed process left is removed by the next writer of the same name.
+"""
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from heedful.errors import RunError
+from heedful.storage.disk import DISK, Storage
+from heedful.storage.manifest import MANIFEST, Entry, manifest_text
+
+TEMPORARY = ".tmp-"  # prefix of a file or folder that does not have its name yet
+OUTGOING = ".old-"  # prefix of a folder that is about to be removed
+
+Content = Iterable[bytes | memoryview]
+
+
+class FolderWriter:
+    """Writer of a folder that still has a temporary name; `seal` adds the manifest of the files that it wrote.
+
+    Attributes:
+        path: The temporary folder.
+    """
+
+    def __init__(self, path: Path, storage: Storage) -> None:
+        self.path = path
+        self._storage = storage
+        self._entries: dict[str, Entry] = {}
+
+    def write(self, name: str, content: Content) -> None:
+        """Write a new file, chunk by chunk, and note its size and checksum for the manifest.
+
+        Args:
+            name: The name of the file relative to the folder; folders in it are made.
+            content: The bytes of the file.
+
+        Raises:
+            OSError: Writing failed.
+        """
+        size, checksum = 0, 0
+        make_folders(self._storage, (self.path / name).parent)
+        with self._storage.create(self.path / name) as stream:
+            for chunk in content:
+                stream.write(chunk)
+                size, checksum = size + len(chunk), zlib.crc32(chunk, checksum)
+        self._entries[name] = Entry(size, f"{checksum:08x}")
+
+    def seal(self, facts: Mapping[str, Any]) -> None:
+        """Write the manifest: size and checksum of each file that `write` wrote, and JSON values about the folder.
+
+        Raises:
+            OSError: Writing failed.
+        """
+        with self._storage.create(self.path / MANIFEST) as stream:
+            stream.write(manifest_text(self._entries, facts))
+
+
+@contextmanager
+def atomic_file(path: Path, storage: Storage = DISK) -> Iterator[BinaryIO]:
+    """Write a file atomically: readers see its old bytes or all of its new ones; after an error nothing is left.
+
+    Raises:
+        OSError: Writing failed.
+    """
+    temporary = path.with_name(TEMPORARY + path.name)
+    with _removed_after_error(storage, temporary):
+        with storage.create(temporary) as stream:
+            yield stream
+        storage.flush(temporary)
+        storage.rename(temporary, path)
+    storage.flush(path.parent)
+
+
+@contextmanager
+def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWriter]:
+    """Write a folder atomically; an existing folder of that name is replaced, parent folders are made.
+
+    Files may also be written to `FolderWriter.path` by other means. After an error new files are removed as far as
+    possible, and an earlier folder is still there.
+
+    Raises:
+        OSError: Writing failed.
+    """
+    temporary = folder.with_name(TEMPORARY + folder.name)
+    with _removed_after_error(storage, temporary):
+        make_folders(storage, temporary)
+        yield FolderWriter(temporary, storage)
+        for path in (*sorted(temporary.rglob("*")), temporary):
+            storage.flush(path)
+        _move_in(storage, temporary, folder)
+
+
+def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:
+    """Write a folder and its manifest atomically; an existing folder of that name is replaced.
+
+    Args:
+        folder: The folder.
+        files: The bytes of each file, by its name relative to the folder.
+        facts: JSON values for the manifest.
+        storage: The file system.
+
+    Raises:
+        OSError: Writing failed. An earlier folder is still there, and new files are removed as far as possible.
+    """
+    with atomic_folder(folder, storage) as writer:
+        for name, content in files.items():
+            writer.write(name, content)
+        writer.seal(facts)
+
+
+@contextmanager
+def named_write_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError of writing into a RunError that names the file or folder, the reason and the remedy.
+
+    Raises:
+        RunError: An OSError was raised within the block.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"{path}: cannot be written ({reason}); make room for it or choose another name") from error
+
+
+def discard(storage: Storage, folder: Path) -> None:
+    """Remove a folder; it is renamed first, so that nobody finds it half empty.
+
+    Raises:
+        OSError: Removing failed.
+    """
+    outgoing = folder.with_name(OUTGOING + folder.name)
+    remove(storage, outgoing)
+    storage.rename(folder, outgoing)
+    storage.flush(folder.parent)
+    remove(storage, outgoing)
+
+
+def sweep(storage: Storage, folder: Path) -> None:
+    """Remove temporary files that interrupted writers left in a folder.
+
+    Raises:
+        OSError: Removing failed.
+    """
+    for path in storage.list(folder):
+        if path.name.startswith((TEMPORARY, OUTGOING)):
+            remove(storage, path)
+
+
+def remove(storage: Storage, path: Path) -> None:
+    """Remove a file or a folder with all its content, if it exists.
+
+    Raises:
+        OSError: Removing failed.
+    """
+    if path.is_dir() and not path.is_symlink():
+        for child in storage.list(path):
+            remove(storage, child)
+        storage.remove_folder(path)
+    elif os.path.lexists(path):
+        storage.remove_file(path)
+
+
+def make_folders(storage: Storage, folder: Path) -> None:
+    """Make a folder and its parent folders where they are missing.
+
+    Raises:
+        OSError: Making a folder failed.
+    """
+    if not folder.is_dir():
+        make_folders(storage, folder.parent)
+        storage.make_folder(folder)
+        storage.flush(folder.parent)
+
+
+@contextmanager
+def _removed_after_error(storage: Storage, temporary: Path) -> Iterator[None]:
+    remove(storage, temporary)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            remove(storage, temporary)
+        raise
+
+
+def _move_in(storage: Storage, temporary: Path, folder: Path) -> None:
+    outgoing = folder.with_name(OUTGOING + folder.name)
+    replaces = folder.exists()
+    if replaces:
+        remove(storage, outgoing)
+        storage.rename(folder, outgoing)
+    try:
+        storage.rename(temporary, folder)
+    except OSError:
+        if replaces:
+            storage.rename(outgoing, folder)
+        raise
+    storage.flush(folder.parent)
+    remove(storage, outgoing)
