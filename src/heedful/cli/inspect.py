@@ -80,12 +80,11 @@ def inspect(
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
     from heedful.inspector.look import Question
     from heedful.inspector.view import view
-    from heedful.machine import choose_device
 
     question = Question(text=text, target=target, reference=reference)
     chosen = head_of(head) if head else None
     with show_progress(f"looking into {model}"):
-        shown = view(model, question, chosen, str(choose_device(device)))
+        shown = view(model, question, chosen, device)
         if chosen:
             check_head(chosen, shown.trace)
         html = shown.html
@@ -161,13 +160,13 @@ def serve(
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
     from heedful.checkpoint import load_model
     from heedful.inspector.page import Page
-    from heedful.machine import choose_device, prepare_process
+    from heedful.machine import prepare_process
     from heedful.serve.guard import LOOPBACK
 
     page = Page.built()
     with listen(host, port) as listening:
         prepare_process()
-        loaded = {name: load_model(name, str(choose_device(device))) for name in models}
+        loaded = {name: load_model(name, device) for name in models}
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(shown)}" * bool(shown)

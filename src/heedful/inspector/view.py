@@ -3,17 +3,16 @@
 import html
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
 from heedful.data.atomic_write import replacing
-from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.look import Look, Question, look
 from heedful.inspector.overview import facts, overview
 from heedful.inspector.page import Page
+from heedful.predict import AnyPredictor, Predictor
 
 HEIGHT = 900  # pixels in a notebook
 
@@ -32,7 +31,7 @@ class View:
     """
 
     name: str
-    model: LoadedModel | BasePredictor
+    model: LoadedModel | AnyPredictor
     seen: Look
     page: Page
     head: tuple[str, int] | None = None
@@ -73,7 +72,12 @@ class View:
         return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
 
 
-def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "cpu") -> View:
+def view(
+    model: str | Path | LoadedModel | AnyPredictor,
+    question: Question,
+    head: tuple[str, int] | None = None,
+    device: str = "auto",
+) -> View:
     """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
 
     Raises:
@@ -86,13 +90,13 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
     return View(recipe_of(model).name, model, look(model, question), page, head)
 
 
-def recipe_of(model: Any) -> Recipe:
+def recipe_of(model: object) -> Recipe:
     """Return the training recipe of a model or predictor.
 
     Raises:
         InputError: `model` is not a model, or has no recipe because it was not loaded from a model folder.
     """
-    if isinstance(model, LoadedModel | BasePredictor) and model.recipe is not None:
+    if isinstance(model, LoadedModel | Predictor) and model.recipe is not None:
         return model.recipe
     raise InputError(
         f"a {type(model).__name__} that does not come from a model folder cannot be shown on a page; open one with "

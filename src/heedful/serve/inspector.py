@@ -56,7 +56,7 @@ class Inspector:
             name: facts(name, model.recipe, model.model) | {"trained": run_of(model.path) is not None}
             for name, model in models.items()
         }
-        self.subjects = {name: model.use() for name, model in models.items()}
+        self.subjects: dict[str, Any] = {name: model.use() for name, model in models.items()}
         self.models = dict(models)
         self.page = page
         self.sample = sample

@@ -15,6 +15,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
+from heedful.predict import AnyPredictor
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -120,7 +121,7 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     @abstractmethod
-    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> Any:
+    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
         """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
 
     def initialise(self, model: Any) -> None:
