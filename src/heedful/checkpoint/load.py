@@ -152,7 +152,7 @@ def find_model(path: str | Path) -> Path:
     if place.is_file():
         raise InputError(_about_file(place))
     if not place.is_dir():
-        return _in_box(str(path))
+        return _in_box(str(place))  # without a slash at the end
     if found := _in_folder(place):
         return found
     runs = [str(child) for child in sorted(place.iterdir()) if child.is_dir() and _in_folder(child)]

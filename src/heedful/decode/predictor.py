@@ -128,7 +128,7 @@ def several(given: object, read: Callable[[object], T]) -> Iterator[T]:
     """
     if isinstance(given, str):
         raise InputError(f"{described(given)} is one text, where several are read one after another; put it in a list")
-    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping) or getattr(given, "ndim", 1) == 0:
         raise InputError(f"{described(given)} is no text, nor a list of texts; give a string or several in a list")
     return _numbered(given, read)
 

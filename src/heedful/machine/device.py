@@ -15,6 +15,8 @@ def choose_device(name: str | torch.device) -> torch.device:
     Raises:
         InputError: torch does not know the device, or the machine does not have it.
     """
+    if name in ("gpu", "GPU"):
+        raise InputError(f'there is no device "{name}"; write "cuda", or "mps" for a GPU of Apple')
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
