@@ -3,6 +3,7 @@
 import html
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
@@ -72,12 +73,7 @@ class View:
         return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
 
 
-def view(
-    model: str | Path | LoadedModel | AnyPredictor,
-    question: Question,
-    head: tuple[str, int] | None = None,
-    device: str = "auto",
-) -> View:
+def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
     """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
 
     Raises:
