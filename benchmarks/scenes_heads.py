@@ -18,6 +18,7 @@ from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.data.corpus import read_pairs
+from heedful.decode.translator import Translator
 from heedful.inspector.capture.head_masks import WAYS, Head
 from heedful.inspector.development import alignment, gold_alignment
 from heedful.inspector.experiments.ablation import sweep
@@ -82,7 +83,7 @@ def main() -> None:
 
 def weigh(loaded: LoadedModel, sentences: int, way: str) -> list[dict[str, Any]]:
     """Measure for each head the BLEU lost without the head and, for cross-attention, its alignment error."""
-    translator, valid = loaded.use(), loaded.recipe.data.valid
+    translator, valid = loaded.use_as(Translator), loaded.recipe.data.valid
     assert valid is not None
     errors = alignment(translator, list(gold_alignment(loaded.recipe, sentences)))
     pairs = list(islice(read_pairs(valid, loaded.recipe.data), sentences))

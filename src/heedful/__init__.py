@@ -7,38 +7,84 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 if TYPE_CHECKING:  # so that importing heedful does not import torch
     import torch
     from rich.console import Console
 
     from heedful.config.schema import Recipe
+    from heedful.decode.filler import Filler
+    from heedful.decode.generator import Generator
     from heedful.decode.translator import Translator
     from heedful.inspector.capture.trace import Trace
     from heedful.inspector.view import View
     from heedful.predict import AnyPredictor
+    from heedful.predict.answerer import Answerer
+    from heedful.predict.classifier import Classifier
+    from heedful.predict.retriever import Retriever
+    from heedful.predict.scorer import Scorer
+    from heedful.predict.tagger import Tagger
     from heedful.train.in_process import TrainingResult
+
+    Device: TypeAlias = str | torch.device
 
 __all__ = ["__version__", "load", "look", "trace", "train"]
 
 __version__ = "0.1.0"
+
+Precision: TypeAlias = Literal["float32", "int8"]
+SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogue", "text_to_text"]
 
 import_module("heedful.train")  # an imported package takes its name here: first, so that the function keeps it
 
 
 @overload
 def load(
-    model: Literal["en-de"], device: "str | torch.device" = "auto", precision: Literal["float32", "int8"] = "float32"
+    model: Literal["en-de"], device: "Device" = "auto", precision: Precision = "float32", *, task: None = None
 ) -> "Translator": ...
 @overload
 def load(
-    model: str | Path, device: "str | torch.device" = "auto", precision: Literal["float32", "int8"] = "float32"
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: SequenceToSequence
+) -> "Translator": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["language_model"]
+) -> "Generator": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["masked_lm"]
+) -> "Filler": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["classification"]
+) -> "Classifier": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["regression"]
+) -> "Scorer": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["tagging"]
+) -> "Tagger": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["span_qa"]
+) -> "Answerer": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["ranking"]
+) -> "Retriever": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None
 ) -> "AnyPredictor": ...
 def load(
-    model: str | Path, device: "str | torch.device" = "auto", precision: Literal["float32", "int8"] = "float32"
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None
 ) -> "AnyPredictor":
     """Load a trained model for use, as a `Translator` or the predictor of another task.
+
+    With its task, as in `heedful.load("runs/reviews", task="classification")`, type checkers know the predictor.
 
     Args:
         model: the folder of a model, a checkpoint or a run; or the name of a model in the box, such as "en-de".
@@ -46,18 +92,23 @@ def load(
         precision: "float32", or "int8": less memory and almost the same results, on a CPU. It is faster (up to 2.6
             times) where the processor multiplies 8-bit integers (VNNI) and the model is large; a small model gains
             little or nothing, and without VNNI it is slower.
+        task: the task that the model is to have, as in its recipe; None: any task.
 
     Raises:
-        InputError: there is no such model or precision, its files are damaged, or the device cannot be used.
+        InputError: there is no such model or precision, its files are damaged, the device cannot be used, or the model
+            has another task.
     """
     from heedful.checkpoint import load_model
     from heedful.decode.predictor import described
     from heedful.errors import InputError
-    from heedful.machine import choose_device
 
     if not isinstance(model, str | PathLike):
         raise InputError(f"{described(model)} is no model to load; give its folder, or the name of a model in the box")
-    return load_model(fspath(model), str(choose_device(str(device))), precision).use()
+    loaded = load_model(fspath(model), device, precision)
+    if task not in (None, loaded.recipe.task):
+        known = loaded.recipe.task
+        raise InputError(f'{model} is a model for the task "{known}", and not "{task}"; load it with task="{known}"')
+    return loaded.use()
 
 
 def train(
@@ -103,7 +154,10 @@ def trace(
     model: "str | Path | AnyPredictor", text: Iterable[str], target: None = None, keep: str | Collection[str] = ("*",)
 ) -> "list[Trace]": ...
 def trace(
-    model: "str | Path | AnyPredictor", text: Any, target: str | None = None, keep: str | Collection[str] = ("*",)
+    model: "str | Path | AnyPredictor",
+    text: object,
+    target: str | None = None,
+    keep: str | Collection[str] = ("*",),
 ) -> "Trace | list[Trace]":
     """Trace a model on a text, or on each of several texts: run the model and record its intermediate values.
 
@@ -127,7 +181,7 @@ def trace(
         raise InputError("a target belongs to one text; trace each text with its own target")
     subject = load(model) if isinstance(model, str | PathLike) else model
     written = None if target is None else as_text(target)
-    return one_or_all(lambda texts: [traced(subject, one, written, keep) for one in texts], text, as_text)
+    return one_or_all(lambda texts: (traced(subject, one, written, keep) for one in texts), text, as_text)
 
 
 def look(

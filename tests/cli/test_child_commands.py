@@ -11,6 +11,8 @@ from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
 from heedful.predict.batching import Text
+from heedful.predict.classifier import Classifier
+from heedful.predict.scorer import Scorer
 from toy_tasks import TASKS, recipe, write_text
 
 COMMANDS = {"language_model": "generate", "masked_lm": "fill", "classification": "predict", "regression": "predict"}
@@ -64,7 +66,7 @@ def test_gaps_are_filled_with_words_and_their_probabilities(runs):
 
 def test_each_line_is_classified_in_order(runs, tmp_path):
     texts = ["good w1 red", "blue", "w1 w2 green w3"]
-    classifier = load_model(runs / "classification").use()
+    classifier = load_model(runs / "classification").use_as(Classifier)
     want = [*classifier.predict(map(Text, texts))]
     (tmp_path / "texts").write_text("\n".join(texts))
     shown = invoke("predict", "--model", runs / "classification", "--input", tmp_path / "texts")
@@ -93,7 +95,7 @@ def test_an_exported_model_is_used_by_the_command_of_its_task(runs, tmp_path, ta
 
 
 def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):
-    scorer = load_model(runs / "regression").use()
+    scorer = load_model(runs / "regression").use_as(Scorer)
     want = [str(answer) for answer in scorer.predict([Text("good w1", "bad"), Text("good w1")])]
     out = tmp_path / "scores"
     invoke("predict", "--model", runs / "regression", "--output", out, stdin="good w1\tbad\ngood w1\n")

@@ -16,6 +16,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe,
 from heedful.errors import InputError
 from heedful.models import TextClassifier, TokenClassifier, weights
 from heedful.predict import Text
+from heedful.predict.classifier import Classifier
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 
@@ -52,7 +53,7 @@ def write_csv(file: str, rows: list[list[str]]) -> str:
 
 
 def labels(texts: list[str] | list[Text], model: str = "model") -> str:
-    return "".join(f"{answer.label}\n" for answer in load_model(model).use().predict(texts))
+    return "".join(f"{answer.label}\n" for answer in load_model(model).use_as(Classifier).predict(texts))
 
 
 def predict(*arguments: object) -> str:

@@ -70,13 +70,13 @@ def test_json_tells_the_line(place):
 def test_an_index_is_made_once_and_used(place, monkeypatch):
     first = run(*OPTIONS, "--index", "index", "w3").stdout
     asked = []
-    honest = Retriever.windows
+    honest = Retriever.encode_lines
 
     def count(self, texts, *rest):
         asked.append(texts := list(texts))
         return honest(self, texts, *rest)
 
-    monkeypatch.setattr(Retriever, "windows", count)
+    monkeypatch.setattr(Retriever, "encode_lines", count)
     assert run(*OPTIONS, "--index", "index", "w3").stdout == first == run(*OPTIONS, "w3").stdout
     assert asked == [["w3"], LINES, ["w3"]]
 

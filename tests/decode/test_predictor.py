@@ -58,7 +58,9 @@ def test_one_text_where_many_are_read_one_by_one_is_told():
     for read in (
         subjects.translator().translate_lines,
         subjects.classifier().predict_lines,
-        subjects.searcher().windows,
+        subjects.searcher().encode_lines,
+        subjects.filler().fill_lines,
+        subjects.generator().generate_lines,
     ):
         with pytest.raises(InputError, match=r"'two' .str. is one text, where several are read one after another"):
             list(read("two"))
@@ -71,7 +73,7 @@ def test_an_error_of_whoever_makes_the_texts_is_theirs():
 
     with pytest.raises(InputError, match=r"^line 2: broken$"):
         list(several(texts(), as_text))
-    assert one_or_all(lambda each: [text.upper() for text in each], ["a", "b"], as_text) == ["A", "B"]
+    assert one_or_all(lambda each: (text.upper() for text in each), ["a", "b"], as_text) == ["A", "B"]
 
 
 def test_options_of_a_call_hold_for_that_call():

@@ -10,7 +10,7 @@ from torch import nn
 
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.errors import InputError
-from heedful.models import TokenClassifier
+from heedful.models import Model, TokenClassifier
 from heedful.predict import Predictor
 from heedful.predict.answerer import LONGEST_ANSWER, Answered, Answerer, SpanCandidate, answered, best_span
 from heedful.predict.batching import Text
@@ -30,7 +30,7 @@ def answerer(family: str = "encoder", longest: int = 23) -> Answerer:
     return Answerer(model, TOKENIZER, DataConfig(max_length=longest))
 
 
-class Marked(nn.Module):
+class Marked(Model):
     """A model that takes wd for the first and wf for the last word of an answer."""
 
     def __init__(self) -> None:

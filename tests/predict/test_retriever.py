@@ -38,9 +38,9 @@ def test_the_vector_of_a_text_does_not_depend_on_the_others(searcher, monkeypatc
     np.testing.assert_allclose(np.concatenate([searcher.encode([line]) for line in lines]), whole, atol=1e-6)
     monkeypatch.setattr("heedful.predict.batching.FIRST_WINDOW", 3)
     monkeypatch.setattr("heedful.predict.batching.WINDOW", 5)
-    windows = list(searcher.windows(lines))
-    assert [len(window) for window in windows] == [3] + [5] * 6 + [4]
-    np.testing.assert_allclose(np.concatenate(windows), whole, atol=1e-6)
+    done = []
+    np.testing.assert_allclose(np.stack(list(searcher.encode_lines(lines, done.append))), whole, atol=1e-6)
+    assert sum(done) == 37
     assert searcher.reader.model.training
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
 from heedful.data.tagged import may_follow, spans
 from heedful.errors import InputError
-from heedful.models import TokenClassifier
+from heedful.models import Model, TokenClassifier
 from heedful.predict import Predictor
 from heedful.predict.batching import Text
 from heedful.predict.tagger import Entity, TaggedWords, Tagger
@@ -26,7 +26,7 @@ MODEL = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_laye
 TOKENIZER = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False))
 
 
-class ByItself(nn.Module):
+class ByItself(Model):
     """A model that takes a word for what its number says, whatever stands beside it."""
 
     def __init__(self, tags: int) -> None:

@@ -66,7 +66,7 @@ def test_a_marked_word_is_found(trained, family):
     rng = random.Random(5)
     before, after = (" ".join(rng.choices(FILLERS, k=29)) for _ in range(2))  # of many windows
     texts = [f"{before} << jordan {after}", f"house << ada {after}", before, ""]
-    answers = list(load_model(trained(family)).use().predict(Text("Which?", text) for text in texts))
+    answers = list(load_model(trained(family)).use_as(Answerer).predict(Text("Which?", text) for text in texts))
     assert [answer.answer for answer in answers] == ["jordan", "ada", "", ""]
     assert [text[answer.begin : answer.end] for text, answer in zip(texts, answers, strict=True)] == [
         *map(str, answers)

@@ -14,6 +14,7 @@ from heedful.data.filters import DropReport
 from heedful.data.tagged import read_tagged
 from heedful.errors import InputError
 from heedful.predict.batching import Text
+from heedful.predict.tagger import Tagger
 from heedful.tasks.tagging import IGNORE, Tagging
 from heedful.text.training import train_tokenizer
 from heedful.train import loop
@@ -54,7 +55,7 @@ def test_names_are_learned(trained, family):
     scores = json.loads((trained(family) / "result.json").read_text())
     assert set(Tagging.scores) <= set(scores)
     assert min(scores["f1"], scores["precision"], scores["recall"], scores["accuracy"]) > 0.9
-    tagger = load_model(trained(family)).use()
+    tagger = load_model(trained(family)).use_as(Tagger)
     (answer,) = tagger.predict([Text("yesterday mr florence jordan saw in ada")])
     assert str(answer) == "yesterday mr florence jordan/person saw in ada/place"
     assert min(span.probability for span in answer.spans) > 0.5
@@ -62,7 +63,7 @@ def test_names_are_learned(trained, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_of_many_windows_is_tagged_to_its_end(trained, family):
-    tagger = load_model(trained(family)).use()
+    tagger = load_model(trained(family)).use_as(Tagger)
     rng = random.Random(3)
     words, tags = zip(*(pair for _ in range(31) for pair in tagged_sentence(rng, 5)), strict=True)
     (answer,) = tagger.tag([words])

@@ -126,7 +126,7 @@ def test_a_masked_language_model_learns_to_fill_and_to_tell_neighbours(text, tmp
     scores = result(tmp_path / "run")
     assert scores["accuracy"] > 0.85
     assert scores["next_sentence_accuracy"] > 0.7
-    filler = heedful.load(tmp_path / "run", "cpu")
+    filler = heedful.load(tmp_path / "run", "cpu", task="masked_lm")
     (gap,) = filler.fill("T3a T3b [MASK] T3d T3e!")
     assert gap[0].text == "T3c"
 
@@ -136,7 +136,7 @@ def test_a_classifier_learns_from_scratch(family, text, tmp_path):
     tables = {**LONGER, "model": {"dropout": 0.0, "family": family}}
     train(recipe("classification", text, **tables), tmp_path / "run")
     assert result(tmp_path / "run")["accuracy"] > 0.95
-    classifier = heedful.load(tmp_path / "run", "cpu")
+    classifier = heedful.load(tmp_path / "run", "cpu", task="classification")
     said = [str(answer) for answer in classifier.predict([Text("w1 red w2"), Text("w3 w5 blue"), Text("good green")])]
     assert said == ["red", "blue", "green"]
 

@@ -16,11 +16,12 @@ import torch
 from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
-from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.evaluate.resampling import Outcomes
+from heedful.machine import choose_device
 from heedful.models import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
+from heedful.predict import AnyPredictor, Predictor
 from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, read_manifest
 from heedful.tasks import Task, find_task
@@ -46,10 +47,10 @@ class LoadedModel:
     tokenizers: TokenizerPair
     path: Path  # the model folder or checkpoint that was read
 
-    def use(self) -> Any:
+    def use(self) -> AnyPredictor:
         """Create the predictor for the model's task, such as a translator, a generator or a classifier."""
         used = find_task(self.recipe.task).use(self.model, self.recipe, self.tokenizers)
-        if isinstance(used, BasePredictor):
+        if isinstance(used, Predictor):
             used.recipe = self.recipe
         return used
 
@@ -110,23 +111,24 @@ class LoadedModel:
             yield task
 
 
-def load_model(path: str | Path, device: str = "cpu", precision: str = "float32") -> LoadedModel:
+def load_model(path: str | Path, device: str | torch.device = "cpu", precision: str = "float32") -> LoadedModel:
     """Load a trained model with its recipe and tokenizers, ready for use.
 
     Args:
         path: A model folder; a checkpoint; a run, of which the final model is loaded, else (with a warning that names
             it) the best checkpoint, else the latest; or the name of a model in the box.
-        device: The torch device for the model.
+        device: The device to compute on: "auto", "cpu", "cuda", or a device of torch.
         precision: "float32", or "int8" for quantised linear layers, see `heedful.load`.
 
     Raises:
-        InputError: There is no such model or precision, the weights do not fit the recipe, or its task is a user's own
-            class whose module was not imported: heedful imports no code that a model folder names.
+        InputError: There is no such model, device or precision, the weights do not fit the recipe, or its task is a
+            user's own class whose module was not imported: heedful imports no code that a model folder names.
         DamagedError: A file that is read differs from what was saved. Of a checkpoint only recipe, tokenizers and
             weights are read, not the optimizer.
     """
     if precision not in INFERENCE_PRECISIONS:
         raise InputError(f'no precision "{precision}"; there are {" and ".join(INFERENCE_PRECISIONS)}')
+    chosen = choose_device(device)
     folder = find_model(path)
     if folder.parent == Path(path) / CHECKPOINTS:
         LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
@@ -137,7 +139,7 @@ def load_model(path: str | Path, device: str = "cpu", precision: str = "float32"
         load_weights(model, read_weights(manifest))
     except ValueError as error:
         raise InputError(f"{folder}: the weights do not fit the recipe: {error}") from error
-    return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(device).eval()), tokenizers, folder)
+    return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
 
 
 def find_model(path: str | Path) -> Path:
@@ -150,7 +152,7 @@ def find_model(path: str | Path) -> Path:
     if place.is_file():
         raise InputError(_about_file(place))
     if not place.is_dir():
-        return _in_box(str(path))
+        return _in_box(str(place))  # without a slash at the end
     if found := _in_folder(place):
         return found
     runs = [str(child) for child in sorted(place.iterdir()) if child.is_dir() and _in_folder(child)]

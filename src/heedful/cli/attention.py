@@ -39,9 +39,8 @@ def attention(
     from heedful.checkpoint import load_model
     from heedful.decode.translator import Translator
     from heedful.inspector.measures.attention import cross_attention, view
-    from heedful.machine import choose_device
 
-    translator = load_model(model, str(choose_device(device))).use_as(Translator)
+    translator = load_model(model, device).use_as(Translator)
     seen = cross_attention(translator, text, target)
     weights, title = view(seen.by_word(), layer, head)
     picture = HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, f"model {model}")

@@ -32,12 +32,12 @@ def fill(
     """
     from heedful.checkpoint import load_model
     from heedful.decode.filler import Filler
-    from heedful.machine import choose_device, prepare_process
+    from heedful.machine import prepare_process
 
     check_output(output, source)
     texts = lines(text, source)
     prepare_process()
-    filler = load_model(model, str(choose_device(device))).use_as(Filler)
+    filler = load_model(model, device).use_as(Filler)
     texts = told_if_unknown(texts, filler.tokenizer)
     with progress_of("filling", text, source, output) as progress, writing_results(output, source) as results:
         for line in progress.over(texts):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -177,8 +177,8 @@ def generations(
     generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
 ) -> Iterator[tuple["GenerationRequest", "Generation"]]:
     """Generate answers in bounded memory, `window` requests at a time; `done` gets the number of answers just ended."""
-    while some := list(islice(asked, window)):
-        yield from zip(some, generator.generate(some, done), strict=True)
+    given, read = tee(asked)
+    return zip(given, generator.generate_lines(read, window, done), strict=True)
 
 
 def fields(request: "GenerationRequest", generation: "Generation", generator: "Generator") -> dict[str, Any]:

@@ -86,12 +86,11 @@ def inspect(
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
     from heedful.inspector.look import Question
     from heedful.inspector.view import view
-    from heedful.machine import choose_device
 
     question = Question(text=text, target=target, reference=reference)
     chosen = head_of(head) if head else None
     with show_progress(f"looking into {model}"):
-        shown = view(model, question, chosen, str(choose_device(device)))
+        shown = view(model, question, chosen, device)
         if chosen:
             check_head(chosen, shown.trace)
         html = shown.html
@@ -169,12 +168,12 @@ def serve(
     except ModuleNotFoundError as error:
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
     from heedful.inspector.page import Page
-    from heedful.machine import choose_device, prepare_process
+    from heedful.machine import prepare_process
 
     page = Page.built()
     with listen(host, port) as listening:
         prepare_process()
-        engine = Engine.load(models, str(choose_device(device)))
+        engine = Engine.load(models, device)
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
         address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(shown)}" * bool(shown)

@@ -43,15 +43,16 @@ def predict(
     and does not take the header for a text.
     """
     from heedful.checkpoint import load_model
-    from heedful.machine import choose_device, prepare_process
-    from heedful.predict import Predictor, Text
+    from heedful.machine import prepare_process
+    from heedful.predict import Text
+    from heedful.predict.text_predictor import TextPredictor
 
     check_output(output, source)
     check_columns(source, "--input", source_field, pair_field)
     given = lines(text, source)
     prepare_process()
-    loaded = load_model(model, str(choose_device(device)))
-    predictor = loaded.use_as(Predictor)
+    loaded = load_model(model, device)
+    predictor = loaded.use_as(TextPredictor)
     asked = asked_of(pairs_in(given), source, fields_of(loaded.recipe, source_field, pair_field))
     known = told_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
     rows, read = tee(known)

@@ -125,9 +125,8 @@ def encode(
         if write_array:
             write_array(results.stream, searcher.encode(texts, progress.advance))
             return
-        for window in searcher.windows(texts, progress.advance):
-            for vector in window.tolist():
-                results.write(json.dumps(vector))
+        for vector in searcher.encode_lines(texts, progress.advance):
+            results.write(json.dumps(vector.tolist()))
 
 
 def write_npy(stream: BinaryIO, vectors: "np.ndarray") -> None:
@@ -160,11 +159,11 @@ def prepare(model: str, device: str) -> tuple["LoadedModel", "Retriever"]:
         InputError: there is no such model or device, or the model is for another task; the message gives a remedy.
     """
     from heedful.checkpoint import load_model
-    from heedful.machine import choose_device, prepare_process
+    from heedful.machine import prepare_process
     from heedful.predict.retriever import Retriever
 
     prepare_process()
-    loaded = load_model(model, str(choose_device(device)))
+    loaded = load_model(model, device)
     try:
         return loaded, loaded.use_as(Retriever)
     except InputError as error:

@@ -143,10 +143,10 @@ def load(model: str, device: str, beam: int | None) -> "LoadedModel":
     """
     from heedful.checkpoint import load_model
     from heedful.config.families import FAMILIES
-    from heedful.machine import choose_device, prepare_process
+    from heedful.machine import prepare_process
 
     prepare_process()
-    loaded = load_model(model, str(choose_device(device)))
+    loaded = load_model(model, device)
     if beam is None:
         return loaded
     if not FAMILIES[loaded.recipe.model.family].pairs:

@@ -153,10 +153,10 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
 def load(model: str, device: str, precision: str) -> "LoadedModel":
     """Load a model on a device, in float32 or int8 precision."""
     from heedful.checkpoint import load_model
-    from heedful.machine import choose_device, prepare_process
+    from heedful.machine import prepare_process
 
     prepare_process()
-    return load_model(model, str(choose_device(device)), precision)
+    return load_model(model, device, precision)
 
 
 def changed(loaded: "LoadedModel", table: str, changes: dict[str, Any]) -> "Recipe":

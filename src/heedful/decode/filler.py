@@ -1,13 +1,13 @@
 """Fills masked gaps in a text with a masked language model such as BERT (fill-mask)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import torch
 
-from heedful.decode.predictor import BasePredictor, as_text, one_or_all
+from heedful.decode.predictor import Predictor, as_text, one_or_all, several
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.models import MaskedLanguageModel
@@ -25,7 +25,7 @@ class MaskCandidate:
     probability: float
 
 
-class Filler(BasePredictor[MaskedLanguageModel]):
+class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
     """Fills [MASK] gaps in texts: a masked language model with its tokenizer.
 
     Args:
@@ -43,7 +43,7 @@ class Filler(BasePredictor[MaskedLanguageModel]):
     def fill(self, texts: str, count: int = 5) -> list[list[MaskCandidate]]: ...
     @overload
     def fill(self, texts: Iterable[str], count: int = 5) -> list[list[list[MaskCandidate]]]: ...
-    def fill(self, texts: Any, count: int = 5) -> list[list[MaskCandidate]] | list[list[list[MaskCandidate]]]:
+    def fill(self, texts: object, count: int = 5) -> list[list[MaskCandidate]] | list[list[list[MaskCandidate]]]:
         """Predict the most probable candidates for each gap of a text, best first, or of each of several texts.
 
         Several gaps of a text are filled at the same time: the model does not know what fills the other gaps.
@@ -55,9 +55,19 @@ class Filler(BasePredictor[MaskedLanguageModel]):
         Raises:
             InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
         """
+        return one_or_all(lambda each: self.fill_lines(each, count), texts, as_text)
+
+    __call__ = predict = fill
+
+    def fill_lines(self, texts: Iterable[str], count: int = 5) -> Iterator[list[list[MaskCandidate]]]:
+        """Predict the candidates for each gap of any number of texts, in their order, one text at a time.
+
+        Raises:
+            InputError: under the same conditions as `fill`.
+        """
         if count < 1:
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
-        return one_or_all(lambda each: [self._filled(text, count) for text in each], texts, as_text)
+        return (self._filled(text, count) for text in several(texts, as_text))
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         """Predict the candidates for each gap of one text."""

@@ -1,25 +1,26 @@
 """Generates text with a language model (GPT): continues prompts, all at once or as a stream."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
-from typing import Any, Unpack, overload
+from itertools import accumulate, islice
+from typing import Unpack, overload
 
 import torch
 
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generation_row import GenerationRow, Reason
-from heedful.decode.predictor import BasePredictor, Done, as_text, one_or_all
+from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating
 from heedful.models import LanguageModel
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
+
+WINDOW = 1024  # prompts read at a time: enough to make batches of similar length
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Generation:
         return self.text
 
 
-class Generator(BasePredictor[LanguageModel]):
+class Generator(Predictor[LanguageModel, Generation]):
     """Text generator: a language model with its tokenizer. An output depends on its own request only, not on the batch.
 
     Args:
@@ -88,20 +89,17 @@ class Generator(BasePredictor[LanguageModel]):
         return changed
 
     @overload
-    def generate(
-        self, prompts: str | GenerationRequest, done: Done = ..., **options: Unpack[GenerateOptions]
-    ) -> Generation: ...
+    def generate(self, prompts: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Generation: ...
     @overload
     def generate(
-        self, prompts: Iterable[str | GenerationRequest], done: Done = ..., **options: Unpack[GenerateOptions]
+        self, prompts: Iterable[str | GenerationRequest], **options: Unpack[GenerateOptions]
     ) -> list[Generation]: ...
-    def generate(self, prompts: Any, done: Done = lambda _: None, **options: Any) -> Generation | list[Generation]:
-        """Continue a prompt with generated text, or each of several prompts; prompts of similar length form a batch.
+    def generate(self, prompts: object, **options: Unpack[GenerateOptions]) -> Generation | list[Generation]:
+        """Continue a prompt with generated text, or each of several prompts.
 
         Args:
             prompts: a string or a `GenerationRequest`, which is continued once; or an iterable of these, which gives a
                 list of continuations in the same order.
-            done: called with the number of prompts that have just ended, as soon as they have.
             options: keys of [generate] for this call, such as `temperature=0.7`.
 
         Raises:
@@ -109,10 +107,29 @@ class Generator(BasePredictor[LanguageModel]):
                 allowed.
             RunError: the model's output is not a number.
         """
-        chosen = self.with_options(**options)
-        return one_or_all(
-            partial(chosen._continued, done), prompts, partial(chosen._request, options), (str, GenerationRequest)
-        )
+        return one_or_all(self._continued, prompts, self._reader(options), (str, GenerationRequest))
+
+    __call__ = predict = generate
+
+    def generate_lines(
+        self,
+        prompts: Iterable[str | GenerationRequest],
+        window: int = WINDOW,
+        done: Done = lambda _: None,
+        **options: Unpack[GenerateOptions],
+    ) -> Iterator[Generation]:
+        """Continue any number of prompts, in their order; prompts of similar length form a batch.
+
+        Args:
+            prompts: strings, or requests, each with settings of its own.
+            window: number of prompts read before their continuations are yielded.
+            done: called with the number of prompts that have just ended, as soon as they have.
+            options: keys of [generate] for this call, such as `temperature=0.7`.
+
+        Raises:
+            InputError, RunError: under the same conditions as `generate`.
+        """
+        return self._continued(several(prompts, self._reader(options)), window, done)
 
     def stream(self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Iterator[str]:
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
@@ -120,23 +137,31 @@ class Generator(BasePredictor[LanguageModel]):
         Raises:
             InputError, RunError: under the same conditions as `generate`.
         """
-        chosen = self.with_options(**options)
-        return chosen._streamed(chosen._request(options, prompt))
+        return self._streamed(self._reader(options)(prompt))
 
-    def _request(self, options: Mapping[str, Any], prompt: object) -> GenerationRequest:
-        """Convert a prompt to a request; `options` override the settings of a prompt that is a request already."""
-        if isinstance(prompt, GenerationRequest):
-            return replace(prompt, config=with_options(prompt.config, options))
-        return GenerationRequest(as_text(prompt), self.config)
+    def _reader(self, options: GenerateOptions) -> Callable[[object], GenerationRequest]:
+        """Check options, and return what makes a request of a prompt; they override the settings of a request."""
+        config = with_options(self.config, options)
 
-    def _continued(self, done: Done, requests: Iterable[GenerationRequest]) -> list[Generation]:
-        rows = self._rows(list(requests))
-        ended = 0
-        for _ in self._steps(rows):
-            if more := sum(row.done for row in rows) - ended:
-                ended += more
-                done(more)
-        return [Generation(row.text.text, row.output, row.scores, row.reason) for row in rows]
+        def read(prompt: object) -> GenerationRequest:
+            if isinstance(prompt, GenerationRequest):
+                return replace(prompt, config=with_options(prompt.config, options))
+            return GenerationRequest(as_text(prompt), config)
+
+        return read
+
+    def _continued(
+        self, requests: Iterable[GenerationRequest], window: int = WINDOW, done: Done = lambda _: None
+    ) -> Iterator[Generation]:
+        requests = iter(requests)
+        while some := list(islice(requests, window)):
+            rows = self._rows(some)
+            ended = 0
+            for _ in self._steps(rows):
+                if more := sum(row.done for row in rows) - ended:
+                    ended += more
+                    done(more)
+            yield from (Generation(row.text.text, row.output, row.scores, row.reason) for row in rows)
 
     def _streamed(self, request: GenerationRequest) -> Iterator[str]:
         (row,) = self._rows([request])

@@ -3,28 +3,35 @@
 A predictor is a trained model with its tokenizer, ready for use.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from reprlib import repr as shortened
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
-import numpy as np
 import torch
 from torch import nn
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_device
+from heedful.models import Model
 from heedful.nn.int8 import Int8Linear
 
-M = TypeVar("M", bound=nn.Module)
-P = TypeVar("P", bound="BasePredictor")
+M_co = TypeVar("M_co", bound=Model, covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+A = TypeVar("A")
+P = TypeVar("P", bound="Predictor[Model, object]")
 T = TypeVar("T")
 
 Done = Callable[[int], object]  # called with the number of texts just finished, for a progress report
 
 
-class BasePredictor(Generic[M]):
-    """Base class of predictors: a trained model with its tokenizer, ready for use.
+class Predictor(ABC, Generic[M_co, A_co]):
+    """Base class of predictors: a trained model with its tokenizer, ready for use; `heedful.load` returns one.
+
+    A subclass defines `predict`, most often by another name of its field as well, and a method that reads any number of
+    texts in bounded memory, which both use: `translate` and `translate_lines`. A predictor is called like a function,
+    too.
 
     Attributes:
         model: the torch module that computes.
@@ -33,8 +40,25 @@ class BasePredictor(Generic[M]):
 
     recipe: Recipe | None = None
 
-    def __init__(self, model: M) -> None:
+    def __init__(self, model: M_co) -> None:
         self.model = model
+
+    @overload
+    def predict(self, texts: str, /) -> A_co: ...
+    @overload
+    def predict(self, texts: Iterable[str], /) -> Collection[A_co]: ...
+    @abstractmethod
+    def predict(self, texts: str | Iterable[str], /) -> A_co | Collection[A_co]:
+        """Compute the answer to a text, or the answers to several texts in their order.
+
+        Args:
+            texts: a string, which has one answer; or an iterable of strings, which has as many answers.
+
+        Raises:
+            InputError: an input is not a text.
+        """
+
+    __call__ = predict
 
     @property
     def device(self) -> torch.device:
@@ -54,7 +78,7 @@ class BasePredictor(Generic[M]):
         Raises:
             InputError: this machine has no such device, or the device cannot compute in int8.
         """
-        chosen = choose_device(str(device))
+        chosen = choose_device(device)
         if self.precision == "int8" and chosen.type != "cpu":
             raise InputError(f"int8 is for processors, and not for {chosen}; load the model in float32 to move it")
         self.model.to(chosen)
@@ -75,15 +99,15 @@ def weights_of(model: nn.Module) -> Iterator[torch.Tensor]:
 
 
 def one_or_all(
-    answers: Callable[[Iterable[T]], Sequence[Any] | np.ndarray],
+    answers: Callable[[Iterable[T]], Iterator[A]],
     given: object,
     read: Callable[[object], T],
-    single: tuple[type, ...] = (str,),
-) -> Any:
-    """Apply a function to one text, which gives one result, or to an iterable of texts, which gives a list in order.
+    single: type | tuple[type, ...] = str,
+) -> A | list[A]:
+    """Answer one text by one result, and an iterable of texts by a list of results in order.
 
     Args:
-        answers: computes the results of texts, one for each.
+        answers: computes the results of any number of texts, one after another.
         given: a text or an iterable of texts.
         read: converts a text to the form that `answers` takes, or raises an InputError.
         single: the types of an input that counts as one text.
@@ -92,8 +116,9 @@ def one_or_all(
         InputError: `given` is neither, or one of the texts is not a text.
     """
     if isinstance(given, single):
-        return answers([read(given)])[0]
-    return answers(several(given, read))
+        [found] = answers([read(given)])
+        return found
+    return list(answers(several(given, read)))
 
 
 def several(given: object, read: Callable[[object], T]) -> Iterator[T]:
@@ -104,7 +129,7 @@ def several(given: object, read: Callable[[object], T]) -> Iterator[T]:
     """
     if isinstance(given, str):
         raise InputError(f"{described(given)} is one text, where several are read one after another; put it in a list")
-    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping) or getattr(given, "ndim", 1) == 0:
         raise InputError(f"{described(given)} is no text, nor a list of texts; give a string or several in a list")
     return _numbered(given, read)
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Unpack, overload
+from typing import Unpack, overload
 
 import torch
 from torch import nn
@@ -14,7 +14,7 @@ from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam_memory import check_beam
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.predictor import BasePredictor, Done, as_text, one_or_all, several
+from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
 from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.machine import map_on_cores
@@ -57,7 +57,7 @@ class Translation:
         return self.text
 
 
-class Translator(BasePredictor[SourceToTarget]):
+class Translator(Predictor[SourceToTarget, str]):
     """Translator: an encoder-decoder with its tokenizers. The translation of a line never depends on other lines.
 
     Raises:
@@ -86,7 +86,7 @@ class Translator(BasePredictor[SourceToTarget]):
     def translate(self, texts: str, **options: Unpack[DecodeOptions]) -> str: ...
     @overload
     def translate(self, texts: Iterable[str], **options: Unpack[DecodeOptions]) -> list[str]: ...
-    def translate(self, texts: Any, **options: Any) -> str | list[str]:
+    def translate(self, texts: object, **options: Unpack[DecodeOptions]) -> str | list[str]:
         """Translate a text, usually a sentence, or each of several texts; a blank text has an empty translation.
 
         `translate_lines` returns the n best translations of `decode.n_best`, not only the best.
@@ -104,7 +104,9 @@ class Translator(BasePredictor[SourceToTarget]):
                 f"n_best = {chosen.config.n_best}: translate gives one translation of a text; for the n best take "
                 "`.alternatives` of what translate_lines(texts, n_best=...) gives"
             )
-        return one_or_all(lambda lines: [found.text for found in chosen.translate_lines(lines)], texts, as_text)
+        return one_or_all(lambda lines: (found.text for found in chosen.translate_lines(lines)), texts, as_text)
+
+    __call__ = predict = translate
 
     def translate_lines(
         self,

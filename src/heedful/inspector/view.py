@@ -7,12 +7,12 @@ from typing import Any
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
-from heedful.decode.predictor import BasePredictor
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.look import Look, Question, look
 from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
+from heedful.predict import AnyPredictor, Predictor
 from heedful.storage import atomic_file
 
 HEIGHT = 900  # pixels in a notebook
@@ -32,7 +32,7 @@ class View:
     """
 
     name: str
-    model: LoadedModel | BasePredictor
+    model: LoadedModel | AnyPredictor
     seen: Look
     page: Page
     head: tuple[str, int] | None = None
@@ -72,7 +72,7 @@ class View:
         return f'<iframe srcdoc="{html.escape(self.html)}" style="{style}" title="heedful inspector"></iframe>'
 
 
-def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "cpu") -> View:
+def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
     """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
 
     Raises:
@@ -90,13 +90,13 @@ def last_head(shown: Json) -> tuple[str, int] | None:
     return (shown["blocks"][-1]["name"], 0) if shown["blocks"] else None
 
 
-def recipe_of(model: Any) -> Recipe:
+def recipe_of(model: object) -> Recipe:
     """Return the training recipe of a model or predictor.
 
     Raises:
         InputError: `model` is not a model, or has no recipe because it was not loaded from a model folder.
     """
-    if isinstance(model, LoadedModel | BasePredictor) and model.recipe is not None:
+    if isinstance(model, LoadedModel | Predictor) and model.recipe is not None:
         return model.recipe
     raise InputError(
         f"a {type(model).__name__} that does not come from a model folder cannot be shown on a page; open one with "

@@ -9,17 +9,19 @@ import torch
 from heedful.errors import InputError
 
 
-def choose_device(name: str) -> torch.device:
+def choose_device(name: str | torch.device) -> torch.device:
     """Return the torch device of a name such as "cuda:1"; "auto" takes a GPU if there is one.
 
     Raises:
         InputError: torch does not know the device, or the machine does not have it.
     """
+    if name in ("gpu", "GPU"):
+        raise InputError(f'there is no device "{name}"; write "cuda", or "mps" for a GPU of Apple')
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         gpus = torch.cuda.device_count() if torch.cuda.is_available() else "no"
         raise InputError(

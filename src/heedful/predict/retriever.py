@@ -4,22 +4,22 @@ N texts, Q queries, D model.
 """
 
 from collections.abc import Iterable, Iterator
-from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from heedful.config.schema import DataConfig
-from heedful.decode.predictor import Done, as_text, one_or_all, several
+from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder
-from heedful.predict.batching import Text, windows
-from heedful.predict.text_predictor import TextReader
+from heedful.predict.batching import BatchedModel, Text
 from heedful.text.tokenizer import Tokenizer
 from heedful.wording import counted
 
 BLOCK = 1 << 16  # vectors compared at a time
+
+Vectors = NDArray[np.float32]
 
 
 class Hit(NamedTuple):
@@ -30,45 +30,51 @@ class Hit(NamedTuple):
     text: str
 
 
-class Retriever(TextReader[SentenceEncoder]):
+class Retriever(Predictor[SentenceEncoder, Vectors]):
     """Retriever for semantic search: a sentence encoder with its tokenizer. A vector depends on its own text alone."""
 
     def __init__(self, model: SentenceEncoder, tokenizer: Tokenizer, data: DataConfig) -> None:
-        super().__init__(model, tokenizer, data)
+        super().__init__(model)
+        self.reader = BatchedModel(model, tokenizer, data.max_length)
         self.width = model.backbone.embedding.weight.size(1)
 
-    def encode(self, texts: str | Iterable[str], done: Done = lambda _: None) -> np.ndarray:
+    @overload
+    def encode(self, texts: str, done: Done = ...) -> Vectors: ...
+    @overload
+    def encode(self, texts: Iterable[str], done: Done = ...) -> Vectors: ...
+    def encode(self, texts: object, done: Done = lambda _: None) -> Vectors:
         """Encode a text as a float32 vector of length 1 and shape (D,), or several texts as vectors (N, D).
 
         Args:
             texts: a string, or any number of strings.
-            done: called with the number of texts just encoded, a window at a time.
+            done: called with the number of texts just encoded, after each batch.
 
         Raises:
             InputError: an input is not a text.
         """
-        return one_or_all(partial(self._encoded, done=done), texts, as_text)
+        found = one_or_all(lambda each: self.encode_lines(each, done), texts, as_text)
+        return np.array(found, np.float32).reshape(-1, self.width) if isinstance(found, list) else found
 
-    def windows(self, texts: Iterable[str], done: Done = lambda _: None) -> Iterator[np.ndarray]:
-        """Encode texts as vectors, (N, D), a window of texts at a time.
+    __call__ = predict = encode
+
+    def encode_lines(self, texts: Iterable[str], done: Done = lambda _: None) -> Iterator[Vectors]:
+        """Encode any number of texts, in their order and in bounded memory; yield the vector of each, (D,).
 
         Raises:
             InputError: an input is not a text.
         """
-        for window in windows(self.reader.read(map(Text, several(texts, as_text)))):
-            done(len(window))
-            yield torch.stack(window).numpy()
+        for vector in self.reader.read(map(Text, several(texts, as_text))):
+            done(1)
+            yield vector.numpy()
 
     @overload
-    def search(
-        self, queries: str, texts: Iterable[str], k: int = 10, vectors: np.ndarray | None = None
-    ) -> list[Hit]: ...
+    def search(self, queries: str, texts: Iterable[str], k: int = 10, vectors: Vectors | None = None) -> list[Hit]: ...
     @overload
     def search(
-        self, queries: Iterable[str], texts: Iterable[str], k: int = 10, vectors: np.ndarray | None = None
+        self, queries: Iterable[str], texts: Iterable[str], k: int = 10, vectors: Vectors | None = None
     ) -> list[list[Hit]]: ...
     def search(
-        self, queries: Any, texts: Iterable[str], k: int = 10, vectors: np.ndarray | None = None
+        self, queries: object, texts: object, k: int = 10, vectors: Vectors | None = None
     ) -> list[Hit] | list[list[Hit]]:
         """Find the texts nearest to a query, or to each of several queries, best first; ties in the order of the texts.
 
@@ -89,20 +95,15 @@ class Retriever(TextReader[SentenceEncoder]):
             raise InputError(
                 f"{counted(len(lines), 'texts')} and {counted(len(there), 'vectors')}; give the vectors of these texts"
             )
-        return one_or_all(lambda each: self._found(each, lines, there, k), queries, as_text)
+        return one_or_all(lambda each: self._found(self.encode(each), lines, there, k), queries, as_text)
 
-    def _encoded(self, texts: Iterable[str], done: Done = lambda _: None) -> np.ndarray:
-        return np.concatenate([np.empty((0, self.width), np.float32), *self.windows(texts, done)])
-
-    def _found(self, queries: Iterable[str], texts: list[str], vectors: np.ndarray, k: int) -> list[list[Hit]]:
-        scores, places = nearest(self._encoded(queries), vectors, k)
-        return [
-            [Hit(float(score), int(place), texts[int(place)]) for score, place in zip(row, found, strict=True)]
-            for row, found in zip(scores, places, strict=True)
-        ]
+    @staticmethod
+    def _found(queries: Vectors, texts: list[str], vectors: Vectors, k: int) -> Iterator[list[Hit]]:
+        for scores, places in zip(*nearest(queries, vectors, k), strict=True):
+            yield [Hit(float(score), int(place), texts[place]) for score, place in zip(scores, places, strict=True)]
 
 
-def nearest(queries: np.ndarray, vectors: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def nearest(queries: Vectors, vectors: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
     """Find the k vectors (N, D) with the largest dot products for each query (Q, D).
 
     Returns:

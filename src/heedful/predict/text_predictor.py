@@ -1,37 +1,41 @@
-"""Base classes of predictors that read texts or pairs of texts."""
+"""Base class of predictors that give one answer for each text or pair of texts."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, TypeVar, overload
-
-from torch import nn
+from typing import TypeVar, overload
 
 from heedful.config.schema import DataConfig
-from heedful.decode.predictor import BasePredictor, as_text, described, one_or_all, several
+from heedful.decode.predictor import Predictor, as_text, described, one_or_all, several
 from heedful.errors import InputError
+from heedful.models import Model
 from heedful.predict.batching import BatchedModel, Text
 from heedful.text.tokenizer import Tokenizer
 
-M = TypeVar("M", bound=nn.Module)
-A = TypeVar("A")
+M_co = TypeVar("M_co", bound=Model, covariant=True)
+A_co = TypeVar("A_co", covariant=True)
+Input = str | tuple[str, str | None]  # a text, or a pair of texts
 
 
-class TextReader(BasePredictor[M]):
-    """Base class of predictors that read texts, each as at most `data.max_length` tokens."""
+class TextPredictor(Predictor[M_co, A_co]):
+    """Base class of predictors that give one answer for each text or pair of texts (classes, scores, tags, answers).
 
-    def __init__(self, model: M, tokenizer: Tokenizer, data: DataConfig) -> None:
+    Answers are dataclasses whose `str` is one line, as `heedful predict` writes it.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        data: its settings for data; the model reads at most `data.max_length` tokens.
+    """
+
+    def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
         self.reader = BatchedModel(model, tokenizer, data.max_length)
 
-
-class TextPredictor(TextReader[M], ABC, Generic[M, A]):
-    """Base class of predictors that give one answer for each text or pair of texts (classes, scores, tags, answers)."""
-
     @overload
-    def predict(self, texts: str | Text) -> A: ...
+    def predict(self, texts: str | Text) -> A_co: ...
     @overload
-    def predict(self, texts: Iterable[str | tuple[str, str | None]]) -> list[A]: ...
-    def predict(self, texts: Any) -> A | list[A]:
+    def predict(self, texts: Iterable[Input]) -> list[A_co]: ...
+    def predict(self, texts: object) -> A_co | list[A_co]:
         """Predict the answer to a text, or the answers to several texts in their order.
 
         Args:
@@ -41,9 +45,11 @@ class TextPredictor(TextReader[M], ABC, Generic[M, A]):
         Raises:
             InputError: an input is not a text, or of a kind that the model does not read.
         """
-        return one_or_all(lambda each: list(self.predict_lines(each)), texts, as_pair, (str, Text))
+        return one_or_all(self.predict_lines, texts, as_pair, (str, Text))
 
-    def predict_lines(self, texts: Iterable[str | tuple[str, str | None]]) -> Iterator[A]:
+    __call__ = predict
+
+    def predict_lines(self, texts: Iterable[Input]) -> Iterator[A_co]:
         """Predict the answer to each of any number of texts, in their order and in bounded memory.
 
         Raises:
@@ -52,7 +58,7 @@ class TextPredictor(TextReader[M], ABC, Generic[M, A]):
         return self.answers(several(texts, as_pair))
 
     @abstractmethod
-    def answers(self, texts: Iterator[Text]) -> Iterator[A]:
+    def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:
         """Predict the answer to each text, in order; implemented by each kind of predictor.
 
         Raises:

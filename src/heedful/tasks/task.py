@@ -17,6 +17,7 @@ from heedful.evaluate.resampling import Outcomes
 from heedful.losses import Loss
 from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.models import Model
+from heedful.predict import AnyPredictor
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -124,7 +125,7 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     @abstractmethod
-    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> Any:
+    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
         """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
 
     def initialise(self, model: Any) -> None:

@@ -14,7 +14,6 @@ from rich.console import Console
 from heedful.checkpoint import load_model
 from heedful.config.load import Overrides, load_recipe, make_recipe
 from heedful.config.schema import Recipe
-from heedful.machine import choose_device
 from heedful.predict import AnyPredictor
 from heedful.train import loop
 from heedful.train.logger import LOG, RESULT
@@ -37,7 +36,7 @@ class TrainingResult:
     @cached_property
     def predictor(self) -> AnyPredictor:
         """The final model as a predictor (a translator, a generator ...), on the device that `heedful.load` chooses."""
-        return load_model(self.folder, str(choose_device("auto"))).use()
+        return load_model(self.folder, "auto").use()
 
     @property
     def log(self) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation, GenerationRequest, Generator
-from heedful.decode.predictor import BasePredictor
+from heedful.decode.predictor import Predictor
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.pieces import Pieces
@@ -215,7 +215,7 @@ def model_of(subject: Any) -> Model:
     Raises:
         InputError: `subject` is not a predictor.
     """
-    if not isinstance(subject, BasePredictor):
+    if not isinstance(subject, Predictor):
         raise InputError(f"a {type(subject).__name__} cannot be looked into; load a model with heedful.load")
     return subject.model
 

@@ -1,0 +1,102 @@
+# pyright: strict
+"""Every use of a loaded model with the type that comes back, which `make check` has pyright hold; it never runs."""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import heedful
+from heedful.decode.filler import MaskCandidate
+from heedful.decode.generator import Generation, GenerationRequest
+from heedful.decode.translator import Translation, Translator
+from heedful.inspector.capture.trace import Trace
+from heedful.inspector.view import View
+from heedful.predict import AnyPredictor, Text
+from heedful.predict.answerer import Answered, Answerer
+from heedful.predict.classifier import Classified, Classifier
+from heedful.predict.retriever import Hit
+from heedful.predict.scorer import Scored
+from heedful.predict.tagger import TaggedWords
+
+TEXT, TEXTS = "a text", ["a text", "another"]
+FOLDER = Path("run")
+
+
+def translations(lines: Iterator[str]) -> None:
+    translator = heedful.load("en-de")
+    assert_type(translator, Translator)
+    assert_type(heedful.load(FOLDER, task="summarisation"), Translator)
+    assert_type(heedful.load(FOLDER, torch.device("cpu"), "int8", task="translation").to("cuda"), Translator)
+    assert_type(translator(TEXT), str)
+    assert_type(translator(TEXTS, beam=2), list[str])
+    assert_type(translator.predict(TEXT), str)
+    assert_type(translator.translate(TEXT, beam=2), str)
+    assert_type(translator.translate(lines, penalty="average"), list[str])
+    assert_type(translator.translate(tuple(TEXTS)), list[str])
+    assert_type(translator.translate(line.strip() for line in lines), list[str])
+    assert_type(translator.translate_lines(lines, n_best=3), Iterator[Translation])
+    assert_type(translator.with_options(beam=1), Translator)
+    assert_type(translator.device, torch.device)
+
+
+def generations(lines: Iterator[str]) -> None:
+    generator = heedful.load("run", task="language_model")
+    assert_type(generator(TEXT, temperature=0.7), Generation)
+    assert_type(generator.generate(TEXT, stop=["."]), Generation)
+    assert_type(generator.generate(TEXTS), list[Generation])
+    assert_type(generator.generate(GenerationRequest(TEXT, generator.config)), Generation)
+    assert_type(generator.generate_lines(lines, seed=1), Iterator[Generation])
+    assert_type(generator.stream(TEXT), Iterator[str])
+
+
+def gaps(lines: Iterator[str]) -> None:
+    filler = heedful.load("run", task="masked_lm")
+    assert_type(filler(TEXT), list[list[MaskCandidate]])
+    assert_type(filler.fill(TEXT, count=2), list[list[MaskCandidate]])
+    assert_type(filler.fill(TEXTS), list[list[list[MaskCandidate]]])
+    assert_type(filler.fill_lines(lines), Iterator[list[list[MaskCandidate]]])
+
+
+def answers(lines: Iterator[str]) -> None:
+    classifier = heedful.load("run", task="classification")
+    assert_type(classifier, Classifier)
+    assert_type(classifier(TEXT), Classified)
+    assert_type(classifier.predict(TEXTS), list[Classified])
+    assert_type(classifier.predict(Text(TEXT, TEXT)), Classified)
+    assert_type(classifier.predict([(TEXT, TEXT), TEXT]), list[Classified])
+    assert_type(classifier.predict_lines(lines), Iterator[Classified])
+    assert_type(heedful.load("run", task="regression").predict(TEXT), Scored)
+    assert_type(heedful.load("run", task="tagging").predict(TEXTS), list[TaggedWords])
+    answerer = heedful.load("run", task="span_qa")
+    assert_type(answerer, Answerer)
+    assert_type(answerer.predict(Text("Who?", TEXT)), Answered)
+
+
+def vectors(lines: Iterator[str]) -> None:
+    retriever = heedful.load("run", task="ranking")
+    assert_type(retriever(TEXT), NDArray[np.float32])
+    assert_type(retriever.encode(TEXTS), NDArray[np.float32])
+    assert_type(retriever.encode_lines(lines), Iterator[NDArray[np.float32]])
+    assert_type(retriever.search(TEXT, TEXTS, k=1), list[Hit])
+    assert_type(retriever.search(TEXTS, TEXTS, vectors=retriever.encode(TEXTS)), list[list[Hit]])
+
+
+def any_task() -> None:
+    model = heedful.load("run")
+    assert_type(model, AnyPredictor)
+    assert_type(model(TEXT), object)
+    assert_type(model.predict(TEXTS), Collection[object])
+    assert_type(heedful.train("recipe.toml").predictor, AnyPredictor)
+    if isinstance(model, Translator):
+        assert_type(model.translate(TEXT), str)
+
+
+def looks() -> None:
+    translator = heedful.load("en-de")
+    assert_type(heedful.trace(translator, TEXT, keep="enc.norm"), Trace)
+    assert_type(heedful.trace("en-de", TEXTS), list[Trace])
+    assert_type(heedful.look(translator, TEXT), View)
