@@ -20,3 +20,4 @@ def shown_module(page: str, name: str) -> ModuleType:
 
 gated = shown_module("new-architecture.md", "gated")
 GATED = "gated:GatedRecurrent"
+rows = shown_module("new-input.md", "rows")

@@ -7,13 +7,15 @@ import torch
 from children import SHAPES, VOCABULARY, ids, ones, padded, shape, stirred
 
 from heedful.models import EncoderOnly, MaskedLanguageModel, TextClassifier, TokenClassifier
+from heedful.nn.embedding import Embedding
 
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
 every_shape = pytest.mark.parametrize(("positions", "norm", "normalization", "kv_heads"), SHAPES)
 
 
 def encoder(*given, **more) -> EncoderOnly:
-    return stirred(EncoderOnly(shape(*given, **more), VOCABULARY))
+    config = shape(*given, **more)
+    return stirred(EncoderOnly(config, Embedding(VOCABULARY, config)))
 
 
 @every_shape

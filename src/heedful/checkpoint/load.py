@@ -62,7 +62,7 @@ class LoadedModel:
         """
         used = self.use()
         if not isinstance(used, kind):
-            command = find_task(self.recipe.task).command
+            command = find_task(self.recipe.task).command or "heedful.load"
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
         return used
 
@@ -102,9 +102,11 @@ class LoadedModel:
         labels = self.recipe.data.labels
         alone = replace(data, train=(test,), valid=test, test=test, labels=labels, filters=EVERYTHING)
         with TemporaryDirectory() as folder, torch.no_grad():
-            self.tokenizers.save(Path(folder) / "tokenizer")
-            tokenizer = replace(self.recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
-            recipe = replace(self.recipe, data=alone, tokenizer=tokenizer)
+            recipe = replace(self.recipe, data=alone)
+            if any(self.tokenizers.sizes):
+                self.tokenizers.save(Path(folder) / "tokenizer")
+                tokenizer = replace(recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
+                recipe = replace(recipe, tokenizer=tokenizer)
             task = find_task(recipe.task).prepare(recipe, Path(folder) / "data", report)
             task.tell = report
             task.progress = progress or task.progress

@@ -24,7 +24,7 @@ from heedful.storage.atomic import Content, write_folder
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
 from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION
-from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, TokenizerPair
+from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
 RECIPE = "recipe.json"
 WEIGHTS = "model.safetensors"
@@ -96,7 +96,7 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
     """List the files of a model folder, without the manifest; checkpoints contain the same files."""
-    description = ModelDescription(recipe_to_dict(recipe), len(tokenizers.source), len(tokenizers.target))
+    description = ModelDescription(recipe_to_dict(recipe), *tokenizers.sizes)
     return {
         RECIPE: [json_text(vars(description))],
         **{f"{TOKENIZER}/{name}": [content] for name, content in tokenizers.files().items()},
@@ -115,7 +115,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     recipe = recipe_from_dict(modern(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)
-    sizes = (len(tokenizers.source), len(tokenizers.target))
+    sizes = tokenizers.sizes
     if made_for != sizes:
         raise InputError(
             f"{manifest.folder}: the model was made for vocabularies of {made_for[0]} and {made_for[1]} tokens, "
@@ -128,8 +128,10 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
     """Read the tokenizers of a model folder, and verify them; files that the manifest does not list are not read.
 
     Raises:
-        DamagedError: The manifest lists no tokenizer, or only a part of one.
+        DamagedError: The manifest lists only a part of a tokenizer.
     """
+    if not any(name.startswith(f"{TOKENIZER}/") for name in manifest.files):
+        return NoTokenizers()
     layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
     for part in layout:
         for name in (DEFINITION, DESCRIPTION):

@@ -41,7 +41,7 @@ def export(
         write_model(out, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     task = find_task(loaded.recipe.task)
-    typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {task.command} --model {out} {task.example}")
+    typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {task.usage(out)}")
 
 
 def without_paths(recipe: "Recipe") -> "Recipe":

@@ -79,14 +79,14 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     if overrides:
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
     recipe, tokenizers = read_description(read_manifest(folder))
-    return recipe, (len(tokenizers.source), len(tokenizers.target))
+    return recipe, tokenizers.sizes
 
 
 def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
-    """Describe the shape of a model in one line, its vocabulary size included."""
+    """Describe the shape of a model in one line, with the size of its vocabulary if it reads text."""
     apart = FAMILIES[config.family].pairs and not config.one_vocabulary
     vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
-    return f"{config.shape()}, vocabulary {vocabulary}"
+    return f"{config.shape()}, vocabulary {vocabulary}" if any(vocabs) else config.shape()
 
 
 def kinds_table(counts: "ParameterCounts") -> "Table":

@@ -47,5 +47,5 @@ def train(
         console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False, markup=False)
         raise typer.Exit(outcome.exit_code)
     task = find_task(settings.task)
-    advice = f"the model is in {folder / 'model'}; try: {task.command} --model {folder} {task.example}"
+    advice = f"the model is in {folder / 'model'}; try: {task.usage(folder)}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

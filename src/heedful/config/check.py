@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from heedful.config.families import FAMILIES
-from heedful.config.schema import ModelConfig, Recipe
+from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,8 @@ TRANSFORMER_RULES = (
     ),
 )
 
-RULES_OF: dict[type, tuple[Rule, ...]] = {ModelConfig: TRANSFORMER_RULES}  # of an architecture
+# Rules of recipes whose model has these options.
+RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {ArchitectureConfig: RULES, ModelConfig: TRANSFORMER_RULES}
 
 REMARKS = (
     Rule(
@@ -310,8 +311,9 @@ def impossible(recipe: Recipe) -> list[Problem]:
     """List the problems of a recipe; combinations are checked only if every single number is in range."""
     return list(_out_of_range(asdict(recipe))) or [
         Problem(rule.key, rule.text.format(r=recipe))
-        for rule in (*RULES, *RULES_OF.get(type(recipe.model), ()))
-        if rule.broken(recipe)
+        for options, rules in RULES_OF.items()
+        for rule in rules
+        if isinstance(recipe.model, options) and rule.broken(recipe)
     ]
 
 

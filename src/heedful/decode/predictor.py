@@ -40,6 +40,11 @@ class Predictor(ABC, Generic[M_co, A_co]):
 
     recipe: Recipe | None = None
 
+    def __init_subclass__(cls) -> None:
+        """Let a predictor that is called like a function do what its own `predict` does."""
+        super().__init_subclass__()
+        cls.__call__ = cls.predict
+
     def __init__(self, model: M_co) -> None:
         self.model = model
 

@@ -5,7 +5,7 @@ from heedful.models.backbone import BACKBONES, Backbone, BackboneModel, DecoderO
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
 from heedful.models.model import Model, SourceToTarget
-from heedful.models.task_heads import SentenceEncoder, TextClassifier, TokenClassifier
+from heedful.models.task_heads import SentenceEncoder, SequenceClassifier, TextClassifier, TokenClassifier
 from heedful.models.transformer import EncoderDecoder
 from heedful.models.weights import load_weights, weights
 
@@ -20,6 +20,7 @@ __all__ = [
     "MaskedLanguageModel",
     "Model",
     "SentenceEncoder",
+    "SequenceClassifier",
     "SourceToTarget",
     "TextClassifier",
     "TokenClassifier",

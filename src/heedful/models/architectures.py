@@ -7,13 +7,19 @@ docs/how-to/new-architecture.md.
 from typing import Any
 
 from heedful.config.architecture_options import KEY
-from heedful.config.schema import ArchitectureConfig
+from heedful.config.schema import ArchitectureConfig, ModelConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
-from heedful.models.backbone import BACKBONES
+from heedful.models.backbone import BACKBONES, Backbone
 from heedful.models.transformer import EncoderDecoder
+from heedful.nn.embedding import Embedding
 
 ARCHITECTURES: dict[str, dict[str, Any]] = {"transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES}}
+
+
+def text_backbone(config: ModelConfig, vocab: int) -> Backbone[Embedding]:
+    """Build the backbone of a configuration with embeddings of token ids as its input layer."""
+    return model_class(config)(config, Embedding(vocab, config))
 
 
 def model_class(config: ArchitectureConfig) -> Any:

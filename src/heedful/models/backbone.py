@@ -1,26 +1,30 @@
-"""Backbones of BERT and GPT: one stack of blocks over token ids, without any head.
+"""Backbones of BERT and GPT: an input layer and one stack of blocks, without any head.
 
-B batch, S tokens, T new tokens, D model.
+B batch, N inputs, S positions, T new tokens, D model.
 """
 
 from abc import ABC
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from jaxtyping import Bool, Float, Int
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models.model import OUTPUT_ROWS, Model, Names
 from heedful.nn.embedding import Embedding, segment_embedding
-from heedful.nn.kv_cache import Cache
+from heedful.nn.input_layer import InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
 from heedful.nn.stack import NamedStack, Stack
 
+L = TypeVar("L", bound=InputLayer)
 
-class Backbone(nn.Module, ABC):
+
+class Backbone(nn.Module, ABC, Generic[L]):
     """Base class of backbones, Transformers of one stack: token ids in, a hidden state for each token out.
+
+    Other inputs than token ids come through another input layer.
 
     Attributes:
         causal: True if a token attends to earlier tokens only.
@@ -30,59 +34,63 @@ class Backbone(nn.Module, ABC):
     causal: ClassVar[bool]
     pooling: ClassVar[str]
 
-    def __init__(self, config: ModelConfig, vocab: int, layers: int) -> None:
+    def __init__(self, config: ModelConfig, embedding: L, layers: int) -> None:
         super().__init__()
-        self.embedding = Embedding(vocab, config)
+        self.embedding = embedding
         self.segments = segment_embedding(config)
         self.stack = Stack(config, layers, POSITIONS[config.positions](config, causal=self.causal))
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self,
+        inputs: Shaped[Tensor, "B N *F"],
+        padding_mask: Bool[Tensor, "B N"],
+        segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S D"]:
-        """Compute the hidden states of padded texts.
+        """Compute the hidden states of padded rows; arguments as for `encode`."""
+        return self.encode(inputs, padding_mask, segments)[0]
+
+    def encode(
+        self,
+        inputs: Shaped[Tensor, "B N *F"],
+        padding_mask: Bool[Tensor, "B N"],
+        segments: Int[Tensor, "B S"] | None = None,
+    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+        """Compute the hidden states of padded rows, and their padding mask.
 
         Args:
-            tokens: token ids.
-            padding_mask: True for real tokens, False for padding.
-            segments: the segment of each token, from 0; a model without segments ignores it.
+            inputs: token ids, or whatever the input layer takes.
+            padding_mask: True for real inputs, False for padding.
+            segments: the segment of each position, from 0; a model without segments ignores it. None: all 0.
         """
-        return self.states(tokens, segments, AttentionMask(padding_mask, tokens.size(1), causal=self.causal))
-
-    def states(
-        self,
-        tokens: Int[Tensor, "B T"],
-        segments: Int[Tensor, "B T"],
-        mask: AttentionMask,
-        caches: Sequence[Cache] | None = None,
-    ) -> Float[Tensor, "B T D"]:
-        """Compute hidden states of tokens under an attention mask; the KV cache of each block holds earlier tokens."""
-        return self.stack(self.segments(self.embedding(tokens), segments), mask, caches)
+        x, padding_mask = self.embedding.embed(inputs, padding_mask)
+        x = self.segments(x, torch.zeros_like(padding_mask, dtype=torch.long) if segments is None else segments)
+        return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 
-class EncoderOnly(Backbone):
+class EncoderOnly(Backbone[L]):
     """Encoder-only backbone, as in BERT (Devlin et al. 2019): every token attends to every token."""
 
     causal = False
     pooling = "first"
 
-    def __init__(self, config: ModelConfig, vocab: int) -> None:
-        super().__init__(config, vocab, config.encoder_layers)
+    def __init__(self, config: ModelConfig, embedding: L) -> None:
+        super().__init__(config, embedding, config.encoder_layers)
 
 
-class DecoderOnly(Backbone):
+class DecoderOnly(Backbone[L]):
     """Decoder-only backbone, as in GPT (Radford et al. 2018): a token attends to earlier tokens only."""
 
     causal = True
     pooling = "last"
 
-    def __init__(self, config: ModelConfig, vocab: int) -> None:
-        super().__init__(config, vocab, config.decoder_layers)
+    def __init__(self, config: ModelConfig, embedding: L) -> None:
+        super().__init__(config, embedding, config.decoder_layers)
 
 
 class BackboneModel(Model):
     """A backbone and whatever stands on it: BERT, GPT, and models with task heads."""
 
-    backbone: Backbone
+    backbone: Backbone[Any]
 
     @property
     def side(self) -> str:
@@ -98,10 +106,10 @@ class BackboneModel(Model):
         """The one stack of the backbone."""
         return [NamedStack("dec" if self.backbone.causal else "enc", self.line, self.backbone.stack)]
 
-    def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the one text."""
+    def embedding_of(self, line: str) -> Embedding | None:
+        """The embeddings of the one text; None where the inputs are no tokens."""
         del line
-        return self.backbone.embedding
+        return self.backbone.embedding if isinstance(self.backbone.embedding, Embedding) else None
 
     def token_rows(self) -> Names:
         """The embeddings, and the output where it is over the vocabulary."""
@@ -113,4 +121,4 @@ class BackboneModel(Model):
 
 
 BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
-BACKBONES: dict[str, type[EncoderOnly] | type[DecoderOnly]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}
+BACKBONES: dict[str, type[Backbone[Any]]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}

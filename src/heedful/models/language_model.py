@@ -3,6 +3,8 @@
 B batch, R rows of a search, T tokens, D model, V vocabulary.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -10,7 +12,8 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig
 from heedful.models.backbone import BackboneModel, DecoderOnly
 from heedful.models.initialization import initialise
-from heedful.nn.kv_cache import KVCache
+from heedful.nn.embedding import Embedding
+from heedful.nn.kv_cache import Cache, KVCache
 from heedful.nn.masks import AttentionMask
 
 
@@ -19,7 +22,7 @@ class LanguageModel(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
-        self.backbone = DecoderOnly(config, vocab)
+        self.backbone = DecoderOnly(config, Embedding(vocab, config))
         self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
         if config.tie != "none":
@@ -29,9 +32,12 @@ class LanguageModel(BackboneModel):
         """Compute the logits of the next token at each position."""
         return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
-    def hidden(self, tokens: Int[Tensor, "B T"], mask: AttentionMask) -> Float[Tensor, "B T D"]:
-        """Compute the last hidden states, for a loss that is fused with the output projection."""
-        return self.backbone.states(tokens, torch.zeros_like(tokens), mask)
+    def hidden(
+        self, tokens: Int[Tensor, "B T"], mask: AttentionMask, caches: Sequence[Cache] | None = None
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the last hidden states, under an attention mask; the KV cache of each block holds earlier tokens."""
+        x = self.backbone.segments(self.backbone.embedding(tokens), torch.zeros_like(tokens))
+        return self.backbone.stack(x, mask, caches)
 
     @torch.no_grad()
     def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
@@ -68,7 +74,7 @@ class LanguageModelState:
     def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
         """Compute the hidden states of the next tokens of each row, which the padding mask includes already."""
         mask = AttentionMask(self.padding_mask, tokens.size(1), causal=True)
-        return self.model.backbone.states(tokens, torch.zeros_like(tokens), mask, self.caches)
+        return self.model.hidden(tokens, mask, self.caches)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state."""

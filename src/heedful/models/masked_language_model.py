@@ -11,6 +11,7 @@ from heedful.config.schema import ModelConfig
 from heedful.models.backbone import BackboneModel, EncoderOnly
 from heedful.models.initialization import initialise
 from heedful.models.pooling import Pooler
+from heedful.nn.embedding import Embedding
 from heedful.nn.residual import NORMS
 
 
@@ -45,7 +46,7 @@ class MaskedLanguageModel(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int, *, pairs: bool) -> None:
         super().__init__()
-        self.backbone = EncoderOnly(config, vocab)
+        self.backbone = EncoderOnly(config, Embedding(vocab, config))
         self.transform = Transform(config)
         self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
         self.next_sentence = NextSentenceHead(config) if pairs else None

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.models.decoding_state import DecodingState
@@ -81,7 +81,7 @@ class Model(nn.Module):
 class SourceToTarget(Model, ABC):
     """An encoder-decoder of any architecture: it reads a source and writes a target.
 
-    B batch, S source tokens, T target tokens, D model, V target vocabulary.
+    B batch, N source tokens or other inputs with F features, T target tokens, D model, V target vocabulary.
 
     Attributes:
         output: the projection of hidden states to the target vocabulary.
@@ -91,8 +91,8 @@ class SourceToTarget(Model, ABC):
 
     def forward(
         self,
-        source: Int[Tensor, "B S"],
-        source_padding_mask: Bool[Tensor, "B S"],
+        source: Shaped[Tensor, "B N *F"],
+        source_padding_mask: Bool[Tensor, "B N"],
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T V"]:
@@ -102,13 +102,13 @@ class SourceToTarget(Model, ABC):
     @abstractmethod
     def hidden(
         self,
-        source: Int[Tensor, "B S"],
-        source_padding_mask: Bool[Tensor, "B S"],
+        source: Shaped[Tensor, "B N *F"],
+        source_padding_mask: Bool[Tensor, "B N"],
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
         """The last hidden states of the decoder, for a loss that fuses the output projection."""
 
     @abstractmethod
-    def start(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> DecodingState:
+    def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> DecodingState:
         """The decoding state before the first target token: one row a source sentence."""

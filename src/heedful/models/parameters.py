@@ -11,13 +11,15 @@ from heedful.config.schema import ModelConfig
 from heedful.models.pooling import Pooler
 from heedful.models.transformer import EncoderDecoder
 from heedful.nn.attention import Attention
-from heedful.nn.embedding import Embedding, Segments
+from heedful.nn.embedding import Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
+from heedful.nn.input_layer import InputLayer
 from heedful.nn.positions import Positions
 
 # Modules that hold parameters, from the outside in: the first that matches names the kind of all parameters within.
 KINDS: dict[type[nn.Module], str] = {
-    Embedding: "embeddings",
+    InputLayer: "embeddings",
+    nn.Embedding: "embeddings",
     Segments: "segments",
     Positions: "positions",
     Attention: "self-attention",
@@ -26,8 +28,12 @@ KINDS: dict[type[nn.Module], str] = {
     Pooler: "pooler",
     nn.LayerNorm: "norms",
     nn.RMSNorm: "norms",
-    nn.Linear: "output",
+    nn.Linear: "linear",
+    nn.RNNBase: "recurrent",
 }
+
+# Kinds of modules by their name; a dense layer outside of a pooler is BERT's transform before the output.
+NAMED = {"cross_attention": "cross-attention", "output": "output", "dense": "output"}
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,14 @@ def _parameters(module: nn.Module, name: str, kind: str) -> Iterator[tuple[str, 
     """Iterate over parameters with their kind and the last part of their name."""
     kind = kind or _kind(module, name)
     for leaf, parameter in module.named_parameters(recurse=False):
-        yield kind, leaf, parameter
+        yield kind or "other", leaf, parameter
     for child_name, child in module.named_children():
         yield from _parameters(child, child_name, kind)
 
 
 def _kind(module: nn.Module, name: str) -> str:
-    if name == "cross_attention":
-        return "cross-attention"
+    if name in NAMED:
+        return NAMED[name]
     return next((kind for layer, kind in KINDS.items() if isinstance(module, layer)), "")
 
 

@@ -1,39 +1,54 @@
-"""Task heads over a backbone: text classifier, token classifier and sentence encoder.
+"""Task heads over a backbone: sequence classifier, token classifier and sentence encoder.
 
-B batch, S tokens, C outputs, D model.
+B batch, N inputs, S tokens, C outputs, D model.
 """
 
+from typing import Any
+
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.architectures import model_class
-from heedful.models.backbone import BackboneModel
+from heedful.models.architectures import text_backbone
+from heedful.models.backbone import Backbone, BackboneModel
 from heedful.models.initialization import initialise
 from heedful.models.pooling import POOLINGS, Pooler
 from heedful.nn.dropout import Dropout
 
 
-class TextClassifier(BackboneModel):
-    """Text classifier or regressor: a backbone, a pooler and a linear layer (Devlin et al. 2019, section 4.1)."""
+class SequenceClassifier(BackboneModel):
+    """Classifier or regressor of sequences: a backbone, a pooler and a linear layer (Devlin et al. 2019, section 4.1).
+
+    The sequences are what the input layer of the backbone takes.
+    """
 
     logit_axes = ("class",)
     predicts_tokens = False
 
-    def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
+    def __init__(self, config: ModelConfig, backbone: Backbone[Any], outputs: int) -> None:
         super().__init__()
-        self.backbone = model_class(config)(config, vocab)
+        self.backbone = backbone
         self.pooler = Pooler(config, config.pooling or self.backbone.pooling)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self,
+        inputs: Shaped[Tensor, "B N *F"],
+        padding_mask: Bool[Tensor, "B N"],
+        segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Compute the outputs of each text: logits of classes, or numbers."""
-        return self.output(self.dropout(self.pooler(self.backbone(tokens, padding_mask, segments), padding_mask)))
+        """Compute the outputs of each sequence: logits of classes, or numbers."""
+        return self.output(self.dropout(self.pooler(*self.backbone.encode(inputs, padding_mask, segments))))
+
+
+class TextClassifier(SequenceClassifier):
+    """Text classifier or regressor: a sequence classifier over token ids."""
+
+    def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
+        super().__init__(config, text_backbone(config, vocab), outputs)
 
 
 class TokenClassifier(BackboneModel):
@@ -44,7 +59,7 @@ class TokenClassifier(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
-        self.backbone = model_class(config)(config, vocab)
+        self.backbone = text_backbone(config, vocab)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
@@ -66,7 +81,7 @@ class SentenceEncoder(BackboneModel):
 
     def __init__(self, config: ModelConfig, vocab: int) -> None:
         super().__init__()
-        self.backbone = model_class(config)(config, vocab)
+        self.backbone = text_backbone(config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
         initialise(self, config)
 

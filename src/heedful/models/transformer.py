@@ -1,10 +1,10 @@
 """Encoder-decoder Transformer of "Attention Is All You Need" (Vaswani et al. 2017, figure 1).
 
-B batch, R rows of a search, S source tokens, T target tokens, D model, V target vocabulary.
+B batch, R rows of a search, N source tokens or other inputs of F features, T target tokens, D model, V vocabulary.
 """
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
@@ -44,8 +44,8 @@ class EncoderDecoder(SourceToTarget):
 
     def hidden(
         self,
-        source: Int[Tensor, "B S"],
-        source_padding_mask: Bool[Tensor, "B S"],
+        source: Shaped[Tensor, "B N *F"],
+        source_padding_mask: Bool[Tensor, "B N"],
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
     ) -> Float[Tensor, "B T D"]:
@@ -54,15 +54,15 @@ class EncoderDecoder(SourceToTarget):
             self.target_embedding(target), target_padding_mask, self.encode(source, source_padding_mask)
         )
 
-    def encode(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> Memory:
+    def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Memory:
         """Encode the source once, for any number of decoding steps."""
         if not self.source_eos:
             padding_mask = padding_mask & (source != EOS)
-        mask = AttentionMask(padding_mask, source.size(1), causal=False)
-        return Memory(self.encoder(self.source_embedding(source), mask), padding_mask)
+        x, padding_mask = self.source_embedding.embed(source, padding_mask)
+        return Memory(self.encoder(x, AttentionMask(padding_mask, x.size(1), causal=False)), padding_mask)
 
     @torch.no_grad()
-    def start(self, source: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"]) -> "EncoderDecoderState":
+    def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "EncoderDecoderState":
         """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return EncoderDecoderState(self, self.encode(source, padding_mask))
 

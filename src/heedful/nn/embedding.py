@@ -5,13 +5,14 @@ B batch, T tokens, D model, V vocabulary.
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
+from heedful.nn.input_layer import InputLayer
 
 
-class Embedding(nn.Module):
+class Embedding(InputLayer):
     """Token embedding: one vector for each token, drawn from N(0, 1 / d_model) and scaled by sqrt(d_model).
 
     The scaled vectors have variance 1. Without `config.scale_embeddings` the vectors are not scaled.
@@ -26,6 +27,12 @@ class Embedding(nn.Module):
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Look up the embeddings of tokens."""
         return F.embedding(tokens, self.weight) * self.scale
+
+    def embed(
+        self, inputs: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T D"], Bool[Tensor, "B T"]]:
+        """Look up the embeddings of token ids; the padding mask stays as it is."""
+        return self(inputs), padding_mask
 
 
 class OneSegment(nn.Module):

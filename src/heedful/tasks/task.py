@@ -57,7 +57,7 @@ class Task(ABC, Generic[B]):
 
     Attributes:
         families: the model families that can learn the task, by their names in a recipe.
-        command: the command that uses models of the task on the command line.
+        command: the command that uses models of the task on the command line; empty: there is none, only Python.
         example: an example of arguments for that command.
         pair_field: the column of a second text in tables, where the recipe names none.
         scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does.
@@ -69,7 +69,7 @@ class Task(ABC, Generic[B]):
     """
 
     families: ClassVar[tuple[str, ...]]
-    command: ClassVar[str]
+    command: ClassVar[str] = ""
     example: ClassVar[str] = "'Some text.'"
     pair_field: ClassVar[str | None] = None
     scores: ClassVar[tuple[str, ...]]
@@ -127,6 +127,11 @@ class Task(ABC, Generic[B]):
     @abstractmethod
     def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
         """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
+
+    @classmethod
+    def usage(cls, model: Path) -> str:
+        """Give an example of how a trained model is used: a command, or Python for a task without one."""
+        return f"{cls.command} --model {model} {cls.example}" if cls.command else f'heedful.load("{model}")'
 
     def initialise(self, model: Any) -> None:
         """Copy what the recipe names, such as word vectors, into a newly built model."""

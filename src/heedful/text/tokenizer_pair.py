@@ -24,6 +24,11 @@ class TokenizerPair:
         """True if both languages share one vocabulary."""
         return self.source is self.target
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of tokens in both vocabularies, special tokens included."""
+        return len(self.source), len(self.target)
+
     def save(self, folder: Path) -> None:
         """Write the tokenizers of both languages to `folder`/joint, or to `folder`/source and `folder`/target.
 
@@ -62,6 +67,36 @@ class TokenizerPair:
         """
         tokenizers = [Tokenizer.load(folder / part) for part in layout or layout_of(folder)]
         return cls(tokenizers[0], tokenizers[-1])
+
+
+class NoTokenizers(TokenizerPair):
+    """Tokenizers of a model that neither reads nor writes text: there are none, and nothing is stored."""
+
+    def __init__(self) -> None:
+        """Make the pair of no tokenizers."""
+
+    def __getattr__(self, name: str) -> Tokenizer:
+        """Refuse to give a tokenizer.
+
+        Raises:
+            InputError: `name` is "source" or "target".
+        """
+        if name in ("source", "target"):
+            raise InputError("this model reads and writes no text: it has no tokenizer")
+        raise AttributeError(name)
+
+    @property
+    def joint(self) -> bool:
+        """True, as for one vocabulary."""
+        return True
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """No tokens on either side."""
+        return 0, 0
+
+    def _parts(self) -> dict[str, Tokenizer]:
+        return {}
 
 
 def layout_of(folder: Path) -> Sequence[str]:

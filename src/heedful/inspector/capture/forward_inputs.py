@@ -240,4 +240,7 @@ def reading(subject: Any, text: str, target: str | None = None) -> ForwardPass:
     for kind, make in READINGS.items():
         if isinstance(subject, kind):
             return make(subject, text, target)
-    raise InputError(f"a {type(subject).__name__} cannot be looked into; load a model with heedful.load")
+    raise InputError(
+        f"a {type(subject).__name__} cannot be looked into, as the inspector looks into models of text; "
+        "heedful.inspector.capture.recorder.recording records the tensors of any model"
+    )

@@ -1,0 +1,73 @@
+"""Input layers: what a stack computes of real inputs depends on no padding, whatever the inputs are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from heedful.config.schema import ModelConfig
+from heedful.models import EncoderOnly, SequenceClassifier
+from heedful.nn.embedding import Embedding
+from heedful.nn.input_layer import InputLayer
+from shown_modules import rows
+
+Draw = Callable[[list[int]], list[torch.Tensor]]
+SHAPE: dict[str, Any] = {"family": "encoder", "d_model": 14, "d_ff": 23, "heads": 2, "encoder_layers": 2}
+
+
+class Strided(InputLayer):
+    """A convolution with a stride over rows of features, as before a recogniser of speech."""
+
+    def __init__(self, features: int, config: ModelConfig) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(features, config.d_model, kernel_size=3, stride=2, padding=1)
+
+    def embed(self, inputs, padding_mask):
+        inputs = inputs.masked_fill(~padding_mask[..., None], 0)
+        return self.convolution(inputs.transpose(1, 2)).transpose(1, 2), padding_mask[:, ::2]
+
+
+def of_rows(lengths: list[int]) -> list[torch.Tensor]:
+    return [torch.randn(length, 3) for length in lengths]
+
+
+def of_tokens(lengths: list[int]) -> list[torch.Tensor]:
+    return [torch.randint(4, 29, (length,)) for length in lengths]
+
+
+def encoders() -> dict[str, tuple[EncoderOnly[Any], Draw]]:
+    torch.manual_seed(1)
+    config, row_config = ModelConfig(**SHAPE), rows.RowConfig(**SHAPE, features=3)
+    return {
+        "tokens": (EncoderOnly(config, Embedding(29, config)).eval(), of_tokens),
+        "rows": (EncoderOnly(row_config, rows.RowInput(row_config)).eval(), of_rows),
+        "convolution": (EncoderOnly(config, Strided(3, config)).eval(), of_rows),
+    }
+
+
+@pytest.mark.parametrize("kind", encoders())
+@torch.no_grad()
+def test_padding_changes_no_state_and_no_class(kind):
+    encoder, draw = encoders()[kind]
+    classifier = SequenceClassifier(ModelConfig(**SHAPE, pooling="mean"), encoder, 3).eval()
+    given = draw([7, 3, 1, 11])
+    padded = nn.utils.rnn.pad_sequence(given, batch_first=True, padding_value=5)
+    mask = torch.arange(padded.size(1)) < torch.tensor([len(one) for one in given])[:, None]
+    states, found = encoder.encode(padded, mask)
+    classes = classifier(padded, mask)
+    for number, one in enumerate(given):
+        whole = torch.ones(1, len(one), dtype=torch.bool)
+        alone, real = encoder.encode(one[None], whole)
+        assert real.all()
+        assert found[number].sum() == alone.size(1)
+        torch.testing.assert_close(states[number][found[number]], alone[0])
+        torch.testing.assert_close(classes[number], classifier(one[None], whole)[0])
+
+
+def test_a_model_that_counts_no_segments_needs_none():
+    encoder, draw = encoders()["tokens"]
+    ids = torch.stack(draw([5, 5]))
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    assert torch.equal(encoder(ids, mask), encoder(ids, mask, torch.zeros_like(ids)))
