@@ -86,8 +86,9 @@ def of_key(code: Code, match: re.Match[str]) -> str | None:
 
 
 def of_name(code: Code, match: re.Match[str]) -> str | None:
-    """A class, a function, or a word that the sources know."""
-    return None if known.is_known(match[1].split(".")) else "there is no such name"
+    """A class, a function, or a word that the sources know; or a class of a block of this page."""
+    shown = any(re.search(rf"^class {match[1]}\b", block.text, re.M) for block in blocks(code.page, "python"))
+    return None if shown or known.is_known(match[1].split(".")) else "there is no such name"
 
 
 def options_in(text: str) -> set[str]:
