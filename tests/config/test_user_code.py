@@ -48,7 +48,7 @@ def test_what_makes_names_when_asked_for_is_not_asked(own):
 def test_a_recipe_of_the_users_imports_its_module(tmp_path, monkeypatch):
     tmp_path.joinpath("imported_once.py").write_text("class Thing: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    import_class("imported_once:Thing")
+    import_class("imported_once:Thing", "task")
     assert find_class("task", "imported_once:Thing") is sys.modules.pop("imported_once").Thing
 
 

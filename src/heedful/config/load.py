@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.config import schema
-from heedful.config.architecture_options import architecture_in
+from heedful.config.architecture_options import KEY, architecture_in
 from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
 from heedful.config.toml import read_toml
@@ -87,7 +87,7 @@ def _resolve(values: dict[str, Any], overrides: Overrides, places: dict[str, str
         values = assign(values, override.key.split("."), override)
         places[override.key] = override.shown
     whole = over_presets(values, places.get("preset", where))
-    import_class(architecture_in(whole))
+    import_class(architecture_in(whole), places.get(KEY, where))
     return recipe_from_dict(whole, where, places)
 
 

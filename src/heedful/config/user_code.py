@@ -36,15 +36,22 @@ def find_class(key: str, name: str) -> type | None:
     return found
 
 
-def import_class(name: str) -> None:
+def import_class(name: str, place: str) -> None:
     """Import the module of a class that a recipe of the user's names as "module:Class"; its code runs.
+
+    Args:
+        name: the name; one without a colon is not that of a class of the user's own.
+        place: where the recipe names the class, for messages.
 
     Raises:
         InputError: the module cannot be imported.
     """
     module, colon, _ = name.partition(":")
     if colon:
-        import_user_module(module)
+        try:
+            import_user_module(module)
+        except InputError as error:
+            raise InputError(f"{place}: {name}: {error}") from error
 
 
 def import_user_module(module: str) -> None:

@@ -116,7 +116,7 @@ class BackboneModel(Model):
         return {"backbone.embedding.weight": "source"} | (OUTPUT_ROWS if self.predicts_tokens else {})
 
     def warm_start_names(self, start: Model) -> Names:
-        """The same kind of model as it is; of another one its backbone and, where there is one, its pooler."""
+        """All weights of the same kind of model; of another kind its backbone and, if there is one, its pooler."""
         return super().warm_start_names(start) or BACKBONE_NAMES
 
 

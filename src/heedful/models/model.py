@@ -70,7 +70,7 @@ class Model(nn.Module):
         return {}
 
     def warm_start_names(self, start: "Model") -> Names:
-        """How names of weights begin in the model of a warm start, and how the same weights' names begin here."""
+        """Prefixes of the names of weights in the model of a warm start, and of the same weights in this model."""
         return {"": ""} if type(start) is type(self) else {}
 
     def max_positions(self) -> int | None:

@@ -58,5 +58,5 @@ def import_task(name: str) -> type[Task]:
     Raises:
         InputError: there is no such task, or its module cannot be imported.
     """
-    import_class(name)
+    import_class(name, "task")
     return find_task(name)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_file, named_write_errors
@@ -123,7 +124,7 @@ def _settings(roles: Mapping[str, str], family: FamilyName) -> dict[str, Any]:
     common = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **roles}
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     bert = {"cls_token": roles["bos_token"], "sep_token": roles["eos_token"], "model_input_names": inputs}
-    return common | {"encoder": bert}.get(family, {})
+    return common if FAMILIES[family].writes else common | bert
 
 
 def _write(path: Path, contents: Mapping[str, Any]) -> None:
@@ -136,13 +137,12 @@ def _frame(family: FamilyName, names: tuple[str, ...]) -> dict[str, Any] | None:
     tokens = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (BOS, EOS)}
     begin, end = _token(names[BOS], 0), _token(names[EOS], 0)
     first = [begin, _text("A", 0), end]
-    frames = {
-        "encoder": (first, [*first, _text("B", 1), _token(names[EOS], 1)]),
-        "encoder_decoder": ([_text("A", 0), end], [_text("A", 0), _text("B", 0), end]),
-    }
-    if family not in frames:
+    if FAMILIES[family].pairs:
+        single, pair = [_text("A", 0), end], [_text("A", 0), _text("B", 0), end]
+    elif FAMILIES[family].writes:
         return None
-    single, pair = frames[family]
+    else:
+        single, pair = first, [*first, _text("B", 1), _token(names[EOS], 1)]
     return {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens}
 
 
