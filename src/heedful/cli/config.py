@@ -89,7 +89,7 @@ def schema() -> None:
 
 @app.command()
 def presets() -> None:
-    """List the presets that a recipe can start from."""
+    """Print the presets that a recipe can start from, with their sizes and published scores."""
     from rich.console import Console
     from rich.table import Table
 

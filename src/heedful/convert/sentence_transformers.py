@@ -1,4 +1,4 @@
-"""Read and write the files of Sentence Transformers: pooling of hidden states, longest text and prompts."""
+"""Read and write the settings files of Sentence Transformers: pooling and maximum length; prompts are only reported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ def strangers(source: Side, target: Side) -> list[tuple[int, int]]:
 
 
 def features(side: Side) -> np.ndarray:
-    """Return features of each line that can be compared across languages, (4, n): characters, words, "?", digits."""
+    """Return features of each line, (4, n): log(1 + characters), log(1 + words), ends with "?", has a digit."""
     return np.stack([np.log1p(side.characters), np.log1p(side.words), side.questions, side.numbers]).astype(float)
 
 

@@ -77,7 +77,7 @@ class DropReport:
         return f"{sum(count for _, count, _ in rows):,} dropped" + (": " + ", ".join(dropped) if dropped else "")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Return the drop report as JSON-ready values."""
+        """Return counts of dropped and odd examples by reason, with the place of the first, as JSON-ready values."""
         found = [*self.rows(), *self.remarks()]
         return {reason: {"count": count, "first": example} for reason, count, example in found}
 

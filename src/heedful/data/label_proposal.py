@@ -54,7 +54,12 @@ def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], tex
 
 
 def max_length(tokens: np.ndarray, *, pairs: bool) -> int:
-    """Choose the number of tokens to read of a text: 95 % of the texts are read whole, within limits of 64 and 256."""
+    """Choose the maximum text length in tokens: the estimated 95 % quantile plus a margin, within 64 to 256.
+
+    Args:
+        tokens: Estimated numbers of tokens of the texts or pairs.
+        pairs: True adds a separator token for the second text.
+    """
     longest = np.quantile(tokens, KNOWN_LENGTHS) * (1.3 if LENGTHS[0] < np.median(tokens) else 1.5) + 2 + pairs
     return int(min(LENGTHS[1], max(LENGTHS[0], 32 * math.ceil(longest / 32))))
 

@@ -67,7 +67,7 @@ def choose_size(pairs: int, tokens: int, machine: Machine) -> TranslatorSize:
 
 
 def max_tokens(tokens: np.ndarray) -> int:
-    """Choose the longest sentence to train on: 250 tokens, or up to 1000 where many sentences are longer."""
+    """Choose the maximum sentence length: 250 tokens, or up to 1000 if over 0.1 % of the sentences are longer."""
     rare = max(RARE, len(tokens) // 1000)
     longest = np.sort(tokens)[::-1][min(rare, len(tokens) - 1)]
     return int(min(1000, max(250, 50 * math.ceil(longest / 50))))

@@ -92,7 +92,7 @@ Watch = Callable[[Live, Candidates, Live], object]  # live before a step, candid
 
 
 def rank(live: Live, scores: Float[Tensor, "R K"], tokens: Int[Tensor, "R K"]) -> Candidates:
-    """Rank all candidates of each sentence in a beam search by their total log-probability."""
+    """Add log-probabilities of candidate tokens to those of their hypotheses; sort by the sum in each sentence."""
     sentences, choices = len(live.sentences), scores.size(1)
     totals = (live.totals.reshape(-1, 1) + scores).reshape(sentences, -1)
     totals, order = totals.sort(dim=1, descending=True, stable=True)  # equal ones keep the order of parents and tokens

@@ -53,7 +53,7 @@ class Scoring:
         return TOKENIZERS.get(base_language(self.language), "13a")
 
     def warning(self, references: Sequence[Sequence[str]]) -> str | None:
-        """Return a warning if the tokenizer cannot cut references into words, so that BLEU means nothing; else None."""
+        """Return a warning if sacrebleu's tokenizer cannot split references into words, which BLEU needs; else None."""
         return script_warning((line for lines in references for line in lines), self.tokenizer)
 
 

@@ -91,7 +91,7 @@ class BeamLanes:
 
     @property
     def width(self) -> int:
-        """Number of lanes of a sentence in the beam search."""
+        """Number of lanes (hypotheses side by side) of each sentence at the present step of the beam search."""
         return self.allowed.size(1)
 
     @property

@@ -83,7 +83,7 @@ class Classification(TextTask):
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
-        """Classify the validation examples, for accuracy, macro F1, Matthews correlation and, with two classes, F1."""
+        """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
 
         def decide(batch: TextBatch) -> Tensor:
             decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)

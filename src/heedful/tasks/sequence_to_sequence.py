@@ -183,7 +183,7 @@ class SequenceToSequence(Task[PairBatch]):
         return scores | self.decoded(model, replace(self.recipe.decode, n_best=1))
 
     def outcomes(self, model: SourceToTarget) -> Outcomes:
-        """Score each output by itself, for the scores that are means over outputs.
+        """Score each output separately, for significance tests of scores that are means over outputs, such as ROUGE.
 
         Raises:
             InputError: none of the scores is a mean over outputs.

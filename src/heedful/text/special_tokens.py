@@ -79,7 +79,7 @@ def adopt(definition: Definition, roles: Roles, origin: str) -> tuple[Tokenizer,
 
 
 def ids_of(definition: Definition) -> dict[str, int]:
-    """The id of each token of a tokenizer.json by name; its model keeps a mapping, or a list with scores."""
+    """The id of each token of a tokenizer.json by its text, added tokens included."""
     vocabulary = definition["model"]["vocab"]
     known = {name: i for i, (name, _) in enumerate(vocabulary)} if isinstance(vocabulary, list) else dict(vocabulary)
     return known | {token["content"]: token["id"] for token in definition["added_tokens"]}

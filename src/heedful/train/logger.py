@@ -259,7 +259,7 @@ class RunLogger:
                 self.curve(partial(self.board.add_scalar, tag, value, update))
 
     def curve(self, action: Callable[[], object]) -> None:
-        """Perform an action on the curves; if they cannot be written, report it once and draw no more."""
+        """Call the TensorBoard writer; if it cannot write, report this once and stop logging to TensorBoard."""
         try:
             action()
         except OSError as error:

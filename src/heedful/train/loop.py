@@ -65,7 +65,7 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
 
 
 def open_checkpoints(recipe: Recipe, folder: Path) -> Checkpoints:
-    """Open the saved checkpoints of a run."""
+    """Create the store that saves, loads and deletes the checkpoints of a run."""
     return Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every)
 
 

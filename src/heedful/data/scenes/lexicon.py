@@ -84,7 +84,7 @@ class EnglishVerb(NamedTuple):
 
 
 class GermanVerb(NamedTuple):
-    """The principal parts of a German verb; infinitive, third person and past without the separable prefix."""
+    """Principal parts of a German verb, its participle and prefix; only the participle includes a separable prefix."""
 
     prefix: str
     infinitive: str

@@ -48,7 +48,7 @@ class TokenLine:
 
     @property
     def said(self) -> Pieces:
-        """Tokens that label the positions of hidden states: the target tokens, or the input tokens without targets."""
+        """Token labels of hidden states: the target token at each position, or the input token without targets."""
         return self.written or self.read
 
 
