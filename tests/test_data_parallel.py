@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.machine.reducer import SINGLE_PROCESS, Reducer
+from heedful.data_parallel import SINGLE_PROCESS, Reducer
 
 
 class OneOfMany(Reducer):

@@ -1,6 +1,6 @@
 from heedful.config.keys import all_keys
 from heedful.config.load import recipe_from_dict, recipe_to_dict
-from heedful.config.renamed_keys import RENAMED, modern
+from heedful.config.renamed_keys import RENAMED, current_keys
 from heedful.config.schema import Recipe
 
 
@@ -8,9 +8,9 @@ def test_a_recipe_with_old_names_means_the_same():
     values = recipe_to_dict(Recipe())
     old = dict(values["train"])
     old["validate_bleu"] = not old.pop("validate_decoding")
-    recipe = recipe_from_dict(modern({**values, "train": old}), "here")
+    recipe = recipe_from_dict(current_keys({**values, "train": old}), "here")
     assert recipe.train.validate_decoding is False
-    assert modern(values) == values
+    assert current_keys(values) == values
 
 
 def test_what_names_became_exists():

@@ -6,7 +6,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, Recipe
 from heedful.data.overlap import folded, lines_of, overlap
 from heedful.data.prepare_text import prepare_passages, prepare_running_text
 from heedful.tasks.classification import Classification
-from heedful.tasks.text_to_text import TextToText
+from heedful.tasks.sequence_to_sequence import TextToText
 
 TRAINING = ["A dog runs.", "Two cats sleep!", "He is 17.", "他睡觉。"]
 

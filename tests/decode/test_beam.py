@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam
-from heedful.decode.hypothesis import PENALTIES, Hypothesis
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.length_penalty import PENALTIES
 from heedful.text.tokenizer import EOS
 from toy_states import (
     VOCABULARY,

@@ -1,7 +1,8 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.hypothesis import PENALTIES, hypothesis
+from heedful.decode.hypothesis import hypothesis
+from heedful.decode.length_penalty import PENALTIES
 from heedful.text.tokenizer import EOS
 
 SCORES = [-0.5, -2.0, -0.25, -1.25]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from plain_narrowing import distribution
+from plain_filters import distribution
 
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generation_row import GenerationRow

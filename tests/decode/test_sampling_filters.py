@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_narrowing import distribution
+from plain_filters import distribution
 
 from heedful.config.schema import GenerateConfig
 from heedful.decode import sampling_filters
 from heedful.decode.generation_row import GenerationRow
-from heedful.decode.sampling_filters import NARROWINGS, narrow
+from heedful.decode.sampling_filters import FILTERS, apply_filters
 from heedful.text.tokenizer import BOS, EOS, PAD
 
 NEVER = [PAD, BOS]
@@ -58,7 +58,7 @@ def row(config: GenerateConfig, prompt: list[int] | None = None, output: list[in
 
 def probs(config: GenerateConfig, logits: torch.Tensor, *said: list[int]) -> list[float]:
     """What one row chooses from."""
-    narrowed = narrow(logits.double()[None], [row(config, *said)], NEVER)
+    narrowed = apply_filters(logits.double()[None], [row(config, *said)], NEVER)
     return narrowed.softmax(1)[0].tolist()
 
 
@@ -86,23 +86,23 @@ def test_equal_tokens_are_ranked_by_lower_id(name, seed):
 def test_rows_with_different_settings_do_not_touch_each_other():
     logits = torch.randn(len(CONFIGS), 13, dtype=torch.float64)
     rows = [row(config, [4, 5, 6, 4], [5, 6, 7]) for config in CONFIGS.values()]
-    together = narrow(logits, rows, NEVER)
+    together = apply_filters(logits, rows, NEVER)
     for place, alone in enumerate(rows):
-        assert torch.equal(together[place], narrow(logits[place : place + 1], [alone], NEVER)[0])
+        assert torch.equal(together[place], apply_filters(logits[place : place + 1], [alone], NEVER)[0])
     order = torch.randperm(len(rows))
-    assert torch.equal(narrow(logits[order], [rows[i] for i in order], NEVER), together[order])
+    assert torch.equal(apply_filters(logits[order], [rows[i] for i in order], NEVER), together[order])
 
 
 def test_the_models_logits_are_left_as_they_were():
     logits = torch.randn(2, 13, dtype=torch.float64)
     before = logits.clone()
-    narrow(logits, [row(CONFIGS["everything"], [4, 5], [4, 5])] * 2, NEVER)
+    apply_filters(logits, [row(CONFIGS["everything"], [4, 5], [4, 5])] * 2, NEVER)
     assert torch.equal(logits, before)
 
 
 def test_every_setting_that_narrows_comes_in_the_order_of_the_schema():
     fields = list(GenerateConfig.__dataclass_fields__)
-    assert list(NARROWINGS) == fields[1 : fields.index("stop")]
+    assert list(FILTERS) == fields[1 : fields.index("stop")]
 
 
 def test_the_token_that_crosses_the_mass_stays():

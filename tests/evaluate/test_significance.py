@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate.resampling import (
+from heedful.evaluate.significance import (
     Comparison,
     Outcomes,
     Resampled,

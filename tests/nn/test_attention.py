@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.attention import HIDDEN, Attention, attend, scaled_dot_product
+from heedful.nn.attention import MASKED_SCORE, Attention, attend, scaled_dot_product
 
 
 @torch.no_grad()
@@ -39,7 +39,7 @@ def draw(groups=1, queries=5, keys=7):
 
 
 def bias_of(mask, dtype=torch.float64):
-    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, HIDDEN)[:, None]
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, MASKED_SCORE)[:, None]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3, 6])

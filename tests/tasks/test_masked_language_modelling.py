@@ -7,9 +7,10 @@ import torch.nn.functional as F
 
 from heedful.errors import InputError
 from heedful.tasks.masked_lm import MaskedLanguageModelling
-from heedful.tasks.task import check, merit
+from heedful.tasks.task import check
 from heedful.text.sequence import segments
 from heedful.text.tokenizer import EOS, MASK, PAD
+from heedful.train.early_stopping import higher_is_better
 from heedful.train.training_step import TrainingStep
 from toy_tasks import recipe, write_text
 
@@ -176,8 +177,8 @@ def test_validation_text_of_one_document_is_refused_before_training(tmp_path):
 def test_a_lower_loss_of_neighbours_is_better_and_a_score_that_is_not_there_is_told(task):
     settings = replace(task.recipe, train=replace(task.recipe.train, best="next_sentence_loss"))
     check(MaskedLanguageModelling, settings)
-    assert merit({"next_sentence_loss": 0.3}, "next_sentence_loss") > merit(
+    assert higher_is_better({"next_sentence_loss": 0.3}, "next_sentence_loss") > higher_is_better(
         {"next_sentence_loss": 0.5}, "next_sentence_loss"
     )
     with pytest.raises(InputError, match=r'train\.best = "next_sentence_loss": this run has the scores loss, accuracy'):
-        merit({"loss": 1.0, "accuracy": 0.5}, "next_sentence_loss")
+        higher_is_better({"loss": 1.0, "accuracy": 0.5}, "next_sentence_loss")

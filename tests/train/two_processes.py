@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from heedful.machine.reducer import N, Reducer
+from heedful.data_parallel import N, Reducer
 
 
 class OneOfTwo(Reducer):

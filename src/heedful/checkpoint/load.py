@@ -17,7 +17,7 @@ from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.errors import InputError
-from heedful.evaluate.resampling import Outcomes
+from heedful.evaluate.significance import Outcomes
 from heedful.machine import choose_device
 from heedful.models import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.checkpoint.tensors import read_tensors, tensor_file
 from heedful.config.load import recipe_from_dict, recipe_to_dict
-from heedful.config.renamed_keys import modern
+from heedful.config.renamed_keys import current_keys
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import Content, write_folder
@@ -54,7 +54,7 @@ def write_model(
         folder: The folder; missing parent folders are made.
         recipe: The resolved recipe.
         tokenizers: The tokenizers of source and target.
-        weights: The weights, with the names of `heedful.models.weights`.
+        weights: The weights, with the names of `heedful.models.model`.
         dtype: The type to store them in; bfloat16 takes half the space and keeps 8 bits of precision.
         storage: The file system.
 
@@ -112,7 +112,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     """
     path = manifest.path(RECIPE)
     description = parse(path, lambda data: ModelDescription(**json.loads(data)))
-    recipe = recipe_from_dict(modern(description.recipe), str(path))
+    recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)
     sizes = tokenizers.sizes

@@ -50,12 +50,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         DamagedError: The file is not a safetensors file.
     """
     try:
-        return {modern(name): tensor for name, tensor in load_file(path).items()}
+        return {current_name(name): tensor for name, tensor in load_file(path).items()}
     except (SafetensorError, OSError) as error:
         raise DamagedError(path, f"is no readable safetensors file ({error})") from error
 
 
-def modern(name: str) -> str:
+def current_name(name: str) -> str:
     """Translate a weight's name of an older version: "trunk.embedding.weight" becomes "backbone.embedding.weight"."""
     return ".".join(RENAMED.get(part, part) for part in name.split("."))
 

@@ -33,7 +33,7 @@ def interval(found: "Resampled", digits: int) -> str:
 
 def verdict(baseline: str, system: str, found: "Comparison", digits: int) -> str:
     """Write a sentence on which of two systems is better, and whether the difference is statistically significant."""
-    from heedful.evaluate.resampling import SIGNIFICANT
+    from heedful.evaluate.significance import SIGNIFICANT
 
     if found.baseline.value == found.system.value:
         return f"{found.name}: {system} and {baseline} are equal"

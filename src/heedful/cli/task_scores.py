@@ -88,7 +88,7 @@ def task_comparison(
         InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
             the scores of the task do not follow from examples.
     """
-    from heedful.evaluate.resampling import compare_outcomes
+    from heedful.evaluate.significance import compare_outcomes
     from heedful.tasks import find_task
 
     tell = tell_once()

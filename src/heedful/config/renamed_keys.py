@@ -6,7 +6,7 @@ from typing import Any
 RENAMED = {"train": {"validate_bleu": "validate_decoding"}}  # for each table: old names, and the new ones
 
 
-def modern(stored: Mapping[str, Any]) -> dict[str, Any]:
+def current_keys(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the keys of a stored recipe to the current names."""
     tables = {
         table: {new.get(key, key): value for key, value in stored[table].items()}

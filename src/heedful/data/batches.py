@@ -1,6 +1,7 @@
-"""Batches of training examples: a pure function of lengths, weights, batch size, seed and epoch.
+"""Data loader: batches of training examples of similar length, planned for each epoch.
 
-Nothing is remembered from batch to batch, so a run continues anywhere by computing the epoch's plan again.
+The plan is a pure function of lengths, weights, batch size, seed and epoch. Nothing is remembered from batch to batch,
+so a run continues anywhere by computing the epoch's plan again.
 """
 
 import math
@@ -19,7 +20,7 @@ JITTER = 3  # tokens by which the sort within one length is blurred, so that epo
 
 
 class BatchPlan:
-    """Plans the batches of each epoch: shuffled examples, grouped by similar length.
+    """Plans the batches of each epoch: shuffled examples, bucketed by length.
 
     A pair is named by one number: its row, plus the sizes of all corpora before its own.
 
@@ -83,7 +84,7 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
     return source, target
 
 
-def respell(rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random) -> np.ndarray:
+def encode_with_bpe_dropout(rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random) -> np.ndarray:
     """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts as before.
 
     Args:

@@ -1,4 +1,4 @@
-"""Beam search: decodes a batch of sentences with several live hypotheses for each.
+"""Beam search: decodes a batch of sentences with as many live hypotheses for each as the beam size says.
 
 B sentences still searched, W live hypotheses of each, K next tokens of each, C = W x K candidates, T tokens so far.
 """
@@ -12,10 +12,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode.hypothesis import PENALTIES, Hypothesis, hypothesis
+from heedful.decode.hypothesis import Hypothesis, hypothesis
+from heedful.decode.length_penalty import PENALTIES
 from heedful.decode.top_k import best_tokens
-from heedful.models.decoding_state import DecodingState
+from heedful.errors import InputError
+from heedful.machine.doctor import free_memory
+from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
+
+PER_TOKEN, PER_PAIR = 48, 150  # bytes for each hypothesis and token of the vocabulary, and for each two hypotheses
 
 
 def search(
@@ -145,3 +150,34 @@ def advance(
         torch.cat([live.tokens.flatten(0, 1)[rows], tokens[:, :, None]], dim=2),
     )
     return following, rows.flatten()
+
+
+def check_beam(beam: int, vocabulary: int, device: torch.device) -> None:
+    """Check that a beam size is at most the vocabulary size and that its beam search fits into memory.
+
+    Args:
+        beam: The beam size.
+        vocabulary: Tokens that a hypothesis can go on with.
+        device: The device on which the model computes.
+
+    Raises:
+        InputError: The beam is larger than the vocabulary, or needs more memory than is free.
+    """
+    if beam > vocabulary:
+        raise InputError(f"a beam size of {beam:,} is more than the {vocabulary:,} tokens of the vocabulary; lower it")
+    needed, free = needed_memory(beam, vocabulary), free_on(device)
+    if free is not None and needed > free:
+        raise InputError(
+            f"a beam size of {beam:,} needs about {needed:,.1f} GB of memory for each sentence, and {free:,.1f} GB are "
+            "free; lower it"
+        )
+
+
+def needed_memory(beam: int, vocabulary: int) -> float:
+    """Estimate the GB of memory that a beam search takes for each sentence, as measured with beams of 100 to 2,000."""
+    return beam * (PER_TOKEN * vocabulary + PER_PAIR * beam) / 1e9
+
+
+def free_on(device: torch.device) -> float | None:
+    """GB of memory that are free on a device; None where the system does not say."""
+    return torch.cuda.mem_get_info(device)[0] / 1e9 if device.type == "cuda" else free_memory()

@@ -7,7 +7,7 @@ import torch
 from heedful.config.schema import DecodeConfig
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.top_k import best_tokens
-from heedful.models.decoding_state import DecodingState
+from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
 
 STAYING = 7 / 8  # share of unfinished rows above which computing the finished ones too costs less than copying

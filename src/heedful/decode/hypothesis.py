@@ -1,26 +1,10 @@
-"""Hypothesis of a search (beam or greedy) with its score: log P(y|x) / length penalty(|y|), where |y| counts <eos>.
+"""Hypothesis of a search (beam or greedy): the token ids of an output, with their log-probabilities and its score."""
 
-Without a length penalty a search prefers short outputs: every further token makes the probability smaller.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from heedful.config.schema import DecodeConfig
+from heedful.decode.length_penalty import PENALTIES
 from heedful.text.tokenizer import EOS
-
-
-def gnmt(length: int, alpha: float) -> float:
-    """Length penalty of Google's GNMT: ((5 + |y|) / 6)^alpha (Wu et al. 2016, formula 14)."""
-    return ((5 + length) / 6) ** alpha
-
-
-def average(length: int, alpha: float) -> float:
-    """Length penalty |y|^alpha: alpha = 0 compares total log-probabilities, 1 their mean per token."""
-    return length**alpha
-
-
-PENALTIES: dict[str, Callable[[int, float], float]] = {"gnmt": gnmt, "average": average}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.data import random_numbers
 from heedful.decode.generation_row import GenerationRow
-from heedful.decode.sampling_filters import narrow
+from heedful.decode.sampling_filters import apply_filters
 from heedful.errors import RunError
 
 
@@ -36,7 +36,7 @@ def sample(
     if logits.isnan().any():
         raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")
     chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
-    tokens = draw(narrow(logits, rows, never), chances)
+    tokens = draw(apply_filters(logits, rows, never), chances)
     return tokens, logits.log_softmax(1).gather(1, tokens[:, None])[:, 0]
 
 

@@ -1,4 +1,4 @@
-"""Sampling filters (temperature, top-k, top-p, penalties): functions from logits to logits, -inf for excluded tokens.
+"""Sampling filters (temperature, top-k, nucleus or top-p, penalties): from logits to logits, -inf for excluded tokens.
 
 R rows, V vocabulary. Each filter computes its probabilities over the tokens that the filters before left in. Tokens
 of equal probability are ranked by lower id, and no filter leaves a row without a token.
@@ -17,11 +17,13 @@ from heedful.decode.generation_row import GenerationRow
 from heedful.decode.top_k import top
 
 Tokens = Sequence[Sequence[int]]  # R rows of ids
-OFF = GenerateConfig()  # the default settings, which filter nothing
+DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
 
 
-def narrow(logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]) -> Float[Tensor, "R V"]:
-    """Apply the sampling filters that each row's settings ask for, in the order of the fields of `GenerateConfig`.
+def apply_filters(
+    logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: Sequence[int]
+) -> Float[Tensor, "R V"]:
+    """Apply the sampling filters that each row's settings ask for, in the order of `FILTERS`.
 
     Args:
         logits: the logits of the next token.
@@ -29,9 +31,9 @@ def narrow(logits: Float[Tensor, "R V"], rows: Sequence[GenerationRow], never: S
         never: ids that are never generated.
     """
     logits = logits.index_fill(1, torch.tensor(never, dtype=torch.long), -torch.inf)
-    for name, narrowing in NARROWINGS.items():
+    for name, apply in FILTERS.items():
         for value, places in _by_value(rows, name).items():
-            logits[places] = narrowing(logits[places], value, [rows[place] for place in places])
+            logits[places] = apply(logits[places], value, [rows[place] for place in places])
     return logits
 
 
@@ -40,7 +42,7 @@ def _by_value(rows: Sequence[GenerationRow], name: str) -> dict[Any, list[int]]:
     places: dict[Any, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         value = getattr(row.config, name)
-        if value != getattr(OFF, name):
+        if value != getattr(DEFAULTS, name):
             places[value].append(place)
     return places
 
@@ -71,7 +73,7 @@ def no_repeat_ngram(logits: Float[Tensor, "R V"], size: int, seen: Tokens) -> Fl
         said = [tuple(tokens[begin : begin + size]) for begin in range(len(tokens) - size + 1)]
         last = tuple(tokens[len(tokens) - size + 1 :])
         allowed[row, [sequence[-1] for sequence in said if sequence[:-1] == last]] = False
-    return only(logits, allowed)
+    return keep_only(logits, allowed)
 
 
 def temperature(logits: Float[Tensor, "R V"], degree: float) -> Float[Tensor, "R V"]:
@@ -84,18 +86,18 @@ def temperature(logits: Float[Tensor, "R V"], degree: float) -> Float[Tensor, "R
 def top_k(logits: Float[Tensor, "R V"], count: int) -> Float[Tensor, "R V"]:
     """Keep the `count` most probable tokens of each row and exclude the rest (top-k sampling)."""
     _, best = top(logits, min(count, logits.size(1)))
-    return only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, best, True))
+    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, best, True))
 
 
 def top_p(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
-    """Keep the fewest tokens that together have probability `mass` (top-p, Holtzman et al. 2020, section 3.1)."""
-    return fewest(logits, -logits, mass)
+    """Keep the fewest tokens that together have probability `mass` (nucleus sampling, Holtzman et al. 2020)."""
+    return keep_mass(logits, -logits, mass)
 
 
 def min_p(logits: Float[Tensor, "R V"], share: float) -> Float[Tensor, "R V"]:
     """Keep the tokens with at least `share` of the probability of the most probable one (min-p, Nguyen et al. 2024)."""
     probabilities = logits.softmax(1)
-    return only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
+    return keep_only(logits, probabilities >= share * probabilities.amax(1, keepdim=True))
 
 
 def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
@@ -105,10 +107,10 @@ def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
     """
     log_probs = logits.log_softmax(1)
     entropy = torch.special.entr(log_probs.exp()).sum(1, keepdim=True)
-    return fewest(logits, (-log_probs - entropy).abs(), mass)
+    return keep_mass(logits, (-log_probs - entropy).abs(), mass)
 
 
-def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
+def keep_mass(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
     """Keep the tokens of smallest distance, as few as have the probability `mass` together, rounded up.
 
     A token stays if the tokens before it have less than `mass`: if it and the tokens after it have more than
@@ -116,10 +118,10 @@ def fewest(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: f
     """
     order = distance.sort(dim=1, stable=True).indices
     rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
-    return only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, rest > 1 - mass))
+    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, rest > 1 - mass))
 
 
-def only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+def keep_only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:
     """Exclude all tokens but the allowed ones; a row without any allowed token keeps its most probable token."""
     empty = ~(allowed & logits.isfinite()).any(1, keepdim=True)
     best = torch.zeros_like(allowed).scatter(1, top(logits, 1)[1], True)
@@ -131,7 +133,7 @@ def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
     return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
 
 
-NARROWINGS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
+FILTERS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
     "repetition_penalty": lambda logits, value, rows: repetition_penalty(logits, value, [row.seen for row in rows]),
     "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
     "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),

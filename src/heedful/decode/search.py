@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam, greedy
 from heedful.decode.hypothesis import Hypothesis
-from heedful.models.decoding_state import DecodingState
+from heedful.models.model import DecodingState
 
 
 def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:

@@ -1,4 +1,8 @@
-"""Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
+"""Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory.
+
+From checkpoint to line: `checkpoint.load` builds `models.transformer` with its weights, the translator encodes lines and
+batches them, `decode.beam` searches through the model's `DecodingState`, and outputs are decoded in the order of lines.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +16,7 @@ from torch import nn
 
 from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
-from heedful.decode.beam_memory import check_beam
+from heedful.decode.beam import check_beam
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
 from heedful.decode.search import search

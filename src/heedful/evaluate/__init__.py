@@ -1,6 +1,6 @@
 """Evaluation metrics, one module per kind of output; the metrics of translations can be imported from here."""
 
-from heedful.evaluate.resampling import Comparison, Resampled
+from heedful.evaluate.significance import Comparison, Resampled
 from heedful.evaluate.translation import (
     METRICS,
     TOKENIZERS,

@@ -18,8 +18,8 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from heedful.errors import InputError
-from heedful.evaluate.resampling import Comparison, Resampled
 from heedful.evaluate.scripts import script_warning
+from heedful.evaluate.significance import Comparison, Resampled
 from heedful.text.languages import base_language
 from heedful.wording import counted
 

@@ -4,10 +4,9 @@ from heedful.models.architectures import model_class
 from heedful.models.backbone import BACKBONES, Backbone, BackboneModel, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
-from heedful.models.model import Model, SourceToTarget
+from heedful.models.model import Model, SourceToTarget, load_weights, weights
 from heedful.models.task_heads import SentenceEncoder, SequenceClassifier, TextClassifier, TokenClassifier
 from heedful.models.transformer import EncoderDecoder
-from heedful.models.weights import load_weights, weights
 
 __all__ = [
     "BACKBONES",

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models.model import OUTPUT_ROWS, Model, Names
-from heedful.nn.embedding import Embedding, segment_embedding
-from heedful.nn.input_layer import InputLayer
+from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
 from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
 from heedful.nn.stack import NamedStack, Stack

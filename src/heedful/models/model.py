@@ -7,15 +7,37 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.models.decoding_state import DecodingState
 from heedful.nn.stack import NamedStack
 
 Names = Mapping[str, str]
 
 OUTPUT_ROWS = {"output.weight": "target", "output.bias": "target"}  # of a projection to a vocabulary
+
+
+@runtime_checkable
+class DecodingState(Protocol):
+    """Interface of a model in the middle of decoding, which remembers the tokens that each of R rows was fed so far.
+
+    Rows stay together by sentence, and sentences stay in order: a search never asks for a row of a later sentence
+    before one of an earlier sentence.
+
+    Attributes:
+        begin: the token that is fed to each row first: <bos>, or the last token of a prompt.
+    """
+
+    begin: Int[Tensor, " R"]
+
+    def step(self, tokens: Int[Tensor, " R"], /) -> Float[Tensor, "R V"]:
+        """Feed one token to each row, `begin` first, and return the logits of the next token."""
+        ...
+
+    def select(self, rows: Int[Tensor, " R2"], /) -> None:
+        """Keep, reorder or repeat the rows of the decoding state: row i becomes what row `rows[i]` was."""
+        ...
 
 
 @runtime_checkable
@@ -112,3 +134,29 @@ class SourceToTarget(Model, ABC):
     @abstractmethod
     def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> DecodingState:
         """The decoding state before the first target token: one row a source sentence."""
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Get the parameters of a model by name, each once: a tied matrix has one name."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
+    """Copy weights, named as by `weights`, into a model.
+
+    Raises:
+        ValueError: names or shapes differ; the message lists them.
+    """
+    own = dict(model.named_parameters())
+    problems = [f"missing {name}" for name in own.keys() - values.keys()]
+    problems += [f"unexpected {name}" for name in values.keys() - own.keys()]
+    problems += [
+        f"{name} is {tuple(values[name].shape)}, the model needs {tuple(own[name].shape)}"
+        for name in own.keys() & values.keys()
+        if own[name].shape != values[name].shape
+    ]
+    if problems:
+        raise ValueError("; ".join(sorted(problems)))
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(values[name])

@@ -11,9 +11,8 @@ from heedful.config.schema import ModelConfig
 from heedful.models.pooling import Pooler
 from heedful.models.transformer import EncoderDecoder
 from heedful.nn.attention import Attention
-from heedful.nn.embedding import Segments
+from heedful.nn.embedding import InputLayer, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
-from heedful.nn.input_layer import InputLayer
 from heedful.nn.positions import Positions
 
 # Modules that hold parameters, from the outside in: the first that matches names the kind of all parameters within.

@@ -15,7 +15,7 @@ from heedful.nn.dropout import dropout
 from heedful.nn.kv_cache import KeysValues
 from heedful.nn.positions import Rotation, unrotated
 
-HIDDEN = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a fully masked row stays finite
+MASKED_SCORE = -1e9  # stands for minus infinity: its softmax is exactly 0, yet a fully masked row stays finite
 REGISTER = 16  # float32 numbers in the widest register of a CPU
 SENTENCE = 256  # keys up to which torch's fused kernel is no faster on a CPU
 

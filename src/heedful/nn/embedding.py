@@ -1,15 +1,40 @@
-"""Embeddings of tokens (Vaswani et al. 2017, section 3.4) and of segments (Devlin et al. 2019, section 3).
+"""Input layers: embeddings of token ids (Vaswani et al. 2017, section 3.4) and of segments (Devlin et al. 2019).
 
-B batch, T tokens, D model, V vocabulary.
+Other inputs, such as frames of features, come through an `InputLayer` of another kind.
+
+B batch, N inputs of a row, F features, S positions of the stack, T tokens, D model, V vocabulary.
 """
+
+from abc import ABC, abstractmethod
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig
-from heedful.nn.input_layer import InputLayer
+
+
+class InputLayer(nn.Module, ABC):
+    """Base class of input layers: token ids, image patches or audio frames in, vectors of size d_model out.
+
+    Stacks, decoders, search and the inspector only see the vectors and their padding mask.
+    """
+
+    @abstractmethod
+    def embed(
+        self, inputs: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
+    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+        """Turn a padded batch of inputs into vectors.
+
+        Args:
+            inputs: token ids (B N), or rows of F features (B N F); padding may hold any values.
+            padding_mask: True for real inputs.
+
+        Returns:
+            The vectors, of which those of real inputs do not depend on the padding, and their padding mask. There may
+            be fewer positions than inputs, as after a convolution with a stride.
+        """
 
 
 class Embedding(InputLayer):

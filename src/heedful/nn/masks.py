@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.nn.attention import HIDDEN
+from heedful.nn.attention import MASKED_SCORE
 from heedful.nn.positions import Positions, Rotation
 
 
@@ -144,4 +144,6 @@ def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "
 
 def attention_bias(allowed: Bool[Tensor, " B #T S"], like: Tensor) -> Float[Tensor, "#B 1 #T S"]:
     """Convert a mask to an additive attention bias: 0 where True, a very negative number elsewhere."""
-    return torch.zeros(allowed.shape, dtype=like.dtype, device=like.device).masked_fill_(~allowed, HIDDEN)[:, None]
+    return torch.zeros(allowed.shape, dtype=like.dtype, device=like.device).masked_fill_(~allowed, MASKED_SCORE)[
+        :, None
+    ]

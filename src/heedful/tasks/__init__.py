@@ -10,11 +10,11 @@ from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
+from heedful.tasks.sequence_to_sequence import TextToText
 from heedful.tasks.span_qa import SpanQuestionAnswering
 from heedful.tasks.summarisation import Summarisation
 from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
-from heedful.tasks.text_to_text import TextToText
 from heedful.tasks.translation import Translation
 
 __all__ = ["TASKS", "Task", "find_task", "import_task"]

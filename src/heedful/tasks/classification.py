@@ -18,7 +18,7 @@ from heedful.data.pair_store import Rows
 from heedful.data.prepared_data import at_least_one
 from heedful.errors import InputError
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
-from heedful.evaluate.resampling import Outcomes
+from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier

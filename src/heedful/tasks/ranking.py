@@ -16,8 +16,8 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.corpus import read_pairs
 from heedful.data.filters import DropReport
 from heedful.data.pair_store import PairStore, Rows
-from heedful.evaluate.resampling import Outcomes, mean_outcomes
 from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
+from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss
 from heedful.models import SentenceEncoder
 from heedful.predict.batching import BatchedModel

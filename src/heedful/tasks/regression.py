@@ -16,7 +16,7 @@ from heedful.data.filters import DropReport
 from heedful.data.labelled import read_scored
 from heedful.data.pair_store import Rows
 from heedful.evaluate.correlation import pearson, spearman
-from heedful.evaluate.resampling import Outcomes
+from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import TextClassifier
 from heedful.predict.scorer import Scorer

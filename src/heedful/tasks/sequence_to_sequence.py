@@ -18,7 +18,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
-from heedful.data.batches import BatchPlan, assemble, respell
+from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
 from heedful.data.corpus import SentencePair, read_pairs
 from heedful.data.documents import check_files
 from heedful.data.filters import DropReport
@@ -26,7 +26,7 @@ from heedful.data.pair_store import PairStore
 from heedful.data.prepare_pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.random_numbers import seed_of
 from heedful.decode.translator import Translator
-from heedful.evaluate.resampling import Outcomes, mean_outcomes
+from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import SourceToTarget, model_class
 from heedful.models.word_vectors import place_vectors
@@ -61,7 +61,7 @@ class PairBatch:
 
 
 def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> PairBatch:
-    """Collate padded rows of source and target ids, both ending in <eos>, into a batch."""
+    """Collate padded rows of source and target ids, both ending in <eos>, into a batch with its padding masks."""
     x, y = torch.from_numpy(source), torch.from_numpy(target)
     shifted = torch.nn.functional.pad(y, (1, -1), value=BOS)
     return PairBatch(
@@ -154,8 +154,8 @@ class SequenceToSequence(Task[PairBatch]):
         source, target = assemble(self.prepared.train, ids)
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
-            source = respell(source, self.tokenizers.source, rate, rng)
-            target = respell(target, self.tokenizers.target, rate, rng)
+            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng)
+            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng)
         return collate(source, target, device)
 
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
@@ -218,3 +218,15 @@ class SequenceToSequence(Task[PairBatch]):
             limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
             self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")
         return [(output.text, reference) for output, reference in zip(found, references, strict=True)]
+
+
+class TextToText(SequenceToSequence):
+    """Text-to-text task: pairs of an input text and the one right output text (Raffel et al. 2020, section 2.4)."""
+
+    scores = ("exact_match", "loss", "perplexity")
+    means = ("exact_match",)
+
+    def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
+        """Score outputs by exact match: the share equal to the reference, word for word, ignoring spaces."""
+        right = [output.split() == reference.split() for output, reference in zip(outputs, references, strict=True)]
+        return {"exact_match": sum(right) / len(right)}

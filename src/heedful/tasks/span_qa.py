@@ -18,7 +18,7 @@ from heedful.data.pair_store import Rows
 from heedful.data.squad import SpanQuestion, read_squad
 from heedful.errors import InputError
 from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
-from heedful.evaluate.resampling import Outcomes, mean_outcomes
+from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss
 from heedful.models import TokenClassifier
 from heedful.predict.answerer import Answerer

@@ -18,7 +18,7 @@ from heedful.data.prepared_data import at_least_one
 from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.errors import InputError
 from heedful.evaluate.f1 import F1Counts
-from heedful.evaluate.resampling import Outcomes
+from heedful.evaluate.significance import Outcomes
 from heedful.evaluate.spans import span_tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TokenClassifier

@@ -1,6 +1,5 @@
 """Base class of all tasks: the interface that the training loop and the predictors use."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,18 +11,16 @@ import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError
-from heedful.evaluate.resampling import Outcomes
+from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
-from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.models import Model
 from heedful.predict import AnyPredictor
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
 
 Scores = dict[str, float]
-
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss"})
 
 
 @runtime_checkable
@@ -185,19 +182,6 @@ class Task(ABC, Generic[B]):
     def best(self) -> str:
         """Name of the score that selects the best checkpoint."""
         return self.recipe.train.best or self.scores[0]
-
-
-def merit(scores: Scores, name: str) -> float:
-    """Convert a score to a number that is larger for better models; minus infinity for NaN.
-
-    Raises:
-        InputError: there is no such score.
-    """
-    if name not in scores:
-        raise InputError(f'train.best = "{name}": this run has the scores {", ".join(scores)}; choose one of them')
-    if not math.isfinite(scores[name]):
-        return -math.inf
-    return -scores[name] if name in LOWER_IS_BETTER else scores[name]
 
 
 def check(task: type[Task], recipe: Recipe) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from heedful.checkpoint import Best
 from heedful.config.schema import Recipe
-from heedful.tasks.task import Scores, merit
+from heedful.tasks.task import Scores
+from heedful.train.early_stopping import higher_is_better
 from heedful.train.logger import shown
 
 Updates = tuple[int, ...]  # the updates of the averaged checkpoints; a single one: the checkpoint itself
@@ -44,7 +45,7 @@ def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandida
     """Choose the candidate with the best score; on ties, as without a validation set, a mean or else the earliest."""
 
     def rank(one: AverageCandidate) -> tuple[float, int, int]:
-        return (merit(one.scores, score) if one.scores else 0.0), len(one.updates), -one.updates[-1]
+        return (higher_is_better(one.scores, score) if one.scores else 0.0), len(one.updates), -one.updates[-1]
 
     return max(candidates, key=rank)
 

@@ -1,6 +1,5 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
-import math
 import time
 from itertools import chain
 from pathlib import Path
@@ -12,13 +11,13 @@ from torch import Tensor
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
+from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
-from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.storage.manifest import MANIFEST
-from heedful.tasks.task import Batch, Scores, Task, merit
+from heedful.tasks.task import Batch, Scores, Task
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
     Updates,
@@ -29,6 +28,7 @@ from heedful.train.checkpoint_averaging import (
     updates_to_average,
 )
 from heedful.train.checkpointing import CheckpointSaver
+from heedful.train.early_stopping import note_validation, stops_early
 from heedful.train.logger import RunLogger, logged_scores, result
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
@@ -82,7 +82,7 @@ class Trainer:
         self.state = TrainerState.from_json(saved.state["progress"])
         self.batches = self.task.epoch(self.state.epoch)
         if self.validation_is_due() and (logged := logged_scores(self.folder, self.state.update)):
-            self.take_note(logged)
+            self.note(logged)
         if self.has_ended():
             self.console.print(ending_line(result(self.folder)), markup=False, highlight=False, soft_wrap=True)
             return
@@ -110,7 +110,7 @@ class Trainer:
         return (
             state.update >= train.max_updates
             or (train.max_epochs is not None and state.epoch >= train.max_epochs)
-            or (train.patience is not None and state.worse >= train.patience)
+            or stops_early(state, train.patience)
         )
 
     def update(self, logger: RunLogger) -> None:
@@ -137,7 +137,7 @@ class Trainer:
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def next_batches(self) -> list[Batch]:
-        """Prepare this process's share of the next update's batches; the last update of an epoch may have fewer."""
+        """Prepare the batches of the next update (gradient accumulation); an epoch's last update may have fewer."""
         start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
@@ -176,21 +176,14 @@ class Trainer:
         scores = self.scores()
         if scores is not None:
             logger.record_validation(self.state.update, scores)
-        self.take_note(scores)
+        self.note(scores)
         logger.restart_clock()
 
-    def take_note(self, scores: Scores | None) -> None:
-        """Update the best score and the early-stopping counter with validation scores; NaN is never the best."""
-        state = self.state
-        state.validated = state.update
-        if scores is None:
-            return
-        value = merit(scores, self.task.best)
-        if value > (-math.inf if state.best is None else state.best):
-            state.best, state.best_update, state.worse = value, state.update, 0
-        else:
-            state.worse += 1
-        self.saver.try_to_mark(self.best())
+    def note(self, scores: Scores | None) -> None:
+        """Note validation scores for early stopping, and mark the best checkpoint."""
+        note_validation(self.state, scores, self.task.best)
+        if scores is not None:
+            self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
         """The best update so far with its score; None before the first validation."""

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from heedful.config.schema import Recipe
 from heedful.data.random_numbers import seed_of
+from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
-from heedful.machine.reducer import SINGLE_PROCESS, Reducer
 from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, learning_rate
 from heedful.tasks.task import Batch

@@ -19,7 +19,7 @@ from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.pieces import Pieces
 from heedful.models import Model
-from heedful.models.decoding_state import DecodingState
+from heedful.models.model import DecodingState
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
@@ -59,7 +59,7 @@ class ForwardPass:
     Attributes:
         model: the model, in training or evaluation mode.
         tokenizer: tokenizer of the target text, or of the input for a model that generates nothing.
-        lines: input and target tokens by `heedful.inspector.capture.taps.TappedStack.sequence`: "src", "tgt" or both.
+        lines: input and target tokens by `NamedStack.sequence`: "src", "tgt" or both.
         run: runs the forward pass and returns the model's output.
         steps: computes the same logits one token at a time, as beam search does; None for a model that generates
             nothing.

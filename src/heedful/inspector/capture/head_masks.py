@@ -10,7 +10,7 @@ from heedful.errors import InputError
 from heedful.inspector.capture.recorder import Edit
 from heedful.inspector.capture.taps import taps
 from heedful.models import Model
-from heedful.nn.attention import HIDDEN
+from heedful.nn.attention import MASKED_SCORE
 
 WILD = set("*?[")  # characters that turn the name of a tap into a pattern
 
@@ -86,7 +86,7 @@ def mask_alone(number: int) -> Edit:
 
     def edit(bias: Tensor) -> Tensor:
         bias, head = bias.clone(), min(number, bias.size(1) - 1)
-        bias[:, head] = torch.zeros_like(bias[:, head]).masked_fill(bias[:, head] < HIDDEN / 2, HIDDEN)
+        bias[:, head] = torch.zeros_like(bias[:, head]).masked_fill(bias[:, head] < MASKED_SCORE / 2, MASKED_SCORE)
         return bias
 
     return edit

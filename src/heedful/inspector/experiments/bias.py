@@ -22,7 +22,7 @@ from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
-from heedful.evaluate.resampling import Interval, bootstrap_interval
+from heedful.evaluate.significance import Interval, bootstrap_interval
 from heedful.inspector.capture.forward_inputs import ForwardPass, of_continuation, of_row, of_translation
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.recorder import recording

@@ -12,10 +12,11 @@ import torch
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode import beam
-from heedful.decode.hypothesis import PENALTIES, Hypothesis, hypothesis
+from heedful.decode.hypothesis import Hypothesis, hypothesis
+from heedful.decode.length_penalty import PENALTIES
 from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
-from heedful.models.decoding_state import DecodingState
+from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
 
 

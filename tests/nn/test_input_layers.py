@@ -9,8 +9,7 @@ from torch import nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models import EncoderOnly, SequenceClassifier
-from heedful.nn.embedding import Embedding
-from heedful.nn.input_layer import InputLayer
+from heedful.nn.embedding import Embedding, InputLayer
 from shown_modules import rows
 
 Draw = Callable[[list[int]], list[torch.Tensor]]
