@@ -1,7 +1,7 @@
 """Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory.
 
 From checkpoint to line: `checkpoint.load` builds `models.transformer` with its weights, the translator encodes and
-batches lines, `decode.beam` searches through the model's `DecodingState`, and outputs are decoded in the order of lines.
+batches lines, `decode.beam` searches through the model's `DecodingState`, and outputs come in the order of lines.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
