@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Count:
-    """State of a progress count at a moment: the items done, and their speed.
+    """State of a progress count: the items done, and their speed, in which recent items weigh more.
 
     The speed is a weighted mean: items done after half of the time count a quarter as much as items done just now, so
     that a slow beginning is soon forgotten, and pauses that come again and again, such as validations, never are.

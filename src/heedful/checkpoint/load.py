@@ -145,7 +145,7 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
 
 
 def find_model(path: str | Path) -> Path:
-    """Find the model folder or checkpoint that `load_model` reads for a path or a name in the box.
+    """Find a model's folder or checkpoint by path, or by the name of a model that comes with the package.
 
     Raises:
         InputError: There is no such model.

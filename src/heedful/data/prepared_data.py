@@ -165,7 +165,7 @@ def _stored(folder: Path) -> tuple[DropReport, int, str] | None:
 
 
 def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:
-    """Name a store for each corpus of a recipe: train-0, train-1, ... and, if there is validation data, valid."""
+    """Map names of stores to their corpora: train-0, train-1, ... and valid; of a lone test set, only valid."""
     if is_test_set(data):
         return {VALID: data.train}
     train = {f"train-{number}": [corpus] for number, corpus in enumerate(data.train)}

@@ -1,4 +1,4 @@
-"""Guesses the task that a table or a list of objects is for, and which of its columns are texts and targets."""
+"""Guesses a table's task (classification, regression, language model, translation) and its columns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -60,6 +60,6 @@ class GenerationRow:
         self.reason = "stop" if self.text.stopped else "eos" if ended else "length"
 
     def crop(self, context: int | None) -> None:
-        """Shorten a window longer than `context` to its last `context` // 2 tokens, at least one."""
+        """Cut a window longer than `context`, in place, to its last `context` // 2 tokens, at least one."""
         if context is not None and len(self.window) > context:
             del self.window[: -max(1, context // 2)]

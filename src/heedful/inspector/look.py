@@ -130,7 +130,7 @@ def unknown(subject: Any, question: Question) -> list[str]:
 
 
 class Asked(NamedTuple):
-    """Answers of a predictor with the forward pass to record, and the log of the beam search if there was one."""
+    """A predictor's answers, its forward pass to record, and, if it searched, the log and reference's path."""
 
     reading: ForwardPass
     answers: list[Answer]

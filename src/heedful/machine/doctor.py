@@ -73,7 +73,7 @@ def allocator() -> Finding:
 
 
 def matrix_products() -> Finding:
-    """Measure the speed of matrix products of the size of a layer, in float32 and bfloat16."""
+    """Measure the CPU's speed at matrix products of the size of a layer, in float32 and bfloat16."""
     single, half = (matmul_speed(*LAYER, dtype, CPU) for dtype in (torch.float32, torch.bfloat16))
     found = (
         f"float32 {single / 1e9:,.0f}, bfloat16 {half / 1e9:,.0f} GFLOP/s; {torch.backends.cpu.get_cpu_capability()}"

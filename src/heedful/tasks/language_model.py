@@ -140,7 +140,7 @@ class CausalLanguageModelling(Task[CausalBatch]):
         return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
 
     def validate(self, model: LanguageModel) -> Scores | None:
-        """Score a model on the validation text: loss, perplexity and perplexity per byte.
+        """Score a model on the validation text, in windows that do not overlap: loss and perplexities.
 
         Every token is predicted once, from at most `data.max_length` - 1 others of its window.
         """

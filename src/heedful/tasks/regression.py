@@ -33,7 +33,7 @@ class Regression(TextTask):
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
-        """Iterate over both texts of each scored example, for the training of a tokenizer."""
+        """Iterate over the text, and the second text if any, of each scored example, to train a tokenizer."""
         return (text for example in read_scored(corpus, recipe.data) for text in (example.text, example.pair) if text)
 
     @staticmethod

@@ -63,7 +63,7 @@ class TextTask(ExampleTask[TextBatch]):
     command = "heedful predict"
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> TextBatch:
-        """Collate rows of texts and their targets into a batch."""
+        """Collate padded rows of token ids, (B, S), and their targets, (B, T), into a batch on a device."""
         return collate(first, second, device)
 
     def lengths(self, store: PairStore) -> np.ndarray:

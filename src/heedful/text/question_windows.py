@@ -26,7 +26,7 @@ class Context:
         return range(first, bisect_left(self.places, end, key=itemgetter(0)))
 
     def characters(self, first: int, last: int) -> Place:
-        """The characters of the text that tokens `first` to `last` stand for, without the space around them."""
+        """Begin and end of the characters of tokens `first` to `last`, without the space around them."""
         return self._stripped(self.places[first][0], self.places[last][1])
 
     def _stripped(self, begin: int, end: int) -> Place:

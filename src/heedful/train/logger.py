@@ -53,7 +53,7 @@ class Lines:
 
     @property
     def missing(self) -> int:
-        """Number of lines that wait in memory to be written."""
+        """Number of lines that could not be written so far and wait in memory."""
         return self.waiting.count(b"\n")
 
     def flush(self) -> None:
