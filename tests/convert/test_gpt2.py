@@ -14,8 +14,8 @@ from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
+from heedful.decode.beam import search
 from heedful.decode.generator import Generator
-from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.models import LanguageModel, load_weights, weights
 from heedful.text.hugging_face import from_hugging_face

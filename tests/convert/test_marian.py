@@ -14,7 +14,7 @@ from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
-from heedful.decode.search import search
+from heedful.decode.beam import search
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
 from heedful.text.hugging_face import pair_from_hugging_face

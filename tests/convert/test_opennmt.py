@@ -11,7 +11,7 @@ from torch import nn
 from heedful.checkpoint import load_model, write_model
 from heedful.config.schema import DecodeConfig
 from heedful.convert import FORMATS, Model
-from heedful.decode.search import search
+from heedful.decode.beam import search
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.text.pipeline import BOS, EOS

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode import beam
+from heedful.decode.beam import beam_search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.length_penalty import PENALTIES
 from heedful.text.tokenizer import EOS
@@ -28,7 +28,7 @@ CONFIGS = [
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig, logits=logits_after) -> list[list[Hypothesis]]:
-    return beam.search(ToyState(seeds, logits), [length + config.max_extra for length in lengths], config)
+    return beam_search(ToyState(seeds, logits), [length + config.max_extra for length in lengths], config)
 
 
 def output(hypothesis: Hypothesis) -> tuple[int, ...]:
@@ -94,7 +94,7 @@ def test_a_wider_beam_without_penalty_is_at_least_as_probable_as_greedy():
 
 def test_finished_sentences_leave_the_batch():
     state = ToyState(list(range(23)))
-    beam.search(state, [1 + seed for seed in range(23)], DecodeConfig(beam=3, max_extra=0))
+    beam_search(state, [1 + seed for seed in range(23)], DecodeConfig(beam=3, max_extra=0))
     first, *later = state.rows_per_step
     assert first == 23
     assert later == sorted(later, reverse=True)

@@ -1,14 +1,15 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode import beam, greedy
+from heedful.decode.beam import beam_search
+from heedful.decode.greedy import STAYING, greedy_search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.text.tokenizer import BOS, EOS, PAD
 from toy_states import ToyState, log_probs, scored, token_scores
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    return greedy.search(ToyState(seeds), [length + config.max_extra for length in lengths], config)
+    return greedy_search(ToyState(seeds), [length + config.max_extra for length in lengths], config)
 
 
 def likeliest_words(seed: int, limit: int) -> tuple[int, ...]:
@@ -34,7 +35,7 @@ def test_a_beam_of_one_without_penalty_is_greedy():
     config = DecodeConfig(beam=1, alpha=0.0, max_extra=3)
     seeds, lengths = list(range(64)), [1 + seed % 7 for seed in range(64)]
     limits = [length + config.max_extra for length in lengths]
-    assert beam.search(ToyState(seeds), limits, config) == search(seeds, lengths, config)
+    assert beam_search(ToyState(seeds), limits, config) == search(seeds, lengths, config)
 
 
 def test_a_sentence_is_decoded_alike_alone_in_a_batch_of_64_and_in_reverse():
@@ -47,12 +48,12 @@ def test_a_sentence_is_decoded_alike_alone_in_a_batch_of_64_and_in_reverse():
 
 def test_finished_sentences_leave_the_batch():
     state = ToyState(list(range(23)))
-    found = greedy.search(state, [55] * 23, DecodeConfig(beam=1))
+    found = greedy_search(state, [55] * 23, DecodeConfig(beam=1))
     lengths = [len(hypotheses[0].token_scores) for hypotheses in found]
     assert len(set(lengths)) > 3
     rows = [23]
     for step in range(1, max(lengths)):
         going = sum(n > step for n in lengths)
-        rows.append(going if going <= greedy.STAYING * rows[-1] else rows[-1])
+        rows.append(going if going <= STAYING * rows[-1] else rows[-1])
     assert state.rows_per_step == rows
     assert len(set(rows)) > 3

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
+from heedful.decode.beam import search
 from heedful.decode.generator import GenerationRequest, Generator
-from heedful.decode.search import search
 from heedful.models import LanguageModel
 from heedful.models.language_model import LanguageModelState
 from heedful.nn.positions import POSITIONS

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import DecodeConfig, ModelConfig
-from heedful.decode.search import search
+from heedful.decode.beam import search
 from heedful.models import EncoderDecoder
 from heedful.text.tokenizer import BOS, EOS, PAD
 

@@ -1,17 +1,17 @@
 import pytest
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode import beam, greedy
-from heedful.decode.search import search
+from heedful.decode.beam import beam_search, search
+from heedful.decode.greedy import greedy_search
 from toy_states import ToyState
 
 
-@pytest.mark.parametrize(("width", "strategy"), [(1, greedy), (2, beam), (5, beam)])
+@pytest.mark.parametrize(("width", "strategy"), [(1, greedy_search), (2, beam_search), (5, beam_search)])
 def test_a_beam_of_one_is_searched_greedily_and_a_wider_one_by_beam_search(width, strategy):
     config = DecodeConfig(beam=width, penalty="average", alpha=2.0, patience=0.0)
     seeds, lengths = list(range(13)), [57] * 13
-    found = {module: module.search(ToyState(seeds), lengths, config) for module in (greedy, beam)}
-    assert found[greedy] != found[beam]
+    found = {one: one(ToyState(seeds), lengths, config) for one in (greedy_search, beam_search)}
+    assert found[greedy_search] != found[beam_search]
     assert search(ToyState(seeds), lengths, config) == found[strategy]
 
 

@@ -14,8 +14,8 @@ from heedful import load
 from heedful.checkpoint import write_model
 from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.decode import translator as translator_module
+from heedful.decode.beam import search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.search import search
 from heedful.decode.translator import WINDOW, Translation, Translator, batches
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights

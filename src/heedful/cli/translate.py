@@ -14,7 +14,7 @@ from heedful.errors import InputError
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.checkpoint import LoadedModel
+    from heedful.checkpoint.load import LoadedModel
     from heedful.config.schema import Recipe
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
@@ -152,7 +152,7 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
 
 def load(model: str, device: str, precision: str) -> "LoadedModel":
     """Load a model on a device, in float32 or int8 precision."""
-    from heedful.checkpoint import load_model
+    from heedful.checkpoint.load import load_model
     from heedful.machine import prepare_process
 
     prepare_process()

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import DecodeConfig
+from heedful.decode.greedy import greedy_search
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.length_penalty import PENALTIES
 from heedful.decode.top_k import best_tokens
@@ -23,14 +24,32 @@ from heedful.text.tokenizer import EOS
 PER_TOKEN, PER_PAIR = 48, 150  # bytes for each hypothesis and token of the vocabulary, and for each two hypotheses
 
 
-def search(
+def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """Find the best outputs for a batch of sentences: by greedy search with a beam size of 1, else by beam search.
+
+    The result for a sentence never depends on the other sentences. An output that reaches its limit without <eos> is
+    cut there and competes with the score it has.
+
+    Args:
+        state: the decoding state of the model, one row for each sentence, with nothing fed yet.
+        limits: the most tokens of each output, <eos> counted.
+        config: the beam size, and the length penalty; `n_best` <= `beam` and `alpha` >= 0.
+
+    Returns:
+        For each sentence at most `config.n_best` different hypotheses, best first.
+    """
+    strategy = greedy_search if config.beam == 1 else beam_search
+    return strategy(state, limits, config)
+
+
+def beam_search(
     state: DecodingState,
     limits: Sequence[int],
     config: DecodeConfig,
     watch: "Watch | None" = None,
     live: "Live | None" = None,
 ) -> list[list[Hypothesis]]:
-    """Decode a batch of sentences by beam search with `config.beam` live hypotheses each; see `heedful.decode.search`.
+    """Decode a batch of sentences by beam search with `config.beam` live hypotheses each; see `search`.
 
     At each step the candidates of a sentence are ranked by log-probability, equal ones by the rank of their parent,
     then by lower token id. Candidates among the first `beam` that end, with <eos> or at the limit, are finished; the

@@ -13,8 +13,8 @@ from heedful.text.tokenizer import EOS
 STAYING = 7 / 8  # share of unfinished rows above which computing the finished ones too costs less than copying
 
 
-def search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    """Decode a batch of sentences greedily, each until <eos> or its limit. See `heedful.decode.search`."""
+def greedy_search(state: DecodingState, limits: Sequence[int], config: DecodeConfig) -> list[list[Hypothesis]]:
+    """Decode a batch of sentences greedily, each until <eos> or its limit. See `heedful.decode.beam.search`."""
     tokens: list[list[int]] = [[] for _ in limits]
     scores: list[list[float]] = [[] for _ in limits]
     rows = list(range(len(limits)))  # the sentence in each row

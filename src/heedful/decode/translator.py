@@ -16,10 +16,9 @@ from torch import nn
 
 from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
-from heedful.decode.beam import check_beam
+from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
-from heedful.decode.search import search
 from heedful.errors import InputError
 from heedful.machine import map_on_cores
 from heedful.models import SourceToTarget

@@ -28,7 +28,8 @@ from heedful.data.random_numbers import seed_of
 from heedful.decode.translator import Translator
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
-from heedful.models import SourceToTarget, model_class
+from heedful.models.architectures import model_class
+from heedful.models.model import SourceToTarget
 from heedful.models.word_vectors import place_vectors
 from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.tokenizer import BOS, PAD

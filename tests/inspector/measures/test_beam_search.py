@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode import beam
+from heedful.decode.beam import beam_search
 from heedful.errors import InputError
 from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, ghost, logged, lost_at
 from heedful.text.tokenizer import BOS, EOS, PAD
@@ -36,7 +36,7 @@ def configs():
 @given(seed=st.integers(0, 10**6), limit=st.integers(1, 9), config=configs())
 def test_replaying_the_log_finds_what_the_search_found(seed, limit, config):
     log = logged(ToyState([seed]), limit, config)
-    assert log.replay() == beam.search(ToyState([seed]), [limit], config)[0]
+    assert log.replay() == beam_search(ToyState([seed]), [limit], config)[0]
 
 
 @settings(max_examples=60)
@@ -149,7 +149,7 @@ def test_what_the_given_beginning_leaves_out_is_no_search_error():
 def test_a_search_goes_on_from_a_beginning_that_is_given(seed, prefix):
     log = logged(ToyState([seed]), 6, CONFIG, prefix)
     state = ToyState([seed])
-    found = beam.search(state, [6], CONFIG, live=after_prefix(state, prefix, 6, CONFIG))[0]
+    found = beam_search(state, [6], CONFIG, live=after_prefix(state, prefix, 6, CONFIG))[0]
     assert log.replay() == found
     for hypothesis in found:
         tokens = (*hypothesis.tokens, EOS) if hypothesis.complete else tuple(hypothesis.tokens)
@@ -171,7 +171,7 @@ def test_a_translation_begins_as_it_is_told_to():
 
 def test_a_watcher_is_told_of_every_step_of_a_batch():
     steps = []
-    beam.search(ToyState([1, 2]), [3, 5], CONFIG, lambda *step: steps.append(step))
+    beam_search(ToyState([1, 2]), [3, 5], CONFIG, lambda *step: steps.append(step))
     assert steps[0][0].sentences == [0, 1]
     assert steps[-1][2].sentences == []
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 import torch
 
 from heedful.config.schema import DecodeConfig
-from heedful.decode import beam
+from heedful.decode.beam import Candidates, Live, beam_search
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.length_penalty import PENALTIES
 from heedful.decode.translator import Translator, evaluating
@@ -105,7 +105,7 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
     nodes = forced_nodes(prefix, live.scores[0, 0].tolist(), config)
     lanes: list[int | None] = [len(nodes) - 1 if nodes else None]
 
-    def watch(before: beam.Live, candidates: beam.Candidates, after: beam.Live) -> None:
+    def watch(before: Live, candidates: Candidates, after: Live) -> None:
         step = before.tokens.size(2)
         penalty = PENALTIES[config.penalty](step, config.alpha)
         going: list[int | None] = []
@@ -126,7 +126,7 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
             nodes.append(Node(step, lanes[parent], token, log_prob, total, total / penalty, rank, end, fate))
         lanes[:] = going
 
-    found = beam.search(state, [limit], config, watch, live)[0]
+    found = beam_search(state, [limit], config, watch, live)[0]
     log = BeamLog(config, nodes)
     best = [(h.tokens, h.complete) for h in found]
     for number, node in enumerate(nodes):
@@ -137,10 +137,10 @@ def logged(state: DecodingState, limit: int, config: DecodeConfig, prefix: Seque
     return log
 
 
-def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> beam.Live:
+def after_prefix(state: DecodingState, prefix: Sequence[int], limit: int, config: DecodeConfig) -> Live:
     """Start state of a beam search after a given prefix, of which the decoder has read all but the last token."""
     log_probs = forced(state, prefix)
-    nothing = beam.Live.begin(state.begin.cpu(), [limit], config)
+    nothing = Live.begin(state.begin.cpu(), [limit], config)
     scores = torch.tensor([[log_probs]], dtype=torch.float64)
     tokens = torch.cat([nothing.tokens, torch.tensor([[list(prefix)]], dtype=torch.long)], dim=2)
     return replace(nothing, totals=scores.sum(2), scores=scores, tokens=tokens)
