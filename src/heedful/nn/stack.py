@@ -3,7 +3,7 @@
 B batch, T queries, S keys, W lanes of a search, D model.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 from jaxtyping import Bool, Float, Int
@@ -170,14 +170,14 @@ class Decoder(nn.Module):
             x = block(x, inputs, keys_values, memory.attention_bias)
         return self.norm(x)
 
-    def keys_values(self, memory: Memory) -> list[KeysValues]:
-        """Project the memory to keys and values for the cross-attention of each block."""
-        blocks = cast("Iterable[DecoderBlock]", self.blocks)
-        return [block.cross_attention.keys_values(memory.states) for block in blocks]
+    def keys_values(self, memory: Memory) -> Iterator[KeysValues]:
+        """Project the memory to keys and values for the cross-attention of each block, one block after another."""
+        for block in cast("Iterable[DecoderBlock]", self.blocks):
+            yield block.cross_attention.keys_values(memory.states)
 
     def begin(self, memory: Memory) -> DecoderCache:
         """Create the cache of a search before its first step, with the memory projected once for each block."""
-        return DecoderCache(memory, self.keys_values(memory))
+        return DecoderCache(memory, list(self.keys_values(memory)))
 
     def step(self, x: Float[Tensor, "B W D"], lanes: BeamLanes, cache: DecoderCache) -> Float[Tensor, "B W D"]:
         """Compute the hidden states of one new token in each lane, from the tokens in the cache."""
