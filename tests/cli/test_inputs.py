@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from heedful.cli.inputs import count_lines, lines, told_if_unknown
+from heedful.cli.inputs import count_lines, input_lines, warning_if_unknown
 from heedful.config.schema import TokenizerConfig
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
@@ -37,9 +37,9 @@ def test_the_name_of_a_file_is_pointed_out_where_a_text_is_expected(tmp_path, mo
     (tmp_path / "notes.txt").write_text("the cat\n")
     (tmp_path / "folder").mkdir()
     harmless = ["the cat", "folder", "", "\0", "w" * 5000, "half a character: \udcff"]
-    assert lines(harmless, None) == harmless
+    assert input_lines(harmless, None) == harmless
     assert capsys.readouterr().err == ""
-    assert lines(["the cat", "notes.txt", "notes.txt"], None) == ["the cat", "notes.txt", "notes.txt"]
+    assert input_lines(["the cat", "notes.txt", "notes.txt"], None) == ["the cat", "notes.txt", "notes.txt"]
     assert capsys.readouterr().err == (
         "heedful: notes.txt is a file; what is read is its name. To read its lines: --input notes.txt\n"
     )
@@ -47,7 +47,7 @@ def test_the_name_of_a_file_is_pointed_out_where_a_text_is_expected(tmp_path, mo
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])
 def test_foreign_text_is_told_as_soon_as_there_is_enough_of_it(kind, capsys):
-    texts = told_if_unknown([FOREIGN, FOREIGN, FOREIGN, KNOWN], tokenizer(kind))
+    texts = warning_if_unknown([FOREIGN, FOREIGN, FOREIGN, KNOWN], tokenizer(kind))
     next(texts)
     assert capsys.readouterr().err == ""
     next(texts)
@@ -57,15 +57,15 @@ def test_foreign_text_is_told_as_soon_as_there_is_enough_of_it(kind, capsys):
 
 
 def test_a_short_foreign_text_is_told_at_its_end(capsys):
-    assert list(told_if_unknown([FOREIGN[:5]], tokenizer("bpe"))) == [FOREIGN[:5]]
+    assert list(warning_if_unknown([FOREIGN[:5]], tokenizer("bpe"))) == [FOREIGN[:5]]
     assert "83% of the text is unknown" in capsys.readouterr().err
 
 
 def test_some_foreign_words_among_others_are_no_matter(capsys):
-    list(told_if_unknown([KNOWN] * 7 + [FOREIGN] + [KNOWN] * 7, tokenizer("character")))
+    list(warning_if_unknown([KNOWN] * 7 + [FOREIGN] + [KNOWN] * 7, tokenizer("character")))
     assert capsys.readouterr().err == ""
 
 
 def test_a_vocabulary_of_bytes_knows_every_script_alike(capsys):
-    list(told_if_unknown([FOREIGN] * 7, tokenizer("byte")))
+    list(warning_if_unknown([FOREIGN] * 7, tokenizer("byte")))
     assert capsys.readouterr().err == ""

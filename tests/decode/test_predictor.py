@@ -7,7 +7,7 @@ import torch
 
 import subjects
 from heedful.decode.generator import GenerationRequest
-from heedful.decode.predictor import as_text, one_or_all, several
+from heedful.decode.predictor import as_text, each_checked, one_or_all
 from heedful.errors import InputError
 from heedful.nn.int8 import in_int8
 from heedful.predict import AnyPredictor
@@ -72,7 +72,7 @@ def test_an_error_of_whoever_makes_the_texts_is_theirs():
         raise InputError("line 2: broken")
 
     with pytest.raises(InputError, match=r"^line 2: broken$"):
-        list(several(texts(), as_text))
+        list(each_checked(texts(), as_text))
     assert one_or_all(lambda each: (text.upper() for text in each), ["a", "b"], as_text) == ["A", "B"]
 
 

@@ -16,16 +16,16 @@ import torch
 from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
+from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.machine import choose_device
-from heedful.models import load_weights
+from heedful.models.model import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
-from heedful.predict import AnyPredictor, Predictor
 from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, read_manifest
-from heedful.tasks import Task, find_task
-from heedful.tasks.task import Scores
+from heedful.tasks import find_task
+from heedful.tasks.task import Scores, Task
 from heedful.text.tokenizer_pair import TokenizerPair
 
 LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise

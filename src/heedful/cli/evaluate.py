@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
-from heedful.cli.inputs import told_if_unknown
+from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import MODELS, Device, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
@@ -257,7 +257,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
         show_progress(f"translating with {model}", "lines", len(lines)) as progress,
         writing_results(output, Path(source)) if output else nullcontext() as results,
     ):
-        texts = told_if_unknown(lines, translator.tokenizers.source)
+        texts = warning_if_unknown(lines, translator.tokenizers.source)
         for translation in translator.translate_lines(texts, done=progress.advance):
             done.append(translation)
             said.count(translation)

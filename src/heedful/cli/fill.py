@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.inputs import lines, progress_of, told_if_unknown
+from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output
 from heedful.cli.output import check_output, writing_results
 
@@ -35,10 +35,10 @@ def fill(
     from heedful.machine import prepare_process
 
     check_output(output, source)
-    texts = lines(text, source)
+    texts = input_lines(text, source)
     prepare_process()
     filler = load_model(model, device).use_as(Filler)
-    texts = told_if_unknown(texts, filler.tokenizer)
+    texts = warning_if_unknown(texts, filler.tokenizer)
     with progress_of("filling", text, source, output) as progress, writing_results(output, source) as results:
         for line in progress.over(texts):
             gaps = filler.fill(line, count)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.inputs import is_typed, lines, progress_of, progress_of_stream, told_if_unknown
+from heedful.cli.inputs import input_lines, is_typed, progress_of, progress_of_stream, warning_if_unknown
 from heedful.cli.options import MODELS, STDIN, Device, Model, Output, Precision
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.translate import changed, load
@@ -108,7 +108,7 @@ def generate(
     }
     chosen = {key: value for key, value in changes.items() if value is not None}
     generator = prepare(model, device, precision, chosen)
-    asked = requests(generator, lines(prompt, source), samples)
+    asked = requests(generator, input_lines(prompt, source), samples)
     typed = is_typed(prompt, source)
     single = len(prompt or ()) * samples == 1
     if single and not as_json:
@@ -145,7 +145,7 @@ def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> It
     from heedful.decode.generator import GenerationRequest
 
     if generator.tokenizer.byte_ids:
-        prompts = told_if_unknown(prompts, generator.tokenizer)  # without byte fallback, unknown words are told below
+        prompts = warning_if_unknown(prompts, generator.tokenizer)  # else unknown words are told below
     for number, prompt in enumerate(prompts, start=1):
         if not generator.reads_whole(prompt):
             message = f"longer than the {generator.context} tokens that the model reads; only its end is read"

@@ -23,7 +23,7 @@ UNFAMILIAR = 0.25  # the share of unknown characters or words that a text in the
 ENOUGH = 20  # unknown characters or words, from which the share in the text read so far counts
 
 
-def lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
+def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     """Return the input of a command: the texts given, or else the lines of a file, or else of standard input.
 
     Raises:
@@ -118,7 +118,7 @@ def count_lines(*files: Path) -> int | None:
     return count
 
 
-def told_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callable[[T], str] = str) -> Iterator[T]:
+def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callable[[T], str] = str) -> Iterator[T]:
     """Pass texts through, and warn once if too much of the text is unknown to the model's vocabulary.
 
     Text is unknown if it becomes <unk>, or is spelled in bytes by a vocabulary that has more than bytes. An item that

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.inputs import lines, progress_of, told_if_unknown
+from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.tables import asked_of, check_columns, columns_of
@@ -49,12 +49,12 @@ def predict(
 
     check_output(output, source)
     check_columns(source, "--input", source_field, pair_field)
-    given = lines(text, source)
+    given = input_lines(text, source)
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(TextPredictor)
     asked = asked_of(pairs_in(given), source, fields_of(loaded.recipe, source_field, pair_field))
-    known = told_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
+    known = warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
     rows, read = tee(known)
     cut, empty, unknown = [], [], []
     trained_on = texts_of(loaded.recipe)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 import typer
 
-from heedful.cli.inputs import lines, progress_of, told_if_unknown
+from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
@@ -80,8 +80,8 @@ def search(
     field = target_field or columns.target_field
     numbers, texts = zip(*read_corpus(corpus, field).items(), strict=True)
     vectors = vectors_of(loaded, searcher, Corpus(corpus, field, texts), index)
-    asked = asked_of(whole_lines(lines(query, source)), source, [source_field or columns.source_field])
-    queries = told_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
+    asked = asked_of(whole_lines(input_lines(query, source)), source, [source_field or columns.source_field])
+    queries = warning_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
     with (
         progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
         writing_results(output, source, unit=asked.unit) as results,
@@ -113,10 +113,10 @@ def encode(
     if output and output.suffix not in VECTORS:
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
     check_columns(source, "--input", source_field)
-    given = lines(text, source)
+    given = input_lines(text, source)
     loaded, searcher = prepare(model, device)
     asked = asked_of(whole_lines(given), source, [source_field or columns_of(loaded.recipe).source_field])
-    texts = told_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
+    texts = warning_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
     write_array = ARRAYS.get(output.suffix) if output else None
     with (
         progress_of("encoding", text, source, output, f"{asked.unit}s", count=asked.count) as progress,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.inputs import lines, progress_of
+from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN
 from heedful.cli.output import writing
 from heedful.config.schema import TokenizerConfig
@@ -122,7 +122,7 @@ def load(folder: Path) -> "Tokenizer":
 
 def read(files: list[Path] | None) -> Iterator[str]:
     """Read the lines of all files, or of standard input."""
-    return chain.from_iterable(lines(None, file) for file in files or [None])
+    return chain.from_iterable(input_lines(None, file) for file in files or [None])
 
 
 def write(texts: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.inputs import is_typed, lines, progress_of, told_if_unknown
+from heedful.cli.inputs import input_lines, is_typed, progress_of, warning_if_unknown
 from heedful.cli.options import MODELS, STDIN, Device, Output, Precision
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
@@ -93,7 +93,7 @@ def translate(
     }
     chosen = {key: value for key, value in changes.items() if value is not None}
     translator = prepare(model, device, precision, chosen)
-    texts = told_if_unknown(lines(text, source), translator.tokenizers.source)
+    texts = warning_if_unknown(input_lines(text, source), translator.tokenizers.source)
     window = 1 if is_typed(text, source) else WINDOW
     truncated, said = [], Said()
     with progress_of("translating", text, source, output) as progress, writing_results(output, source) as results:

@@ -7,7 +7,7 @@ from typing import overload
 
 import torch
 
-from heedful.decode.predictor import Predictor, as_text, one_or_all, several
+from heedful.decode.predictor import Predictor, as_text, each_checked, one_or_all
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.models import MaskedLanguageModel
@@ -67,7 +67,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         """
         if count < 1:
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
-        return (self._filled(text, count) for text in several(texts, as_text))
+        return (self._filled(text, count) for text in each_checked(texts, as_text))
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         """Predict the candidates for each gap of one text."""

@@ -12,7 +12,7 @@ import torch
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generation_row import GenerationRow, Reason
-from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
+from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
 from heedful.decode.translator import evaluating
@@ -129,7 +129,7 @@ class Generator(Predictor[LanguageModel, Generation]):
         Raises:
             InputError, RunError: under the same conditions as `generate`.
         """
-        return self._continued(several(prompts, self._reader(options)), window, done)
+        return self._continued(each_checked(prompts, self._reader(options)), window, done)
 
     def stream(self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Iterator[str]:
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.

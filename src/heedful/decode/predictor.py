@@ -97,6 +97,9 @@ class Predictor(ABC, Generic[M_co, A_co]):
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in facts.items())})"
 
 
+AnyPredictor = Predictor[Model, object]  # the predictor of a model whose task is not known
+
+
 def weights_of(model: nn.Module) -> Iterator[torch.Tensor]:
     """Iterate over all weights of a model, each once, including int8 weights, which torch holds as buffers."""
     yield from model.parameters()
@@ -123,10 +126,10 @@ def one_or_all(
     if isinstance(given, single):
         [found] = answers([read(given)])
         return found
-    return list(answers(several(given, read)))
+    return list(answers(each_checked(given, read)))
 
 
-def several(given: object, read: Callable[[object], T]) -> Iterator[T]:
+def each_checked(given: object, read: Callable[[object], T]) -> Iterator[T]:
     """Iterate over the texts of an iterable and convert each; an error names the number of the text, from 1.
 
     Raises:

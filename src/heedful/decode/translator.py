@@ -18,7 +18,7 @@ from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
+from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
 from heedful.errors import InputError
 from heedful.machine import map_on_cores
 from heedful.models import SourceToTarget
@@ -129,7 +129,7 @@ class Translator(Predictor[SourceToTarget, str]):
         Raises:
             InputError: a line is not a text, an option does not exist, or its value is not allowed.
         """
-        return self.with_options(**options)._translated(several(lines, as_text), window, done)
+        return self.with_options(**options)._translated(each_checked(lines, as_text), window, done)
 
     def _translated(self, lines: Iterator[str], window: int, done: Done) -> Iterator[Translation]:
         most = self.longest_source * CHARACTERS_PER_TOKEN

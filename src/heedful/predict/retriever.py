@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.schema import DataConfig
-from heedful.decode.predictor import Done, Predictor, as_text, one_or_all, several
+from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder
 from heedful.predict.batching import BatchedModel, Text
@@ -63,7 +63,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Raises:
             InputError: an input is not a text.
         """
-        for vector in self.reader.read(map(Text, several(texts, as_text))):
+        for vector in self.reader.read(map(Text, each_checked(texts, as_text))):
             done(1)
             yield vector.numpy()
 
@@ -89,7 +89,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         """
         if k < 1:
             raise InputError(f"k = {k}: at least 1 text for each query")
-        lines = texts if isinstance(texts, list) else list(several(texts, as_text))
+        lines = texts if isinstance(texts, list) else list(each_checked(texts, as_text))
         there = self.encode(lines) if vectors is None else vectors
         if len(there) != len(lines):
             raise InputError(

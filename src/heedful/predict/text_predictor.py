@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar, overload
 
 from heedful.config.schema import DataConfig
-from heedful.decode.predictor import Predictor, as_text, described, one_or_all, several
+from heedful.decode.predictor import Predictor, as_text, described, each_checked, one_or_all
 from heedful.errors import InputError
 from heedful.models import Model
 from heedful.predict.batching import BatchedModel, Text
@@ -55,7 +55,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: under the same conditions as `predict`.
         """
-        return self.answers(several(texts, as_pair))
+        return self.answers(each_checked(texts, as_pair))
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:

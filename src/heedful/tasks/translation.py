@@ -8,7 +8,7 @@ from heedful.tasks.task import Scores
 
 
 class Translation(SequenceToSequence):
-    """Translation task: examples are pairs of a sentence and its translation."""
+    """Translation task on pairs of a sentence and its translation; `SequenceToSequence` builds and uses the model."""
 
     command = "heedful translate"
     scores = ("bleu", "loss", "perplexity")
