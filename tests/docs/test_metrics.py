@@ -7,7 +7,7 @@ from pages import ROOT, rows
 
 from heedful.evaluate import METRICS
 from heedful.tasks import TASKS
-from heedful.tasks.task import LOWER_IS_BETTER
+from heedful.train.early_stopping import LOWER_IS_BETTER
 
 BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("高", "低")}
 LOWER = LOWER_IS_BETTER | {"ter"}
