@@ -1,8 +1,10 @@
 """A file or a folder is there as a whole or not at all; tests/checkpoint lets the disk fail at each call."""
 
+from pathlib import Path
+
 import pytest
 
-from heedful.errors import RunError
+from heedful.errors import InputError, RunError
 from heedful.storage import atomic_file, atomic_folder
 from heedful.storage.atomic import named_write_errors
 from heedful.storage.manifest import DamagedError, check
@@ -55,6 +57,14 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path):
     with atomic_folder(tmp_path / "a") as writer:
         writer.write("new", [b"2"])
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "new"]
+
+
+def test_the_current_folder_is_not_replaced_under_the_feet_of_the_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (Path(), tmp_path):
+        with pytest.raises(InputError, match="is the current folder"), atomic_folder(name) as writer:
+            writer.write("new", [b"2"])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_sealed_folder_shows_a_changed_byte(tmp_path):

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from heedful.config.architecture_options import KEY, architecture_in, options_of
 from heedful.config.check import Problem, impossible
 from heedful.config.keys import nearest, siblings, unknown_keys
-from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
+from heedful.config.schema import ArchitectureConfig, Recipe
 from heedful.errors import InputError
 
 RECIPE = TypeAdapter(Recipe)
@@ -49,8 +49,7 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     options = _options(values, where, places)
     shared = {key: value for key, value in values.items() if key != MODEL}
     own = values.get(MODEL, {})
-    problems = [Problem(key, _unknown(key)) for key in unknown_keys(shared)]
-    problems += [Problem(key, _unknown(key, options)) for key in unknown_keys(own, options, f"{MODEL}.")]
+    problems = [Problem(key, _unknown(key, options)) for key in unknown_keys(values, options)]
     recipe, mistyped = _validated(RECIPE, shared, "")
     model, mistyped_model = _validated(TypeAdapter(options), own, f"{MODEL}.")
     problems += mistyped + mistyped_model
@@ -103,13 +102,11 @@ def _place(key: str, where: str, places: Mapping[str, str]) -> str:
     return places.get(key, where)
 
 
-def _unknown(key: str, model: type[ArchitectureConfig] = ModelConfig) -> str:
-    if model is not ModelConfig:
-        return f"unknown key {key}; [{MODEL}] may hold {', '.join(field.name for field in fields(model))}"
-    if found := nearest(key):
+def _unknown(key: str, options: type[ArchitectureConfig]) -> str:
+    if found := nearest(key, options):
         return f"unknown key {key}; did you mean {' or '.join(found)}?"
     table = key.rpartition(".")[0]
-    return f"unknown key {key}; {f'[{table}]' if table else 'a recipe'} may hold {', '.join(siblings(key))}"
+    return f"unknown key {key}; {f'[{table}]' if table else 'a recipe'} may hold {', '.join(siblings(key, options))}"
 
 
 def _mistyped(detail: ErrorDetails, prefix: str) -> Problem:

@@ -47,7 +47,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
 
         Args:
             texts: a string, or any number of strings.
-            done: called with the number of texts just encoded, after each batch.
+            done: called with 1 for each text, when it is encoded.
 
         Raises:
             InputError: an input is not a text.

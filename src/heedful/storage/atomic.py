@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from heedful.errors import RunError
+from heedful.errors import InputError, RunError
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Entry, manifest_text
 
@@ -85,8 +85,11 @@ def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWrite
     possible, and an earlier folder is still there.
 
     Raises:
+        InputError: The folder is the current one, in which the shell would be left behind.
         OSError: Writing failed.
     """
+    if folder.exists() and folder.samefile("."):
+        raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; name a folder in it")
     temporary = folder.with_name(TEMPORARY + folder.name)
     with _removed_after_error(storage, temporary):
         make_folders(storage, temporary)
