@@ -63,7 +63,7 @@ class Predictor(ABC, Generic[M_co, A_co]):
             InputError: an input is not a text.
         """
 
-    __call__ = predict
+    __call__ = predict  # for type checkers; what runs is the subclass's own, see `__init_subclass__`
 
     @property
     def device(self) -> torch.device:
