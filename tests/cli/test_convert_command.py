@@ -79,7 +79,7 @@ def test_what_each_layer_has_is_told_once():
 def test_every_format_can_be_named():
     assert {source.value for source in Source} == {"heedful", *FORMATS}
     assert {target.value for target in Target} == {"heedful"} | {
-        k for k, f in FORMATS.items() if f.write is not read_only
+        k for k, f in FORMATS.items() if f.writer is not read_only
     }
 
 

@@ -22,6 +22,7 @@ from heedful.models import weights
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from subjects import gated
 
 transformers = pytest.importorskip("transformers")
 
@@ -157,3 +158,12 @@ def test_a_recipe_of_init_makes_a_model_to_convert_with_what_the_docs_change_in_
     FORMATS[kind].write(random_model(changed)[0], tmp_path / "theirs")
     listed = [re.match(r"  (\S+) = (\S+), not ", line) for line in str(caught.value).splitlines()[1:]]
     assert {found[1]: found[2] for found in listed if found}.items() <= changes.items()
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "marian", "opennmt"])
+def test_a_model_of_ones_own_architecture_is_refused_by_name(kind, tmp_path):
+    loaded = gated()
+    model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
+    with pytest.raises(InputError, match='its architecture is "gated:GatedRecurrent", and formats'):
+        FORMATS[kind].write(model, tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()

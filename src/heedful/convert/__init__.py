@@ -6,8 +6,8 @@ from heedful.convert.model import Format, Model
 __all__ = ["FORMATS", "Format", "Model"]
 
 FORMATS = {
-    "bert": Format(reader=bert.read, tasks=bert.SETTINGS.tasks, write=bert.write),
-    "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, write=gpt2.write),
-    "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, write=marian.write),
+    "bert": Format(reader=bert.read, tasks=bert.SETTINGS.tasks, writer=bert.write),
+    "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, writer=gpt2.write),
+    "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, writer=marian.write),
     "opennmt": Format(reader=opennmt.read, tasks=opennmt.TASKS),
 }

@@ -66,12 +66,27 @@ class Format:
     Attributes:
         reader: Reads a model folder in the format.
         tasks: Tasks that a converted model can have.
-        write: Writes a model to a folder in the format, and returns the number of values in the weights.
+        writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
     """
 
     reader: ModelReader
     tasks: tuple[type[Task], ...]
-    write: Callable[[Model, Path], int] = read_only
+    writer: Callable[[Model, Path], int] = read_only
+
+    def write(self, model: Model, folder: Path) -> int:
+        """Write a model of heedful to a folder in the format, and return the number of values in the weights.
+
+        Raises:
+            InputError: The model does not fit the format, or the folder is not empty.
+            RunError: The folder cannot be written.
+        """
+        architecture = model.recipe.model.architecture
+        if architecture != ModelConfig.architecture:
+            raise InputError(
+                f'the model "{model.recipe.name}" cannot be converted: its architecture is "{architecture}", and '
+                "formats of other toolkits are known for Transformers only"
+            )
+        return self.writer(model, folder)
 
     def read(self, folder: Path, task: str | None = None) -> Model:
         """Read a model folder in another toolkit's format, convert the model to heedful, and check its weights.

@@ -116,8 +116,6 @@ class Settings:
             InputError: The model does not fit the type; every key of the recipe that does not fit is listed.
         """
         refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
-        if recipe.model.architecture != ModelConfig.architecture:
-            raise InputError(f'{refused}: its architecture is "{recipe.model.architecture}", and no Transformer')
         self._check_task(recipe, refused)
         if misfits := self._misfits(recipe, tokenizer):
             listed = "\n  ".join(map(str, misfits))
