@@ -98,7 +98,7 @@ def load(
         InputError: there is no such model or precision, its files are damaged, the device cannot be used, or the model
             has another task.
     """
-    from heedful.checkpoint import load_model
+    from heedful.checkpoint.load import load_model
     from heedful.decode.predictor import described
     from heedful.errors import InputError
 

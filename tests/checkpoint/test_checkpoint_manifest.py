@@ -149,7 +149,7 @@ def test_sizes_alone_find_what_was_cut_off(tmp_path: Path) -> None:
     write_folder(tmp_path / "folder", files, {"kind": "test"}, FaultyStorage())
     manifest = check_sizes(tmp_path / "folder")
     assert {name: entry.bytes for name, entry in manifest.files.items()} == {"a/b": 5, "empty": 0}
-    assert manifest.path("a/b").read_bytes() == b"five!"
+    assert manifest.verified("a/b").read_bytes() == b"five!"
     (tmp_path / "folder/a/b").write_bytes(b"four")
     with pytest.raises(DamagedError, match="has 4 bytes instead of 5"):
         check_sizes(tmp_path / "folder")

@@ -1,4 +1,9 @@
-"""Loads trained models from a folder, a run or the box of models that come with heedful."""
+"""Loads trained models from a folder, a run or the box of models that come with heedful.
+
+From checkpoint to line: `load_model` reads recipe, tokenizers and weights, the task builds the model
+(`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and restores their
+order; `decode.beam` searches through the model's `DecodingState`.
+"""
 
 import logging
 import sys
@@ -19,7 +24,7 @@ from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
-from heedful.machine import choose_device
+from heedful.machine.device import choose_device
 from heedful.models.model import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
 from heedful.progress import ProgressReporter

@@ -110,7 +110,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     Raises:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
     """
-    path = manifest.path(RECIPE)
+    path = manifest.verified(RECIPE)
     description = parse(path, lambda data: ModelDescription(**json.loads(data)))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
@@ -135,13 +135,13 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
     layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
     for part in layout:
         for name in (DEFINITION, DESCRIPTION):
-            manifest.path(f"{TOKENIZER}/{part}/{name}")
+            manifest.verified(f"{TOKENIZER}/{part}/{name}")
     return TokenizerPair.load(manifest.folder / TOKENIZER, layout)
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
     """Read the weights of a model folder, verified, in the stored type, on the CPU."""
-    return read_tensors(manifest.path(WEIGHTS))
+    return read_tensors(manifest.verified(WEIGHTS))
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -216,8 +216,8 @@ def _read(folder: Path, step: int) -> Checkpoint:
         recipe=recipe,
         tokenizers=tokenizers,
         weights=read_weights(manifest),
-        optimizer=read_tensors(manifest.path(OPTIMIZER)),
-        state=parse(manifest.path(STATE), json.loads),
+        optimizer=read_tensors(manifest.verified(OPTIMIZER)),
+        state=parse(manifest.verified(STATE), json.loads),
     )
 
 

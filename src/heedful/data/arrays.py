@@ -92,8 +92,8 @@ def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
         manifest = read_manifest(folder)
         if manifest.files.keys() != {IDS, *names}:
             raise ValueError(f"it holds {', '.join(sorted(manifest.files))}: data of another kind")
-        named = {name: np.load(manifest.path(name), mmap_mode="r", allow_pickle=False) for name in names}
-        named[IDS] = np.memmap(manifest.path(IDS), dtype=manifest.facts["dtype"], mode="r")
+        named = {name: np.load(manifest.verified(name), mmap_mode="r", allow_pickle=False) for name in names}
+        named[IDS] = np.memmap(manifest.verified(IDS), dtype=manifest.facts["dtype"], mode="r")
     except DamagedError as error:
         raise _unsound(folder, error.reason) from error
     except (OSError, ValueError, KeyError, TypeError) as error:

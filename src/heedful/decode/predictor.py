@@ -13,8 +13,8 @@ from torch import nn
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.machine import choose_device
-from heedful.models import Model
+from heedful.machine.device import choose_device
+from heedful.models.model import Model
 from heedful.nn.int8 import Int8Linear
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)

@@ -1,8 +1,4 @@
-"""Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory.
-
-From checkpoint to line: `checkpoint.load` builds `models.transformer` with its weights, the translator encodes and
-batches lines, `decode.beam` searches through the model's `DecodingState`, and outputs come in the order of lines.
-"""
+"""Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +16,8 @@ from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
 from heedful.errors import InputError
-from heedful.machine import map_on_cores
-from heedful.models import SourceToTarget
+from heedful.machine.cores import map_on_cores
+from heedful.models.model import SourceToTarget
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair

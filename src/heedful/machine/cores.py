@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def map_on_cores(function: Callable[[T], R], items: Sequence[T], device: torch.device) -> Iterator[R]:
-    """Map a function over items; on a CPU the items run in parallel threads, one item per core.
+    """Map a function over items, results in their order; on a CPU items run in parallel threads, one item per core.
 
     The operations of a beam search are too small to be divided among cores: side by side they take less time than one
     after another on all cores. If there are fewer items than cores, each item in turn uses all cores.

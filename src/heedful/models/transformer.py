@@ -88,7 +88,12 @@ class EncoderDecoder(SourceToTarget):
 
 
 class EncoderDecoderState:
-    """Decoding state of an encoder-decoder: the cache of its decoder and its beam lanes. It has no gradients."""
+    """Decoding state of an encoder-decoder, without gradients: the cache of its decoder, and beam lanes.
+
+    The hypotheses of a sentence are side by side in the token dimension, where the decoder has the tokens of a target
+    in training, and `BeamLanes` masks them from each other. So the cache has a row for each sentence, not for each
+    hypothesis, and its columns are those of the mask.
+    """
 
     def __init__(self, model: EncoderDecoder, memory: Memory) -> None:
         self.model = model

@@ -43,7 +43,7 @@ class KVCache:
         return all_keys, all_values
 
     def select(self, rows: Int[Tensor, " R"]) -> None:
-        """Keep, reorder or repeat the rows of the batch in the KV cache."""
+        """Keep, reorder or repeat the rows of the batch in the KV cache; beside beam lanes a row is a sentence."""
         self.buffers = [buffer[:, :, : self.length][rows] for buffer in self.buffers]
 
     def prune(self, columns: Int[Tensor, "B C"]) -> None:

@@ -2,7 +2,8 @@
 
 A mask is True where a query may attend. The attention bias is its additive form, to which positions may add: 0 where a
 query may attend, a very negative number elsewhere. A padding mask is True for real tokens, as in Hugging Face's
-`attention_mask`; torch's `key_padding_mask` is the opposite.
+`attention_mask`; torch's `key_padding_mask` is the opposite. It comes with each batch: from `text.padding.pad` in
+inference, from the `collate` of a task in training.
 
 B batch, T queries, S keys, D model, H heads.
 """

@@ -46,7 +46,7 @@ class Manifest:
     facts: dict[str, Any]
     files: dict[str, Entry]
 
-    def path(self, name: str) -> Path:
+    def verified(self, name: str) -> Path:
         """Verify every byte of a file against the manifest, and return the path of the file.
 
         Raises:
@@ -80,7 +80,7 @@ def check(folder: Path) -> Manifest:
     """
     manifest = check_sizes(folder)
     for name in manifest.files:
-        manifest.path(name)
+        manifest.verified(name)
     return manifest
 
 

@@ -177,7 +177,10 @@ class SequenceToSequence(Task[PairBatch]):
         return scores | self.decoded(model, replace(self.recipe.decode, beam=1, n_best=1))
 
     def test(self, model: SourceToTarget) -> Scores | None:
-        """Score a model on the test set: loss, perplexity, and outputs decoded as the recipe says."""
+        """Score a model on the test set, which was prepared in place of the validation set (see `LoadedModel.test`).
+
+        Scores are loss, perplexity, and those of outputs decoded as the recipe says.
+        """
         if self.prepared.valid is None:
             return None
         scores = self.given(model, self.prepared.valid)
