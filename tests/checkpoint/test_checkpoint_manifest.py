@@ -159,4 +159,4 @@ def test_only_listed_files_are_handed_out(tmp_path: Path) -> None:
     write_folder(tmp_path / "folder", {"a": [b"1"]}, {}, FaultyStorage())
     (tmp_path / "folder/b").write_bytes(b"2")
     with pytest.raises(DamagedError, match="b is not listed"):
-        check(tmp_path / "folder").path("b")
+        check(tmp_path / "folder").verified("b")
