@@ -1,8 +1,8 @@
 """Loads trained models from a folder, a run or the box of models that come with heedful.
 
-From checkpoint to line: `load_model` reads recipe, tokenizers and weights, the task builds the model
-(`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and restores their
-order; `decode.beam` searches through the model's `DecodingState`.
+From checkpoint to line: `load_model` reads recipe, tokenizers and weights; the task (`tasks.sequence_to_sequence`)
+builds the model (`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and
+restores their order; `decode.beam` searches through the model's `DecodingState`.
 """
 
 import logging
