@@ -9,12 +9,13 @@ from dataclasses import is_dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import ArchitectureConfig, ModelConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
 
 KEY = "model.architecture"
-OPTIONS: dict[str, type[ArchitectureConfig]] = {"transformer": ModelConfig}
+OPTIONS: dict[str, type[ArchitectureConfig]] = {"transformer": ModelConfig, "recurrent": RecurrentConfig}
 
 
 def options_of(architecture: str) -> type[ArchitectureConfig]:

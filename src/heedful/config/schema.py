@@ -113,7 +113,26 @@ class ArchitectureConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig(ArchitectureConfig):
+class TextModelConfig(ArchitectureConfig):
+    """Settings that all architectures for text that come with heedful have."""
+
+    dropout: float = 0.1  # on embeddings (with positions) and on the output of each sublayer (section 5.4) or layer
+    tie: Literal["all", "output", "none"] = "all"  # all: source, target and output share one matrix (section 3.4)
+    output_bias: bool = False  # a bias for each token of the output vocabulary
+    scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
+    segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
+    init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
+    pooling: Literal["first", "mean", "max", "last"] | None = None  # None: encoder first, decoder last; ranking mean
+    pooler: Literal["dense", "none"] = "dense"  # before a classifier's output; dense: tanh(W x + b), BERT's
+
+    @property
+    def one_vocabulary(self) -> bool:
+        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
+        return self.tie == "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(TextModelConfig):
     """Settings of a Transformer; the defaults are the base model of Vaswani et al. (2017)."""
 
     d_ff: int = 2048  # size of the feed-forward network
@@ -131,27 +150,15 @@ class ModelConfig(ArchitectureConfig):
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
     attention_bias: bool = True  # biases on the q, k, v and output projections
     bias: bool = True  # biases in feed-forward networks and norms
-    output_bias: bool = False  # a bias for each token of the output vocabulary
     source_eos: bool = True  # the encoder sees the <eos> of a source; in OpenNMT's models it sees none
-    segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
-    scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
     embedding_norm: bool = False  # a norm on embedding + position, as BERT has
-    init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
-    dropout: float = 0.1  # on each sublayer's output and on embedding + position (section 5.4)
     attention_dropout: float = 0.0  # on attention weights
     activation_dropout: float = 0.0  # inside feed-forward networks
-    tie: Literal["all", "output", "none"] = "all"  # all: source, target and output share one matrix (section 3.4)
-    pooling: Literal["first", "mean", "last"] | None = None  # None: encoder first, decoder last; ranking mean
 
     @property
     def learned_positions(self) -> int | None:
         """The size of the table of learned positions, which limits the length of a text; None for other schemes."""
         return self.max_positions if self.positions == "learned" else None
-
-    @property
-    def one_vocabulary(self) -> bool:
-        """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
-        return self.tie == "all"
 
     @property
     def head_size(self) -> int:

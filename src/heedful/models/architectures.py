@@ -7,17 +7,25 @@ docs/how-to/new-architecture.md.
 from typing import Any
 
 from heedful.config.architecture_options import KEY
-from heedful.config.schema import ArchitectureConfig, ModelConfig
+from heedful.config.schema import ArchitectureConfig, TextModelConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
 from heedful.models.backbone import BACKBONES, Backbone
+from heedful.models.recurrent import RecurrentEncoder, RecurrentEncoderDecoder, RecurrentLanguageBackbone
 from heedful.models.transformer import EncoderDecoder
 from heedful.nn.embedding import Embedding
 
-ARCHITECTURES: dict[str, dict[str, Any]] = {"transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES}}
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES},
+    "recurrent": {
+        "encoder_decoder": RecurrentEncoderDecoder,
+        "encoder": RecurrentEncoder,
+        "decoder": RecurrentLanguageBackbone,
+    },
+}
 
 
-def text_backbone(config: ModelConfig, vocab: int) -> Backbone[Embedding]:
+def text_backbone(config: TextModelConfig, vocab: int) -> Backbone[Embedding]:
     """Build the backbone of a configuration with embeddings of token ids as its input layer."""
     return model_class(config)(config, Embedding(vocab, config))
 

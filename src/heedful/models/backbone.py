@@ -1,27 +1,47 @@
-"""Backbones of BERT and GPT: an input layer and one stack of blocks, without any head.
+"""Backbones: an input layer and one stack, without any head; of BERT and GPT, and of other architectures.
 
 B batch, N inputs, S positions, T new tokens, D model.
 """
 
 from abc import ABC
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import ModelConfig, TextModelConfig
 from heedful.models.model import OUTPUT_ROWS, Model, Names
 from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
 from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
 from heedful.nn.stack import NamedStack, Stack
 
-L = TypeVar("L", bound=InputLayer)
+InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
 
 
-class Backbone(nn.Module, ABC, Generic[L]):
-    """Base class of backbones, Transformers of one stack: token ids in, a hidden state for each token out.
+class StackState(Protocol):
+    """Interface of the cache of a stack: what it remembers of the tokens of each row during generation."""
+
+    def select(self, rows: Int[Tensor, " R2"], /) -> None:
+        """Keep, reorder or repeat rows."""
+        ...
+
+
+class SequenceStack(Protocol):
+    """Interface of a stack of layers of any architecture, which computes a hidden state for each embedded token."""
+
+    def __call__(self, x: Tensor, mask: AttentionMask, cache: Any = None) -> Tensor:
+        """Compute hidden states (B T D) of embedded tokens (B T D); the cache holds earlier tokens."""
+        ...
+
+    def begin(self, rows: int) -> StackState:
+        """Create the cache of rows without any token."""
+        ...
+
+
+class Backbone(nn.Module, ABC, Generic[InputLayerType]):
+    """Base class of backbones, models of one stack: token ids in, a hidden state for each token out.
 
     Other inputs than token ids come through another input layer.
 
@@ -33,11 +53,11 @@ class Backbone(nn.Module, ABC, Generic[L]):
     causal: ClassVar[bool]
     pooling: ClassVar[str]
 
-    def __init__(self, config: ModelConfig, embedding: L, layers: int) -> None:
+    def __init__(self, config: TextModelConfig, embedding: InputLayerType, stack: SequenceStack) -> None:
         super().__init__()
         self.embedding = embedding
         self.segments = segment_embedding(config)
-        self.stack = Stack(config, layers, POSITIONS[config.positions](config, causal=self.causal))
+        self.stack = stack
 
     def forward(
         self,
@@ -66,24 +86,26 @@ class Backbone(nn.Module, ABC, Generic[L]):
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 
 
-class EncoderOnly(Backbone[L]):
+class EncoderOnly(Backbone[InputLayerType]):
     """Encoder-only backbone, as in BERT (Devlin et al. 2019): every token attends to every token."""
 
     causal = False
     pooling = "first"
 
-    def __init__(self, config: ModelConfig, embedding: L) -> None:
-        super().__init__(config, embedding, config.encoder_layers)
+    def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
+        positions = POSITIONS[config.positions](config, causal=False)
+        super().__init__(config, embedding, Stack(config, config.encoder_layers, positions))
 
 
-class DecoderOnly(Backbone[L]):
+class DecoderOnly(Backbone[InputLayerType]):
     """Decoder-only backbone, as in GPT (Radford et al. 2018): a token attends to earlier tokens only."""
 
     causal = True
     pooling = "last"
 
-    def __init__(self, config: ModelConfig, embedding: L) -> None:
-        super().__init__(config, embedding, config.decoder_layers)
+    def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
+        positions = POSITIONS[config.positions](config, causal=True)
+        super().__init__(config, embedding, Stack(config, config.decoder_layers, positions))
 
 
 class BackboneModel(Model):
@@ -102,8 +124,9 @@ class BackboneModel(Model):
         return "tgt" if self.backbone.causal else "src"
 
     def named_stacks(self) -> list[NamedStack]:
-        """The one stack of the backbone."""
-        return [NamedStack("dec" if self.backbone.causal else "enc", self.line, self.backbone.stack)]
+        """The one stack of the backbone, if it is that of a Transformer."""
+        stack = self.backbone.stack
+        return [NamedStack(SIDE_NAMES[self.side], self.line, stack)] if isinstance(stack, Stack) else []
 
     def embedding_of(self, line: str) -> Embedding | None:
         """The embeddings of the one text; None where the inputs are no tokens."""
@@ -119,5 +142,6 @@ class BackboneModel(Model):
         return super().warm_start_names(start) or BACKBONE_NAMES
 
 
+SIDE_NAMES = {"encoder": "enc", "decoder": "dec"}
 BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
 BACKBONES: dict[str, type[Backbone[Any]]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}

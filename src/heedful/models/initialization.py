@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import TextModelConfig
 from heedful.nn.embedding import Embedding
 
 STD = 0.02  # standard deviation in BERT and GPT
@@ -48,6 +48,6 @@ def zero_bias(module: nn.Linear) -> None:
 INITS: dict[str, Callable[[nn.Module], None]] = {"glorot": glorot, "normal": normal, "scaled": scaled}
 
 
-def initialise(model: nn.Module, config: ModelConfig) -> None:
+def initialise(model: nn.Module, config: TextModelConfig) -> None:
     """Initialise the weights of a model by its configuration; tie shared matrices afterwards, or draw them once."""
     INITS[config.init](model)

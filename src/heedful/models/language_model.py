@@ -1,28 +1,25 @@
-"""GPT: a causal language model, which predicts the next token from the tokens before it (Radford et al. 2018).
+"""Causal language models, which predict the next token from the tokens before it: GPT (Radford et al. 2018) and others.
 
 B batch, R rows of a search, T tokens, D model, V vocabulary.
 """
-
-from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.config.schema import ModelConfig
-from heedful.models.backbone import BackboneModel, DecoderOnly
+from heedful.config.schema import TextModelConfig
+from heedful.models.architectures import text_backbone
+from heedful.models.backbone import BackboneModel, StackState
 from heedful.models.initialization import initialise
-from heedful.nn.embedding import Embedding
-from heedful.nn.kv_cache import Cache, KVCache
 from heedful.nn.masks import AttentionMask
 
 
 class LanguageModel(BackboneModel):
-    """Causal language model (GPT): a decoder-only backbone and an output projection to the vocabulary."""
+    """Causal language model, such as GPT: a causal backbone and an output projection to the vocabulary."""
 
-    def __init__(self, config: ModelConfig, vocab: int) -> None:
+    def __init__(self, config: TextModelConfig, vocab: int) -> None:
         super().__init__()
-        self.backbone = DecoderOnly(config, Embedding(vocab, config))
+        self.backbone = text_backbone(config, vocab)
         self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
         if config.tie != "none":
@@ -33,11 +30,11 @@ class LanguageModel(BackboneModel):
         return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
     def hidden(
-        self, tokens: Int[Tensor, "B T"], mask: AttentionMask, caches: Sequence[Cache] | None = None
+        self, tokens: Int[Tensor, "B T"], mask: AttentionMask, cache: StackState | None = None
     ) -> Float[Tensor, "B T D"]:
-        """Compute the last hidden states, under an attention mask; the KV cache of each block holds earlier tokens."""
+        """Compute the last hidden states, under an attention mask; the cache of the stack holds earlier tokens."""
         x = self.backbone.segments(self.backbone.embedding(tokens), torch.zeros_like(tokens))
-        return self.backbone.stack(x, mask, caches)
+        return self.backbone.stack(x, mask, cache)
 
     @torch.no_grad()
     def start(self, prompts: Int[Tensor, "R T"], padding_mask: Bool[Tensor, "R T"]) -> "LanguageModelState":
@@ -51,7 +48,7 @@ class LanguageModel(BackboneModel):
 
 
 class LanguageModelState:
-    """Decoding state of a language model: the KV caches of each row during generation. It has no gradients.
+    """Decoding state of a language model: the cache of its stack during generation. It has no gradients.
 
     Attributes:
         begin: the last token of each prompt, to be fed first; the model has read all tokens before it.
@@ -61,7 +58,7 @@ class LanguageModelState:
         self.model = model
         self.begin = prompts[:, -1]
         self.padding_mask = padding_mask[:, :-1]
-        self.caches = [KVCache() for _ in model.backbone.stack.blocks]
+        self.cache = model.backbone.stack.begin(len(prompts))
         if self.padding_mask.size(1):
             self.read(prompts[:, :-1])
 
@@ -74,10 +71,9 @@ class LanguageModelState:
     def read(self, tokens: Int[Tensor, "R T"]) -> Float[Tensor, "R T D"]:
         """Compute the hidden states of the next tokens of each row, which the padding mask includes already."""
         mask = AttentionMask(self.padding_mask, tokens.size(1), causal=True)
-        return self.model.hidden(tokens, mask, self.caches)
+        return self.model.hidden(tokens, mask, self.cache)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
         """Keep, reorder or repeat the rows of the decoding state."""
         self.padding_mask = self.padding_mask[rows]
-        for cache in self.caches:
-            cache.select(rows)
+        self.cache.select(rows)

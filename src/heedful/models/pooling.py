@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import TextModelConfig
 
 Pooling = Callable[[Tensor, Tensor], Tensor]  # hidden states (B S D) and padding mask (B S) to (B D)
 
@@ -31,13 +31,18 @@ def last(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> F
     return states[torch.arange(len(states), device=states.device), (padding_mask * places).argmax(1)]
 
 
-POOLINGS: dict[str, Pooling] = {"first": first, "mean": mean, "last": last}
+def maximum(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+    """Pool by the largest value of each dimension over all real tokens (Collobert et al. 2011, section 3.3)."""
+    return states.masked_fill(~padding_mask[:, :, None], -torch.inf).amax(1)
+
+
+POOLINGS: dict[str, Pooling] = {"first": first, "mean": mean, "max": maximum, "last": last}
 
 
 class Pooler(nn.Module):
     """Pooler of BERT: the vector of a text, tanh(pool(states) W + b)."""
 
-    def __init__(self, config: ModelConfig, pooling: str) -> None:
+    def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()
         self.pool = POOLINGS[pooling]
         self.dense = nn.Linear(config.d_model, config.d_model)
@@ -45,3 +50,19 @@ class Pooler(nn.Module):
     def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
         """Compute the vector of each text from the hidden states of its tokens."""
         return torch.tanh(self.dense(self.pool(states, padding_mask)))
+
+
+class PlainPooler(nn.Module):
+    """Pooler without parameters: the vector of a text is its pooled hidden state."""
+
+    def __init__(self, config: TextModelConfig, pooling: str) -> None:
+        super().__init__()
+        del config
+        self.pool = POOLINGS[pooling]
+
+    def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+        """Compute the vector of each text from the hidden states of its tokens."""
+        return self.pool(states, padding_mask)
+
+
+POOLERS: dict[str, type[Pooler | PlainPooler]] = {"dense": Pooler, "none": PlainPooler}

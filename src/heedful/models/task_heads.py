@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import TextModelConfig
 from heedful.models.architectures import text_backbone
 from heedful.models.backbone import Backbone, BackboneModel
 from heedful.models.initialization import initialise
-from heedful.models.pooling import POOLINGS, Pooler
+from heedful.models.pooling import POOLERS, POOLINGS
 from heedful.nn.dropout import Dropout
 
 
@@ -26,10 +26,10 @@ class SequenceClassifier(BackboneModel):
     logit_axes = ("class",)
     predicts_tokens = False
 
-    def __init__(self, config: ModelConfig, backbone: Backbone[Any], outputs: int) -> None:
+    def __init__(self, config: TextModelConfig, backbone: Backbone[Any], outputs: int) -> None:
         super().__init__()
         self.backbone = backbone
-        self.pooler = Pooler(config, config.pooling or self.backbone.pooling)
+        self.pooler = POOLERS[config.pooler](config, config.pooling or self.backbone.pooling)
         self.dropout = Dropout(config.dropout)
         self.output = nn.Linear(config.d_model, outputs)
         initialise(self, config)
@@ -47,7 +47,7 @@ class SequenceClassifier(BackboneModel):
 class TextClassifier(SequenceClassifier):
     """Text classifier or regressor: a sequence classifier over token ids."""
 
-    def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
+    def __init__(self, config: TextModelConfig, vocab: int, outputs: int) -> None:
         super().__init__(config, text_backbone(config, vocab), outputs)
 
 
@@ -57,7 +57,7 @@ class TokenClassifier(BackboneModel):
     logit_axes = ("token", "class")
     predicts_tokens = False
 
-    def __init__(self, config: ModelConfig, vocab: int, outputs: int) -> None:
+    def __init__(self, config: TextModelConfig, vocab: int, outputs: int) -> None:
         super().__init__()
         self.backbone = text_backbone(config, vocab)
         self.dropout = Dropout(config.dropout)
@@ -79,7 +79,7 @@ class SentenceEncoder(BackboneModel):
 
     predicts_tokens = False
 
-    def __init__(self, config: ModelConfig, vocab: int) -> None:
+    def __init__(self, config: TextModelConfig, vocab: int) -> None:
         super().__init__()
         self.backbone = text_backbone(config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from heedful.config.schema import ModelConfig
+from heedful.config.schema import TextModelConfig
 
 
 class InputLayer(nn.Module, ABC):
@@ -43,7 +43,7 @@ class Embedding(InputLayer):
     The scaled vectors have variance 1. Without `config.scale_embeddings` the vectors are not scaled.
     """
 
-    def __init__(self, vocab: int, config: ModelConfig) -> None:
+    def __init__(self, vocab: int, config: TextModelConfig) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab, config.d_model))
         nn.init.normal_(self.weight, std=config.d_model**-0.5)
@@ -71,7 +71,7 @@ class OneSegment(nn.Module):
 class Segments(nn.Module):
     """Segment embedding: one trained vector for each segment of a sequence, such as question and answer."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: TextModelConfig) -> None:
         super().__init__()
         self.table = nn.Embedding(config.segments, config.d_model)
         nn.init.normal_(self.table.weight, std=config.d_model**-0.5)
@@ -81,6 +81,6 @@ class Segments(nn.Module):
         return x + self.table(segments.clamp(max=self.table.num_embeddings - 1))
 
 
-def segment_embedding(config: ModelConfig) -> OneSegment | Segments:
+def segment_embedding(config: TextModelConfig) -> OneSegment | Segments:
     """Create the segment embedding of a model, which adds nothing if the model has no segments."""
     return Segments(config) if config.segments else OneSegment()

@@ -41,6 +41,7 @@ class AttentionMask:
         causal: True if a query attends to no key after itself.
 
     Attributes:
+        padding_mask: True for real tokens.
         allowed: True where a query may attend to a key.
         query_positions: the position of each query, from 0; padding does not count.
         key_positions: the position of each key.
@@ -49,6 +50,7 @@ class AttentionMask:
 
     def __init__(self, padding_mask: Bool[Tensor, "B S"], queries: int, *, causal: bool) -> None:
         self.length = padding_mask.size(1)
+        self.padding_mask = padding_mask
         self.key_positions: Int[Tensor, "B S"] = (padding_mask.cumsum(-1) - 1).clamp(min=0)
         self.query_positions: Int[Tensor, "B T"] = self.key_positions[:, -queries:]
         self.allowed: Bool[Tensor, " B #T S"] = padding_mask[:, None, :]

@@ -3,7 +3,7 @@
 B batch, T queries, S keys, W lanes of a search, D model.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from jaxtyping import Bool, Float, Int
@@ -120,6 +120,18 @@ class DecoderBlock(nn.Module):
         return self.feed_residual(x, self.feed_forward)
 
 
+class StackCache:
+    """Cache of a stack during generation: the KV cache of each block."""
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = [KVCache() for _ in range(blocks)]
+
+    def select(self, rows: Int[Tensor, " R"]) -> None:
+        """Keep, reorder or repeat the rows of all KV caches."""
+        for cache in self.blocks:
+            cache.select(rows)
+
+
 class Stack(nn.Module):
     """Stack of blocks over embedded tokens: an encoder (Vaswani et al. 2017, section 3.1), or GPT with a causal mask.
 
@@ -138,14 +150,20 @@ class Stack(nn.Module):
         self.norm = final_norm(config)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], mask: AttentionMask, caches: Sequence[Cache] | None = None
+        self, x: Float[Tensor, "B T D"], mask: AttentionMask, cache: StackCache | None = None
     ) -> Float[Tensor, "B T D"]:
-        """Compute hidden states of embedded tokens under an attention mask; the KV caches hold earlier tokens."""
+        """Compute hidden states of embedded tokens under an attention mask; the cache holds earlier tokens."""
         x = self.dropout(self.embedding_norm(self.positions.embed(x, mask.query_positions, mask.length)))
         inputs = mask.inputs(self.positions, x)
-        for block, cache in zip(self.blocks, caches or [NO_CACHE] * len(self.blocks), strict=True):
-            x = block(x, inputs, cache)
+        caches = cache.blocks if cache else [NO_CACHE] * len(self.blocks)
+        for block, own in zip(self.blocks, caches, strict=True):
+            x = block(x, inputs, own)
         return self.norm(x)
+
+    def begin(self, rows: int) -> StackCache:
+        """Create the cache of rows without any token."""
+        del rows
+        return StackCache(len(self.blocks))
 
 
 class Decoder(nn.Module):

@@ -1,0 +1,31 @@
+"""Options of recurrent models: Elman networks, LSTM and GRU, with or without attention."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heedful.config.schema import TextModelConfig
+from heedful.wording import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(TextModelConfig):
+    """Settings of a recurrent model; by default LSTM layers, and in an encoder-decoder Luong's general attention."""
+
+    architecture: str = "recurrent"
+    cell: Literal["elman", "lstm", "gru"] = "lstm"  # Elman 1990; Hochreiter & Schmidhuber 1997; Cho et al. 2014
+    layers: int = 1  # of the encoder, and of the decoder
+    bidirectional: bool = True  # an encoder reads in both directions, with d_model / 2 units in each
+    residual: bool = False  # add the input of each layer to its output (Wu et al. 2016, section 3.1)
+    layer_norm: bool = False  # normalise the input of each layer (Ba et al. 2016)
+    variational_dropout: bool = False  # the same units are dropped at all steps (Gal & Ghahramani 2016)
+    # of a decoder. none: Sutskever et al. 2014; additive: Bahdanau et al. 2015; the others: Luong et al. 2015
+    attention: Literal["none", "additive", "dot", "general", "concat"] = "general"
+    input_feeding: bool = False  # a decoder with Luong's attention reads its last output too (Luong et al. 2015, 3.3)
+    pooler: Literal["dense", "none"] = "none"
+
+    def shape(self) -> str:
+        """Describe the shape of a recurrent model in words: cells, layers, sizes and attention."""
+        parts = [f"{self.cell} cells", counted(self.layers, "layers"), f"d_model {self.d_model}"]
+        if self.family == "encoder_decoder":
+            parts += [f"{self.attention} attention"] if self.attention != "none" else ["no attention"]
+        return ", ".join(parts)
