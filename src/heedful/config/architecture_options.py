@@ -9,13 +9,21 @@ from dataclasses import is_dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from heedful.config.bag_of_words import BagOfWordsConfig
+from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import ArchitectureConfig, ModelConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
 
 KEY = "model.architecture"
-OPTIONS: dict[str, type[ArchitectureConfig]] = {"transformer": ModelConfig, "recurrent": RecurrentConfig}
+OPTIONS: dict[str, type[ArchitectureConfig]] = {
+    "transformer": ModelConfig,
+    "recurrent": RecurrentConfig,
+    "convolutional": ConvolutionalConfig,
+    "text_cnn": TextCNNConfig,
+    "bag_of_words": BagOfWordsConfig,
+}
 
 
 def options_of(architecture: str) -> type[ArchitectureConfig]:

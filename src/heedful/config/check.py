@@ -36,6 +36,11 @@ def pairs(recipe: Recipe) -> bool:
     return FAMILIES[recipe.model.family].pairs
 
 
+def positions(recipe: Recipe) -> float:
+    """The number of positions that the model of a recipe learns; infinite without a table of them."""
+    return recipe.model.learned_positions or math.inf
+
+
 AT_LEAST = {
     "data.max_length": 8,
     "data.filters.max_characters": 1,
@@ -48,6 +53,10 @@ AT_LEAST = {
     "model.kv_heads": 1,
     "model.d_k": 1,
     "model.d_v": 1,
+    "model.channels": 1,
+    "model.kernel_size": 1,
+    "model.kernel_sizes": 1,
+    "model.filters": 1,
     "model.encoder_layers": 1,
     "model.decoder_layers": 1,
     "model.max_positions": 2,
@@ -136,15 +145,28 @@ RULES = (
         "lower one of them",
     ),
     Rule(
-        "model.source_vectors",
-        lambda r: bool(r.model.source_vectors or r.model.target_vectors) and not pairs(r),
-        "word vectors are placed in models of family encoder_decoder only, and model.family is "
-        '"{r.model.family}"; leave model.source_vectors and model.target_vectors out',
+        "model.target_vectors",
+        lambda r: r.model.target_vectors is not None and not pairs(r),
+        'a model of family "{r.model.family}" has one vocabulary, whose word vectors are model.source_vectors; '
+        "leave model.target_vectors out",
     ),
     Rule(
         "model.freeze_vectors",
         lambda r: r.model.freeze_vectors and not (r.model.source_vectors or r.model.target_vectors),
         "model.freeze_vectors = true has nothing to freeze; give model.source_vectors or model.target_vectors",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: pairs(r) and positions(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
+        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
+        "learned; raise model.max_positions to at least that sum",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: not pairs(r) and positions(r) < r.data.max_length,
+        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
+        "{r.model.learned_positions} that are learned; raise model.max_positions, or lower data.max_length",
     ),
     Rule(
         "tokenizer.dropout",
@@ -259,23 +281,6 @@ TRANSFORMER_RULES = (
         "give an even model.d_k",
     ),
     Rule(
-        "model.max_positions",
-        lambda r: (
-            r.model.positions == "learned"
-            and pairs(r)
-            and r.model.max_positions < r.data.filters.max_tokens + r.decode.max_extra
-        ),
-        "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.max_positions} that are learned; "
-        "raise model.max_positions to at least that sum",
-    ),
-    Rule(
-        "model.max_positions",
-        lambda r: r.model.positions == "learned" and not pairs(r) and r.model.max_positions < r.data.max_length,
-        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
-        "{r.model.max_positions} that are learned; raise model.max_positions, or lower data.max_length",
-    ),
-    Rule(
         "model.tie",
         lambda r: r.model.tie == "all" and not r.tokenizer.joint and pairs(r),
         'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
@@ -283,7 +288,7 @@ TRANSFORMER_RULES = (
     ),
     Rule(
         "model.source_vectors",
-        lambda r: r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
+        lambda r: pairs(r) and r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
         'model.tie = "all" shares one matrix between the languages, so that model.source_vectors and '
         'model.target_vectors must name the same file; or set model.tie = "none"',
     ),

@@ -122,13 +122,20 @@ class TextModelConfig(ArchitectureConfig):
     scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
     segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
     init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
-    pooling: Literal["first", "mean", "max", "last"] | None = None  # None: encoder first, decoder last; ranking mean
+    pooling: Literal["first", "mean", "max", "last", "sum"] | None = (
+        None  # None: encoder first, decoder last; ranking mean
+    )
     pooler: Literal["dense", "none"] = "dense"  # before a classifier's output; dense: tanh(W x + b), BERT's
 
     @property
     def one_vocabulary(self) -> bool:
         """True if a source and a target share one matrix of embeddings, and so one vocabulary."""
         return self.tie == "all"
+
+    @property
+    def hidden_size(self) -> int:
+        """The size of the hidden states that a classifier reads."""
+        return self.d_model
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,14 @@ from heedful.config.schema import ArchitectureConfig, TextModelConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
 from heedful.models.backbone import BACKBONES, Backbone
+from heedful.models.bag_of_words import BagOfWords
+from heedful.models.convolutional import (
+    ConvolutionalEncoder,
+    ConvolutionalEncoderDecoder,
+    ConvolutionalLanguageBackbone,
+)
 from heedful.models.recurrent import RecurrentEncoder, RecurrentEncoderDecoder, RecurrentLanguageBackbone
+from heedful.models.text_cnn import TextCNN
 from heedful.models.transformer import EncoderDecoder
 from heedful.nn.embedding import Embedding
 
@@ -22,6 +29,13 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         "encoder": RecurrentEncoder,
         "decoder": RecurrentLanguageBackbone,
     },
+    "convolutional": {
+        "encoder_decoder": ConvolutionalEncoderDecoder,
+        "encoder": ConvolutionalEncoder,
+        "decoder": ConvolutionalLanguageBackbone,
+    },
+    "text_cnn": {"encoder": TextCNN},
+    "bag_of_words": {"encoder": BagOfWords},
 }
 
 

@@ -4,7 +4,7 @@ B batch, N inputs, S positions, T new tokens, D model.
 """
 
 from abc import ABC
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -20,6 +20,7 @@ from heedful.nn.stack import NamedStack, Stack
 InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
 
 
+@runtime_checkable
 class StackState(Protocol):
     """Interface of the cache of a stack: what it remembers of the tokens of each row during generation."""
 
@@ -28,12 +29,18 @@ class StackState(Protocol):
         ...
 
 
+@runtime_checkable
 class SequenceStack(Protocol):
     """Interface of a stack of layers of any architecture, which computes a hidden state for each embedded token."""
 
     def __call__(self, x: Tensor, mask: AttentionMask, cache: Any = None) -> Tensor:
         """Compute hidden states (B T D) of embedded tokens (B T D); the cache holds earlier tokens."""
         ...
+
+
+@runtime_checkable
+class GeneratingStack(SequenceStack, Protocol):
+    """Interface of a stack of causal layers, which remembers what it has seen of earlier tokens."""
 
     def begin(self, rows: int) -> StackState:
         """Create the cache of rows without any token."""
@@ -134,8 +141,12 @@ class BackboneModel(Model):
         return self.backbone.embedding if isinstance(self.backbone.embedding, Embedding) else None
 
     def token_rows(self) -> Names:
-        """The embeddings, and the output where it is over the vocabulary."""
-        return {"backbone.embedding.weight": "source"} | (OUTPUT_ROWS if self.predicts_tokens else {})
+        """The tables of the embeddings, and the output where it is over the vocabulary."""
+        embedding = self.embedding_of(self.line)
+        tables = [name for name, _ in embedding.named_parameters()] if embedding else []
+        return {f"backbone.embedding.{name}": "source" for name in tables} | (
+            OUTPUT_ROWS if self.predicts_tokens else {}
+        )
 
     def warm_start_names(self, start: Model) -> Names:
         """All weights of the same kind of model; of another kind its backbone and, if there is one, its pooler."""

@@ -3,13 +3,15 @@
 B batch, R rows of a search, T tokens, D model, V vocabulary.
 """
 
+from typing import cast
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.config.schema import TextModelConfig
 from heedful.models.architectures import text_backbone
-from heedful.models.backbone import BackboneModel, StackState
+from heedful.models.backbone import BackboneModel, GeneratingStack, StackState
 from heedful.models.initialization import initialise
 from heedful.nn.masks import AttentionMask
 
@@ -58,7 +60,7 @@ class LanguageModelState:
         self.model = model
         self.begin = prompts[:, -1]
         self.padding_mask = padding_mask[:, :-1]
-        self.cache = model.backbone.stack.begin(len(prompts))
+        self.cache = cast("GeneratingStack", model.backbone.stack).begin(len(prompts))
         if self.padding_mask.size(1):
             self.read(prompts[:, :-1])
 

@@ -4,7 +4,7 @@ An architecture answers for itself, so that nobody outside of `heedful.models` h
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -45,6 +45,10 @@ class EmbeddingTable(Protocol):
     """A table with a vector for each token of a vocabulary."""
 
     weight: nn.Parameter
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Iterate over the tables, `weight` first: an embedding of several channels has several."""
+        ...
 
 
 class Model(nn.Module):

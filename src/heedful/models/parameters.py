@@ -9,11 +9,14 @@ from torch import nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models.pooling import Pooler
+from heedful.models.text_cnn import TextCNNStack
 from heedful.models.transformer import EncoderDecoder
 from heedful.nn.attention import Attention
+from heedful.nn.convolutional_decoder import SourceAttention
 from heedful.nn.embedding import InputLayer, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
 from heedful.nn.positions import Positions
+from heedful.nn.weight_norm import NormalisedLinear
 
 # Modules that hold parameters, from the outside in: the first that matches names the kind of all parameters within.
 KINDS: dict[type[nn.Module], str] = {
@@ -29,6 +32,9 @@ KINDS: dict[type[nn.Module], str] = {
     nn.RMSNorm: "norms",
     nn.Linear: "linear",
     nn.RNNBase: "recurrent",
+    SourceAttention: "cross-attention",
+    NormalisedLinear: "convolutions",
+    TextCNNStack: "convolutions",
 }
 
 # Kinds of modules by their name; a dense layer outside of a pooler is BERT's transform before the output.

@@ -36,7 +36,12 @@ def maximum(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -
     return states.masked_fill(~padding_mask[:, :, None], -torch.inf).amax(1)
 
 
-POOLINGS: dict[str, Pooling] = {"first": first, "mean": mean, "max": maximum, "last": last}
+def total(states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+    """Pool by the sum of the hidden states of all real tokens."""
+    return (states * padding_mask[:, :, None]).sum(1)
+
+
+POOLINGS: dict[str, Pooling] = {"first": first, "mean": mean, "max": maximum, "last": last, "sum": total}
 
 
 class Pooler(nn.Module):
@@ -45,7 +50,7 @@ class Pooler(nn.Module):
     def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()
         self.pool = POOLINGS[pooling]
-        self.dense = nn.Linear(config.d_model, config.d_model)
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
 
     def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
         """Compute the vector of each text from the hidden states of its tokens."""

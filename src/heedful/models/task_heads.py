@@ -31,7 +31,7 @@ class SequenceClassifier(BackboneModel):
         self.backbone = backbone
         self.pooler = POOLERS[config.pooler](config, config.pooling or self.backbone.pooling)
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(config.d_model, outputs)
+        self.output = nn.Linear(config.hidden_size, outputs)
         initialise(self, config)
 
     def forward(
@@ -61,7 +61,7 @@ class TokenClassifier(BackboneModel):
         super().__init__()
         self.backbone = text_backbone(config, vocab)
         self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(config.d_model, outputs)
+        self.output = nn.Linear(config.hidden_size, outputs)
         initialise(self, config)
 
     def forward(
@@ -83,6 +83,7 @@ class SentenceEncoder(BackboneModel):
         super().__init__()
         self.backbone = text_backbone(config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
+        self.size = config.hidden_size  # of the vectors
         initialise(self, config)
 
     def forward(

@@ -18,16 +18,20 @@ def place_vectors(model: Model, recipe: Recipe, tokenizers: TokenizerPair) -> No
     """Copy a recipe's word vectors to the embeddings of whole words, and freeze the embeddings if the recipe says so.
 
     Raises:
-        InputError: a file cannot be read, its vectors have another size than the model, or it has none of the words.
+        InputError: a file cannot be read, its vectors have another size than the model, it has none of the words, or
+            the model reads no tokens.
     """
     sides = (
         (recipe.model.source_vectors, model.embedding_of("src"), tokenizers.source),
         (recipe.model.target_vectors, model.embedding_of("tgt"), tokenizers.target),
     )
     for path, embedding, tokenizer in sides:
-        if path is not None and embedding is not None:
-            place(Path(path), embedding, tokenizer)
-            embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
+        if path is None:
+            continue
+        if embedding is None:
+            raise InputError(f"{path}: the model reads no tokens, so that word vectors have no place in it")
+        place(Path(path), embedding, tokenizer)
+        embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
 
 
 def check_vectors(recipe: Recipe) -> None:
@@ -52,10 +56,14 @@ def check_size(path: Path, size: int, width: int) -> None:
 
 @torch.no_grad()
 def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
-    """Copy the word vectors of one file to an embedding, scaled as a whole to the variance of new embeddings."""
+    """Copy the word vectors of one file to an embedding, scaled as a whole to the variance of new embeddings.
+
+    All tables of an embedding of several channels get them.
+    """
     words = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(len(tokenizer)))]
     rows, indices = match(read_vectors(path, frozenset(words)), words)
-    width = embedding.weight.size(1)
-    check_size(path, rows.shape[1], width)
+    check_size(path, rows.shape[1], embedding.weight.size(1))
     vectors = torch.from_numpy(rows)
-    embedding.weight[torch.from_numpy(indices)] = vectors / vectors.std() * width**-0.5
+    vectors *= float(embedding.weight.std() / vectors.std())
+    for table in embedding.parameters():
+        table[torch.from_numpy(indices)] = vectors.to(table.device)

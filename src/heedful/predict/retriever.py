@@ -36,7 +36,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
     def __init__(self, model: SentenceEncoder, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
         self.reader = BatchedModel(model, tokenizer, data.max_length)
-        self.width = model.backbone.embedding.weight.size(1)
+        self.width = model.size
 
     @overload
     def encode(self, texts: str, done: Done = ...) -> Vectors: ...

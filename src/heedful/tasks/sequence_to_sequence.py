@@ -30,7 +30,6 @@ from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models.architectures import model_class
 from heedful.models.model import SourceToTarget
-from heedful.models.word_vectors import place_vectors
 from heedful.tasks.task import Mean, Scores, Task
 from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -141,10 +140,6 @@ class SequenceToSequence(Task[PairBatch]):
         """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
         measured = self.scores if self.recipe.train.validate_decoding else WITHOUT_DECODING
         return self.recipe.train.best or measured[0]
-
-    def initialise(self, model: SourceToTarget) -> None:
-        """Copy the pretrained word vectors that the recipe names into a new model."""
-        place_vectors(model, self.recipe, self.tokenizers)
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """List the batches of an epoch, with pairs of similar length in each."""

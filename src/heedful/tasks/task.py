@@ -16,6 +16,7 @@ from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import Model
+from heedful.models.word_vectors import place_vectors
 from heedful.predict import AnyPredictor
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -131,7 +132,12 @@ class Task(ABC, Generic[B]):
         return f"{cls.command} --model {model} {cls.example}" if cls.command else f'heedful.load("{model}")'
 
     def initialise(self, model: Any) -> None:
-        """Copy what the recipe names, such as word vectors, into a newly built model."""
+        """Copy the word vectors that the recipe names into a newly built model.
+
+        Raises:
+            InputError: they cannot be read, do not fit the model, or it reads no tokens.
+        """
+        place_vectors(model, self.recipe, self.tokenizers)
 
     @abstractmethod
     def epoch(self, number: int) -> Sequence[np.ndarray]:

@@ -1,0 +1,25 @@
+"""Options of models to which the order of words does not matter."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heedful.config.schema import TextModelConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagOfWordsConfig(TextModelConfig):
+    """Settings of a bag of words: the sum of word vectors, or with `pooling = "mean"` their mean.
+
+    A classifier without a pooler is linear in the counts of words, or in their shares of the text. With
+    `pooler = "dense"` it has one hidden layer (Iyyer et al. 2015).
+    """
+
+    architecture: str = "bag_of_words"
+    family: Literal["encoder"] = "encoder"
+    d_model: int = 100  # size of word vectors
+    scale_embeddings: bool = False
+    pooler: Literal["dense", "none"] = "none"
+
+    def shape(self) -> str:
+        """Describe the shape of a bag of words in words: the pooling and the size of word vectors."""
+        return f"{self.pooling or 'sum'} of word vectors, d_model {self.d_model}"

@@ -1,0 +1,76 @@
+"""Options of convolutional models: gated convolutions as in ConvS2S, and Kim's text CNN."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from heedful.config.schema import TextModelConfig
+from heedful.wording import counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionalConfig(TextModelConfig):
+    """Settings of gated convolutional models (Gehring et al. 2017; Dauphin et al. 2017).
+
+    The numbers of layers are those of the small models of the field.
+    """
+
+    architecture: str = "convolutional"
+    encoder_layers: int = 4
+    decoder_layers: int = 3
+    kernel_size: int = 3  # neighbouring tokens that a convolution reads, itself included
+    channels: int | None = None  # size of the hidden states between convolutions; None: d_model
+    positions: Literal["learned", "none"] = "learned"
+    max_positions: int = 1024  # size of the learned table
+    scale_embeddings: bool = False  # token and position vectors begin small, and equal in size (section 3.5)
+    pooler: Literal["dense", "none"] = "none"
+
+    @property
+    def width(self) -> int:
+        """The number of channels of the hidden states between convolutions."""
+        return self.channels or self.d_model
+
+    @property
+    def learned_positions(self) -> int | None:
+        """The size of the table of learned positions, which limits the length of a text; None without positions."""
+        return self.max_positions if self.positions == "learned" else None
+
+    def shape(self) -> str:
+        """Describe the shape of a convolutional model in words: layers, kernel size and sizes."""
+        layers = {
+            "encoder_decoder": f"{self.encoder_layers}+{self.decoder_layers} layers",
+            "encoder": counted(self.encoder_layers, "layers"),
+            "decoder": counted(self.decoder_layers, "layers"),
+        }
+        return (
+            f"gated convolutions, {layers[self.family]}, kernel size {self.kernel_size}, d_model {self.d_model}, "
+            f"{counted(self.width, 'channels')}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCNNConfig(TextModelConfig):
+    """Settings of a text CNN, a model of texts with one layer of convolutions; the defaults are those of Kim (2014).
+
+    The word vectors are random, static (`source_vectors` with `freeze_vectors`), non-static (`source_vectors` alone) or
+    of two channels (`source_vectors` with `multichannel`).
+    """
+
+    architecture: str = "text_cnn"
+    family: Literal["encoder"] = "encoder"
+    d_model: int = 300  # size of word vectors
+    kernel_sizes: tuple[int, ...] = (3, 4, 5)  # neighbouring tokens that a filter reads, one layer for each
+    filters: int = 100  # of each kernel size
+    multichannel: bool = False  # the sum of word vectors that are trained and of ones that stay as they began
+    dropout: float = 0.5  # on the pooled vector of a text
+    scale_embeddings: bool = False
+    pooler: Literal["dense", "none"] = "none"
+
+    @property
+    def hidden_size(self) -> int:
+        """The number of filters of all kernel sizes."""
+        return self.filters * len(self.kernel_sizes)
+
+    def shape(self) -> str:
+        """Describe the shape of a text CNN in words: kernel sizes, filters and the size of word vectors."""
+        sizes = ", ".join(map(str, self.kernel_sizes))
+        return f"kernel sizes {sizes}, {counted(self.filters, 'filters')} of each, d_model {self.d_model}"

@@ -1,0 +1,115 @@
+"""Convolutional models: the encoder-decoder ConvS2S (Gehring et al. 2017), and backbones of one stack.
+
+B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabulary.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from heedful.config.convolutional import ConvolutionalConfig
+from heedful.models.backbone import Backbone, InputLayerType
+from heedful.models.initialization import initialise
+from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
+from heedful.nn.convolution import ConvolutionalStack
+from heedful.nn.convolutional_decoder import ConvolutionalDecoder, ConvolvedSource
+from heedful.nn.embedding import Embedding
+from heedful.nn.masks import AttentionMask
+from heedful.text.tokenizer import BOS
+
+
+class ConvolutionalEncoder(Backbone[InputLayerType]):
+    """Convolutional backbone that reads a text: each layer sees as many tokens to the left as to the right."""
+
+    causal = False
+    pooling = "max"
+
+    def __init__(self, config: ConvolutionalConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, ConvolutionalStack(config, config.encoder_layers, causal=False))
+
+
+class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
+    """Convolutional backbone whose layers see earlier tokens only (Dauphin et al. 2017)."""
+
+    causal = True
+    pooling = "last"
+
+    def __init__(self, config: ConvolutionalConfig, embedding: InputLayerType) -> None:
+        super().__init__(config, embedding, ConvolutionalStack(config, config.decoder_layers, causal=True))
+
+
+class ConvolutionalEncoderDecoder(SourceToTarget):
+    """Convolutional encoder-decoder, ConvS2S: encodes a source text and predicts the tokens of a target text."""
+
+    has_segments = False
+
+    def __init__(self, config: ConvolutionalConfig, source_vocab: int, target_vocab: int) -> None:
+        super().__init__()
+        self.source_embedding = Embedding(source_vocab, config)
+        self.target_embedding = Embedding(target_vocab, config)
+        self.encoder = ConvolutionalStack(config, config.encoder_layers, causal=False)
+        self.decoder = ConvolutionalDecoder(config)
+        self.output = nn.Linear(config.d_model, target_vocab, bias=config.output_bias)
+        initialise(self, config)
+        if config.tie != "none":
+            self.output.weight = self.target_embedding.weight
+        if config.tie == "all":
+            self.source_embedding = self.target_embedding
+
+    def hidden(
+        self,
+        source: Int[Tensor, "B N"],
+        source_padding_mask: Bool[Tensor, "B N"],
+        target: Int[Tensor, "B T"],
+        target_padding_mask: Bool[Tensor, "B T"],
+    ) -> Float[Tensor, "B T D"]:
+        """Compute the decoder's last hidden states, for a loss that is fused with the output projection."""
+        mask = AttentionMask(target_padding_mask, target.size(1), causal=True)
+        return self.decoder(self.target_embedding(target), mask, self.encode(source, source_padding_mask))
+
+    def encode(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
+        """Encode the source once, for any number of decoding steps."""
+        x, padding_mask = self.source_embedding.embed(source, padding_mask)
+        mask = AttentionMask(padding_mask, x.size(1), causal=False)
+        embedded = self.encoder.embed(x, mask)
+        return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
+
+    @torch.no_grad()
+    def start(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> "ConvolutionalDecodingState":
+        """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
+        return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
+
+    def embedding_of(self, line: str) -> Embedding:
+        """The embeddings of the source or of the target."""
+        return {"src": self.source_embedding, "tgt": self.target_embedding}[line]
+
+    def token_rows(self) -> Names:
+        """Embeddings of both vocabularies, and the output."""
+        return {"source_embedding.weight": "source", "target_embedding.weight": "target"} | OUTPUT_ROWS
+
+    def max_positions(self) -> int | None:
+        """The size of the table of learned positions; None without positions."""
+        return self.encoder.positions.limit
+
+
+class ConvolutionalDecodingState:
+    """Decoding state of a convolutional encoder-decoder: the cache of its decoder and the source of each row."""
+
+    def __init__(self, model: ConvolutionalEncoderDecoder, source: ConvolvedSource) -> None:
+        self.model, self.source = model, source
+        self.begin = torch.full((len(source.keys),), BOS, device=source.keys.device)
+        self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # of the tokens read so far: all are real
+        self.cache = model.decoder.stack.begin(len(source.keys))
+
+    @torch.no_grad()
+    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
+        """Feed one token to each row; return the logits of the next token."""
+        self.padding_mask = torch.cat([self.padding_mask, self.padding_mask.new_ones(len(tokens), 1)], dim=1)
+        mask = AttentionMask(self.padding_mask, 1, causal=True)
+        x = self.model.target_embedding(tokens[:, None])
+        return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        """Keep, reorder or repeat the rows of the decoding state."""
+        self.source, self.padding_mask = self.source.select(rows), self.padding_mask[rows]
+        self.cache.select(rows)
