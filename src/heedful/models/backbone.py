@@ -4,7 +4,7 @@ B batch, N inputs, S positions, T new tokens, D model.
 """
 
 from abc import ABC
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -20,6 +20,7 @@ from heedful.nn.stack import NamedStack, Stack
 InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
 
 
+@runtime_checkable
 class StackState(Protocol):
     """Interface of the cache of a stack: what it remembers of the tokens of each row during generation."""
 
@@ -28,6 +29,7 @@ class StackState(Protocol):
         ...
 
 
+@runtime_checkable
 class SequenceStack(Protocol):
     """Interface of a stack of layers of any architecture, which computes a hidden state for each embedded token."""
 
