@@ -4,26 +4,24 @@ from typing import get_type_hints
 
 import pytest
 
+from heedful.config.architecture_options import OPTIONS
 from heedful.config.check import (
     ANY,
     AT_LEAST,
     AT_MOST,
     MORE_THAN_ZERO,
     RATES,
-    REMARKS,
-    RULES,
     SHARES,
-    TRANSFORMER_RULES,
     impossible,
     remarks,
 )
 from heedful.config.keys import all_keys
+from heedful.config.rules import REMARKS, RULES_OF
 from heedful.config.schema import (
     DecodeConfig,
     FilterConfig,
     GenerateConfig,
     MaskingConfig,
-    ModelConfig,
     OptimizerConfig,
     Recipe,
     TokenizerConfig,
@@ -33,6 +31,8 @@ from heedful.config.validate import recipe_from_dict
 from heedful.errors import InputError
 
 NUMBERS = (int, float, int | None, float | None)
+
+RECURRENT = {"architecture": "recurrent"}
 
 # key of the rule -> values that break it, and what the message must hold
 BROKEN = [
@@ -67,6 +67,8 @@ BROKEN = [
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
     ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
+    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
+    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
@@ -77,8 +79,9 @@ BROKEN = [
         {"model": {"family": "decoder", "positions": "learned", "max_positions": 511}},
         "lower data.max_length",
     ),
-    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
-    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
+    ("model.d_model", {"model": {**RECURRENT, "d_model": 35}}, "set model.bidirectional = false"),
+    ("model.input_feeding", {"model": {**RECURRENT, "attention": "none", "input_feeding": True}}, "has no input feeding"),
+    ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'set task = "language_model"'),
 ]
 
 
@@ -91,7 +94,7 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
 
 
 def test_every_rule_is_tried_above() -> None:
-    assert [rule.key for rule in (*RULES, *TRANSFORMER_RULES)] == [key for key, _, _ in BROKEN]
+    assert [rule.key for rules in RULES_OF.values() for rule in rules] == [key for key, _, _ in BROKEN]
 
 
 def test_the_defaults_are_possible() -> None:
@@ -138,6 +141,8 @@ def nested(key: str, value: object) -> dict:
     for name in reversed(key.split(".")):
         value = {name: value}
     assert isinstance(value, dict)
+    if "model" in value:
+        value["model"]["architecture"] = next(name for name, keys in OPTIONS.items() if key in all_keys(keys))
     return value
 
 
@@ -185,8 +190,9 @@ def test_both_betas_are_shares() -> None:
 
 
 def test_the_tables_name_keys_that_exist() -> None:
-    keys = {key.replace(".0.", ".") for key in all_keys()}
-    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY | {rule.key for rule in (*RULES, *REMARKS)} <= keys
+    keys = {key.replace(".0.", ".") for options in OPTIONS.values() for key in all_keys(options)}
+    rules = {rule.key for rules in (*RULES_OF.values(), REMARKS) for rule in rules}
+    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY | rules <= keys
 
 
 @pytest.mark.parametrize(
@@ -195,7 +201,7 @@ def test_the_tables_name_keys_that_exist() -> None:
         ("data.filters", FilterConfig),
         ("tokenizer", TokenizerConfig),
         ("masking", MaskingConfig),
-        ("model", ModelConfig),
+        *(("model", options) for options in OPTIONS.values()),
         ("optimizer", OptimizerConfig),
         ("train", TrainConfig),
         ("decode", DecodeConfig),
