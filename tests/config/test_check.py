@@ -80,7 +80,11 @@ BROKEN = [
         "lower data.max_length",
     ),
     ("model.d_model", {"model": {**RECURRENT, "d_model": 35}}, "set model.bidirectional = false"),
-    ("model.input_feeding", {"model": {**RECURRENT, "attention": "none", "input_feeding": True}}, "has no input feeding"),
+    (
+        "model.input_feeding",
+        {"model": {**RECURRENT, "attention": "none", "input_feeding": True}},
+        "has no input feeding",
+    ),
     ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'set task = "language_model"'),
 ]
 
