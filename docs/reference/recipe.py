@@ -8,9 +8,10 @@ from textwrap import fill
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from heedful.config.architecture_options import OPTIONS
 from heedful.config.load import field_comments
 from heedful.config.presets import PRESETS
-from heedful.config.schema import Recipe
+from heedful.config.schema import ModelConfig, Recipe
 
 PAGE = Path(__file__).with_suffix(".md")
 INTRODUCTION = """# Recipe keys
@@ -47,9 +48,26 @@ def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
             meaning = plain(comments.get(field.name, ""))
             yield f"| `{field.name}` | {values(hints[field.name])} | {default(field)} | {meaning} |"
     yield ""
+    for architecture, options in list(OPTIONS.items())[1:] if table is ModelConfig else ():
+        yield from own_keys(architecture, options)
     for name, kind in inner.items():
         path = f"{title.strip('`[]')}.{name}".lstrip(".")
         yield from section(kind, f"`[[{path}]]`" if get_origin(hints[name]) is tuple else f"`[{path}]`", seen)
+
+
+def own_keys(architecture: str, options: type) -> Iterator[str]:
+    """The keys of [model] for an architecture that a Transformer does not have, or has another default of."""
+    transformer = {field.name: field.default for field in fields(ModelConfig)}
+    own = [field for field in fields(options) if (field.name, field.default) not in transformer.items()]
+    hints, comments = get_type_hints(options), field_comments(options)
+    others = ", ".join(f"`{field.name}`" for field in fields(options) if field not in own)
+    yield f'### `[model]` with `architecture = "{architecture}"`\n\n{plain(options.__doc__ or "")}'
+    yield fill(f"The keys {others} are those above; its own are:", 120, break_on_hyphens=False) + "\n"
+    yield "| key | values | default | meaning |\n| --- | --- | --- | --- |"
+    for field in own:
+        meaning = plain(comments.get(field.name, ""))
+        yield f"| `{field.name}` | {values(hints[field.name])} | {default(field)} | {meaning} |"
+    yield ""
 
 
 def dataclass_in(hint: Any) -> type | None:

@@ -4,26 +4,24 @@ from typing import get_type_hints
 
 import pytest
 
+from heedful.config.architecture_options import OPTIONS
 from heedful.config.check import (
     ANY,
     AT_LEAST,
     AT_MOST,
     MORE_THAN_ZERO,
     RATES,
-    REMARKS,
-    RULES,
     SHARES,
-    TRANSFORMER_RULES,
     impossible,
     remarks,
 )
 from heedful.config.keys import all_keys
+from heedful.config.rules import REMARKS, RULES_OF
 from heedful.config.schema import (
     DecodeConfig,
     FilterConfig,
     GenerateConfig,
     MaskingConfig,
-    ModelConfig,
     OptimizerConfig,
     Recipe,
     TokenizerConfig,
@@ -34,16 +32,24 @@ from heedful.errors import InputError
 
 NUMBERS = (int, float, int | None, float | None)
 
+RECURRENT, CONVOLUTIONAL, TEXT_CNN = ({"architecture": name} for name in ("recurrent", "convolutional", "text_cnn"))
+
 # key of the rule -> values that break it, and what the message must hold
 BROKEN = [
     ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),
     ("masking.random", {"masking": {"mask": 0.8, "random": 0.3}}, "0.8 + 0.3 is more than all"),
     (
-        "model.source_vectors",
+        "model.target_vectors",
         {"model": {"family": "encoder", "source_vectors": "a.vec", "target_vectors": "a.vec"}},
-        "leave model.source_vectors and model.target_vectors out",
+        "leave model.target_vectors out",
     ),
     ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
+    ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    (
+        "model.max_positions",
+        {"model": {**CONVOLUTIONAL, "family": "decoder", "max_positions": 511}},
+        "lower data.max_length",
+    ),
     ("tokenizer.dropout", {"tokenizer": {"kind": "unigram", "dropout": 0.1}}, 'tokenizer.kind is "unigram"'),
     (
         "tokenizer.dropout",
@@ -67,18 +73,28 @@ BROKEN = [
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
     ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
+    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
+    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
+    ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'task = "language_model"'),
     ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
     ("model.positions", {"model": {"positions": "rotary", "d_k": 7}}, "give an even model.d_k"),
-    ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    ("model.d_model", {"model": {**RECURRENT, "d_model": 35}}, "set model.bidirectional = false"),
     (
-        "model.max_positions",
-        {"model": {"family": "decoder", "positions": "learned", "max_positions": 511}},
-        "lower data.max_length",
+        "model.input_feeding",
+        {"model": {**RECURRENT, "attention": "none", "input_feeding": True}},
+        "has no input feeding",
     ),
-    ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
-    ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
+    ("model.kernel_sizes", {"task": "classification", "model": {**TEXT_CNN, "kernel_sizes": []}}, "[3, 4, 5]"),
+    (
+        "model.multichannel",
+        {
+            "task": "classification",
+            "model": {**TEXT_CNN, "source_vectors": "a.vec", "multichannel": True, "freeze_vectors": True},
+        },
+        "set one of them to false",
+    ),
 ]
 
 
@@ -91,7 +107,7 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
 
 
 def test_every_rule_is_tried_above() -> None:
-    assert [rule.key for rule in (*RULES, *TRANSFORMER_RULES)] == [key for key, _, _ in BROKEN]
+    assert [rule.key for rules in RULES_OF.values() for rule in rules] == [key for key, _, _ in BROKEN]
 
 
 def test_the_defaults_are_possible() -> None:
@@ -115,6 +131,7 @@ def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule
         {"model": {"d_model": 35, "heads": 5, "positions": "none"}},
         {"tokenizer": {"joint": False}, "model": {"tie": "output"}},
         {"model": {"source_vectors": "a.vec", "target_vectors": "a.vec", "freeze_vectors": True}},
+        {"task": "language_model", "model": {"family": "decoder", "source_vectors": "a.vec", "freeze_vectors": True}},
         {"tokenizer": {"dropout": 0.1}},
         {"optimizer": {"schedule": "cosine", "lr": 1e-3, "min_lr": 1e-3}},
         {"optimizer": {"schedule": "inverse_sqrt", "lr": 1e-3, "warmup": 0}},
@@ -138,6 +155,8 @@ def nested(key: str, value: object) -> dict:
     for name in reversed(key.split(".")):
         value = {name: value}
     assert isinstance(value, dict)
+    if "model" in value:
+        value["model"]["architecture"] = next(name for name, keys in OPTIONS.items() if key in all_keys(keys))
     return value
 
 
@@ -185,8 +204,9 @@ def test_both_betas_are_shares() -> None:
 
 
 def test_the_tables_name_keys_that_exist() -> None:
-    keys = {key.replace(".0.", ".") for key in all_keys()}
-    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY | {rule.key for rule in (*RULES, *REMARKS)} <= keys
+    keys = {key.replace(".0.", ".") for options in OPTIONS.values() for key in all_keys(options)}
+    rules = {rule.key for rules in (*RULES_OF.values(), REMARKS) for rule in rules}
+    assert set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY | rules <= keys
 
 
 @pytest.mark.parametrize(
@@ -195,7 +215,7 @@ def test_the_tables_name_keys_that_exist() -> None:
         ("data.filters", FilterConfig),
         ("tokenizer", TokenizerConfig),
         ("masking", MaskingConfig),
-        ("model", ModelConfig),
+        *(("model", options) for options in OPTIONS.values()),
         ("optimizer", OptimizerConfig),
         ("train", TrainConfig),
         ("decode", DecodeConfig),

@@ -256,6 +256,8 @@ def test_the_schema_describes_every_table_and_forbids_the_rest() -> None:
     tables = [schema, *schema["$defs"].values()]
     assert all(table["additionalProperties"] is False for table in tables)
     assert schema["$defs"]["DecodeConfig"]["properties"]["beam"]["description"] == "beam size; 1: greedy search"
+    assert "cell" not in schema["$defs"]["ModelConfig"]["properties"]
+    assert "attention" in schema["$defs"]["RecurrentConfig"]["properties"]
     assert "tiny" in schema["properties"]["preset"]["anyOf"][0]["enum"]
     assert set(recipe_to_dict(Recipe())) | {"preset"} == set(schema["properties"])
 

@@ -70,11 +70,10 @@ def schema() -> dict[str, Any]:
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:
-    """A part of the schema, with a reference followed, also that of an optional table."""
-    for option in [node, *node.get("anyOf", [])]:
-        if "$ref" in option:
-            return schema()["$defs"][option["$ref"].rpartition("/")[2]]
-    return node
+    """A part of the schema, with references followed: that of an optional table, or of [model] for any architecture."""
+    names = [option["$ref"].rpartition("/")[2] for option in [node, *node.get("anyOf", [])] if "$ref" in option]
+    tables = [schema()["$defs"][name]["properties"] for name in names]
+    return {"properties": {key: value for table in tables for key, value in table.items()}} if tables else node
 
 
 def key(name: str) -> dict[str, Any] | None:

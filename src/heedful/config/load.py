@@ -11,8 +11,10 @@ from inspect import getsource
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter
+
 from heedful.config import schema
-from heedful.config.architecture_options import KEY, architecture_in
+from heedful.config.architecture_options import KEY, OPTIONS, architecture_in
 from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
 from heedful.config.toml import read_toml
@@ -193,10 +195,17 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 def recipe_schema() -> dict[str, Any]:
     """Create the JSON Schema of a recipe file, for editors; each field is described by the comment beside it."""
     whole = RECIPE.json_schema()
-    tables = {"Recipe": whole, **whole["$defs"]}
-    for name, table in tables.items():
+    tables = whole["$defs"]
+    for options in OPTIONS.values():
+        tables[options.__name__] = TypeAdapter(options).json_schema()
+    whole["properties"]["model"] = {
+        "anyOf": [{"$ref": f"#/$defs/{options.__name__}"} for options in OPTIONS.values()],
+        "default": {},
+    }
+    described = {kind.__name__: kind for kind in OPTIONS.values()} | vars(schema)
+    for name, table in {"Recipe": whole, **tables}.items():
         table["additionalProperties"] = False
-        for key, comment in field_comments(getattr(schema, name)).items():
+        for key, comment in field_comments(described[name]).items():
             table["properties"][key]["description"] = comment
     preset = {"enum": list(PRESETS)}
     whole["properties"]["preset"] = {

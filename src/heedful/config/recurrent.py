@@ -6,6 +6,8 @@ from typing import Literal
 from heedful.config.schema import TextModelConfig
 from heedful.wording import counted
 
+Scores = Literal["none", "additive", "dot", "general", "concat"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(TextModelConfig):
@@ -18,8 +20,7 @@ class RecurrentConfig(TextModelConfig):
     residual: bool = False  # add the input of each layer to its output (Wu et al. 2016, section 3.1)
     layer_norm: bool = False  # normalise the input of each layer (Ba et al. 2016)
     variational_dropout: bool = False  # the same units are dropped at all steps (Gal & Ghahramani 2016)
-    # of a decoder. none: Sutskever et al. 2014; additive: Bahdanau et al. 2015; the others: Luong et al. 2015
-    attention: Literal["none", "additive", "dot", "general", "concat"] = "general"
+    attention: Scores = "general"  # additive: Bahdanau et al. 2015; dot, general, concat: Luong et al. 2015
     input_feeding: bool = False  # a decoder with Luong's attention reads its last output too (Luong et al. 2015, 3.3)
     pooler: Literal["dense", "none"] = "none"
 

@@ -90,7 +90,7 @@ class TokenizerConfig:
 class ArchitectureConfig:
     """Settings that a model of any architecture has."""
 
-    architecture: str = "transformer"  # or a class of yours as module:Class, whose Config has further keys
+    architecture: str = "transformer"  # or recurrent, convolutional, text_cnn, bag_of_words; or yours, as module:Class
     family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
     d_model: int = 512  # size of embeddings and hidden states
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary

@@ -122,7 +122,7 @@ class RecurrentDecodingState:
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
         """Feed one token to each row; return the logits of the next token."""
-        x = self.model.target_embedding(tokens)
+        x = self.model.target_embedding(tokens[:, None])[:, 0]
         self.state = self.model.decoder.step(x, self.source, self.state, self.dropout)
         return self.model.output(self.state.output)
 

@@ -3,7 +3,7 @@
 A state holds what one layer remembers: M vectors (the hidden state and, of an LSTM, the memory cell) in each of N
 directions.
 
-B batch, T tokens, D model, P packed tokens, Q sequences, R rows, U units of a direction.
+B batch, T tokens, D model, P packed tokens, I inputs of a layer, Q sequences, R rows, U units of a direction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,8 +61,8 @@ class RecurrentLayer(nn.Module):
         return next(self.parameters()).new_zeros(self.vectors, self.directions, rows, self.units)
 
     def forward(
-        self, x: Float[Tensor, "P D"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
-    ) -> tuple[Float[Tensor, "P D2"], Float[Tensor, "M N Q U"]]:
+        self, x: Float[Tensor, "P I"], batch_sizes: Int[Tensor, " L"], state: Float[Tensor, "M N Q U"]
+    ) -> tuple[Float[Tensor, "P D"], Float[Tensor, "M N Q U"]]:
         """Read packed sequences from a state; return the hidden state at each token, and the last state of each."""
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
@@ -97,7 +97,7 @@ class RecurrentDropout(nn.Module):
         self.rate = config.dropout
         self.variational = config.variational_dropout
 
-    def forward(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "P D"]]:
+    def forward(self, packing: Packing, like: Float[Tensor, "P D"], count: int) -> list[Float[Tensor, "#P #D"]]:
         """Draw the masks of `count` places in a stack; in evaluation mode they are 1."""
         if not self.training or self.rate == 0:
             return [like.new_ones(1, 1).expand(len(like), 1)] * count
@@ -150,10 +150,10 @@ class RecurrentStack(nn.Module):
 
     def advance(
         self,
-        x: Float[Tensor, "P D"],
+        x: Float[Tensor, "P I"],
         batch_sizes: Int[Tensor, " L"],
         before: Sequence[Float[Tensor, "M N Q U"]],
-        dropout: Sequence[Float[Tensor, "P D"]],
+        dropout: Sequence[Float[Tensor, "#P #D"]],
     ) -> tuple[Float[Tensor, "P D"], list[Float[Tensor, "M N Q U"]]]:
         """Read packed sequences from the states of the layers.
 

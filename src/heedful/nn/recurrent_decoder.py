@@ -105,7 +105,7 @@ class RecurrentDecoder(nn.Module, ABC):
             outputs.append(state.output)
         return packing.unpack(torch.cat(outputs))
 
-    def masks(self, packing: Packing, packed: Float[Tensor, "P D"]) -> list[Float[Tensor, "P D"]]:
+    def masks(self, packing: Packing, packed: Float[Tensor, "P D"]) -> list[Float[Tensor, "#P #D"]]:
         """Draw the dropout masks of all steps: of the input, between layers, and of the output."""
         return self.stack.dropout(packing, packed, len(self.stack.layers) + 1)
 

@@ -1,0 +1,253 @@
+"""Rules for combinations of recipe values: those that cannot work, and those that a user should know about.
+
+A rule looks at the recipe only. Rules of an architecture hold for recipes whose [model] has its options.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heedful.config.convolutional import TextCNNConfig
+from heedful.config.families import FAMILIES
+from heedful.config.recurrent import RecurrentConfig
+from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe, TextModelConfig
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Rule for a combination of recipe values that is refused or remarked upon; `text` is a format string over `r`."""
+
+    key: str
+    broken: Callable[[Recipe], bool]
+    text: str
+
+
+def pairs(recipe: Recipe) -> bool:
+    """True if the model of a recipe reads a source and writes a target."""
+    return FAMILIES[recipe.model.family].pairs
+
+
+def positions(recipe: Recipe) -> float:
+    """The number of positions that the model of a recipe learns; infinite without a table of them."""
+    return recipe.model.learned_positions or math.inf
+
+
+RULES = (
+    Rule(
+        "data.train",
+        lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
+        "the part of a corpus goes from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "
+        "part = [0.9, 1.0] of validation text",
+    ),
+    Rule(
+        "masking.random",
+        lambda r: r.masking.mask + r.masking.random > 1,
+        "masking.mask + masking.random = {r.masking.mask} + {r.masking.random} is more than all of the chosen tokens; "
+        "lower one of them",
+    ),
+    Rule(
+        "model.target_vectors",
+        lambda r: r.model.target_vectors is not None and not pairs(r),
+        'a model of family "{r.model.family}" has one vocabulary, whose word vectors are model.source_vectors; '
+        "leave model.target_vectors out",
+    ),
+    Rule(
+        "model.freeze_vectors",
+        lambda r: r.model.freeze_vectors and not (r.model.source_vectors or r.model.target_vectors),
+        "model.freeze_vectors = true has nothing to freeze; give model.source_vectors or model.target_vectors",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: pairs(r) and positions(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
+        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
+        "learned; raise model.max_positions to at least that sum",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: not pairs(r) and positions(r) < r.data.max_length,
+        "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
+        "{r.model.learned_positions} that are learned; raise model.max_positions, or lower data.max_length",
+    ),
+    Rule(
+        "tokenizer.dropout",
+        lambda r: r.tokenizer.dropout > 0 and r.tokenizer.kind != "bpe",
+        'tokenizer.dropout leaves out merges of byte-pair encoding, and tokenizer.kind is "{r.tokenizer.kind}"; '
+        'set tokenizer.dropout = 0.0, or tokenizer.kind = "bpe"',
+    ),
+    Rule(
+        "tokenizer.dropout",
+        lambda r: r.tokenizer.dropout > 0 and not pairs(r),
+        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
+        "that was encoded once; set tokenizer.dropout = 0.0",
+    ),
+    Rule(
+        "optimizer.lr",
+        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.lr < 0.01,
+        'with optimizer.schedule = "vaswani" optimizer.lr is a factor on the paper\'s formula, usually 1.0, and '
+        'with {r.optimizer.lr} nothing would be learned; for a peak rate set optimizer.schedule = "inverse_sqrt"',
+    ),
+    Rule(
+        "optimizer.lr",
+        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
+        'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
+        "would diverge; 0.0005 is usual",
+    ),
+    Rule(
+        "optimizer.warmup",
+        lambda r: r.optimizer.schedule == "vaswani" and r.optimizer.warmup < 1,
+        'optimizer.schedule = "vaswani" divides by optimizer.warmup; give at least 1 (the paper: 4000)',
+    ),
+    Rule(
+        "optimizer.min_lr",
+        lambda r: r.optimizer.schedule not in ("cosine", "linear") and r.optimizer.min_lr > 0,
+        'optimizer.min_lr is where "cosine" and "linear" end, and optimizer.schedule is "{r.optimizer.schedule}"; '
+        "set optimizer.min_lr = 0.0, or one of these schedules",
+    ),
+    Rule(
+        "optimizer.min_lr",
+        lambda r: r.optimizer.min_lr > r.optimizer.lr,
+        "optimizer.min_lr = {r.optimizer.min_lr} is above the peak, optimizer.lr = {r.optimizer.lr}; lower it",
+    ),
+    Rule(
+        "train.batch_tokens",
+        lambda r: pairs(r) and r.train.batch_tokens < r.data.filters.max_tokens,
+        "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a sentence of data.filters.max_tokens = "
+        "{r.data.filters.max_tokens}; raise batch_tokens, or lower max_tokens",
+    ),
+    Rule(
+        "train.batch_tokens",
+        lambda r: not pairs(r) and r.train.batch_tokens < r.data.max_length,
+        "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a text of data.max_length = "
+        "{r.data.max_length} tokens; raise batch_tokens, or lower max_length",
+    ),
+    Rule(
+        "train.average_last",
+        lambda r: r.train.average_last > r.train.keep_last,
+        "train.average_last = {r.train.average_last} checkpoints cannot be averaged where train.keep_last = "
+        "{r.train.keep_last} are kept; raise keep_last, or lower average_last",
+    ),
+    Rule(
+        "train.best",
+        lambda r: pairs(r) and not r.train.validate_decoding and r.train.best not in (None, "loss", "perplexity"),
+        'train.best = "{r.train.best}" is a score of what is decoded, which train.validate_decoding = false leaves '
+        'out; set train.best = "loss"',
+    ),
+    Rule(
+        "train.patience",
+        lambda r: r.train.patience is not None and r.data.valid is None,
+        "train.patience counts validations, and there is no validation text; give [data.valid], or leave patience out",
+    ),
+    Rule(
+        "train.device",
+        lambda r: re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", r.train.device) is None,
+        'train.device = "{r.train.device}" is no device; use "auto", "cpu", "cuda", "cuda:0" or "mps"',
+    ),
+    Rule(
+        "decode.n_best",
+        lambda r: r.decode.n_best > r.decode.beam,
+        "decode.n_best = {r.decode.n_best} translations cannot come from decode.beam = {r.decode.beam}; "
+        "raise beam, or lower n_best",
+    ),
+    Rule(
+        "generate.stop",
+        lambda r: "" in r.generate.stop,
+        "generate.stop holds an empty text, which would end every output before it begins; take it out",
+    ),
+)
+
+TEXT_MODEL_RULES = (
+    Rule(
+        "model.tie",
+        lambda r: r.model.tie == "all" and not r.tokenizer.joint and pairs(r),
+        'model.tie = "all" shares one matrix between the languages, which needs one vocabulary; '
+        'set tokenizer.joint = true, or model.tie = "output"',
+    ),
+    Rule(
+        "model.source_vectors",
+        lambda r: pairs(r) and r.model.tie == "all" and r.model.source_vectors != r.model.target_vectors,
+        'model.tie = "all" shares one matrix between the languages, so that model.source_vectors and '
+        'model.target_vectors must name the same file; or set model.tie = "none"',
+    ),
+    Rule(
+        "task",
+        lambda r: r.task == "masked_lm" and not isinstance(r.model, ModelConfig),
+        'a masked language model is a Transformer here, and model.architecture is "{r.model.architecture}"; '
+        'set model.architecture = "transformer", or task = "language_model"',
+    ),
+)
+
+RECURRENT_RULES = (
+    Rule(
+        "model.d_model",
+        lambda r: r.model.bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
+        "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
+        "odd; make it even, or set model.bidirectional = false",
+    ),
+    Rule(
+        "model.input_feeding",
+        lambda r: r.model.input_feeding and r.model.attention in ("none", "additive"),
+        'with model.attention = "{r.model.attention}" a decoder has no input feeding; set model.input_feeding = false, '
+        'or model.attention = "general"',
+    ),
+)
+
+TEXT_CNN_RULES = (
+    Rule(
+        "model.kernel_sizes",
+        lambda r: min(r.model.kernel_sizes, default=0) < 1,
+        "model.kernel_sizes holds no size, or one below 1; give one or more numbers of tokens, such as [3, 4, 5]",
+    ),
+    Rule(
+        "model.multichannel",
+        lambda r: r.model.multichannel and r.model.freeze_vectors,
+        "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
+        "set one of them to false",
+    ),
+)
+
+TRANSFORMER_RULES = (
+    Rule(
+        "model.heads",
+        lambda r: r.model.d_k is None and r.model.d_model % r.model.heads != 0,
+        "model.d_model = {r.model.d_model} cannot be divided by model.heads = {r.model.heads}; "
+        "choose a number of heads that divides it, or give the size of a head as model.d_k",
+    ),
+    Rule(
+        "model.kv_heads",
+        lambda r: r.model.heads % (r.model.kv_heads or 1) != 0,
+        "model.heads = {r.model.heads} cannot share model.kv_heads = {r.model.kv_heads} evenly; "
+        "choose a kv_heads that divides heads",
+    ),
+    Rule(
+        "model.positions",
+        lambda r: r.model.positions == "sinusoidal" and r.model.d_model % 2 != 0,
+        "sinusoidal positions come in pairs of sine and cosine, and model.d_model = {r.model.d_model} is odd; "
+        'make it even, or set model.positions = "learned"',
+    ),
+    Rule(
+        "model.positions",
+        lambda r: r.model.positions == "rotary" and (r.model.d_k or r.model.d_model // r.model.heads) % 2 != 0,
+        "rotary positions turn the dimensions of a head in pairs, and a head has an odd number of them; "
+        "give an even model.d_k",
+    ),
+)
+
+# Rules of recipes whose model has these options.
+RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
+    ArchitectureConfig: RULES,
+    TextModelConfig: TEXT_MODEL_RULES,
+    ModelConfig: TRANSFORMER_RULES,
+    RecurrentConfig: RECURRENT_RULES,
+    TextCNNConfig: TEXT_CNN_RULES,
+}
+
+REMARKS = (
+    Rule(
+        "optimizer.warmup",
+        lambda r: r.optimizer.warmup >= r.train.max_updates,
+        "the run ends with train.max_updates = {r.train.max_updates}, before optimizer.warmup = {r.optimizer.warmup} "
+        "is over: enough to try a recipe out, too short to learn from it",
+    ),
+)

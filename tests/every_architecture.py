@@ -1,0 +1,83 @@
+"""Small models of every architecture, for the tests of what must hold for all of them."""
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from heedful.config.bag_of_words import BagOfWordsConfig
+from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
+from heedful.config.recurrent import RecurrentConfig
+from heedful.config.schema import ArchitectureConfig, ModelConfig, TextModelConfig
+from heedful.models import LanguageModel, SourceToTarget, TextClassifier, TokenClassifier
+from heedful.models.architectures import model_class
+from shown_modules import GATED, gated
+
+VOCABULARY = 23
+OWN = "class of one's own"
+
+_TRANSFORMER = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=2, decoder_layers=2, tie="output")
+_RECURRENT = RecurrentConfig(d_model=14, layers=2, tie="output")
+_CONVOLUTIONAL = ConvolutionalConfig(d_model=14, encoder_layers=2, decoder_layers=2, tie="output")
+
+ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
+    "transformer": _TRANSFORMER,
+    OWN: gated.GatedConfig(architecture=GATED, d_model=14, layers=2),
+    "lstm without attention": replace(_RECURRENT, attention="none", bidirectional=False),
+    "gru with Bahdanau's attention": replace(_RECURRENT, cell="gru", attention="additive"),
+    "lstm with Bahdanau's attention": replace(_RECURRENT, attention="additive", layers=1),
+    "elman with dot attention": replace(_RECURRENT, cell="elman", attention="dot", residual=True, layer_norm=True),
+    "lstm with general attention": _RECURRENT,
+    "gru with concat attention": replace(_RECURRENT, cell="gru", attention="concat", variational_dropout=True),
+    "lstm with input feeding": replace(_RECURRENT, input_feeding=True, residual=True, variational_dropout=True),
+    "convolutional": _CONVOLUTIONAL,
+    "convolutional of even width": replace(_CONVOLUTIONAL, kernel_size=4, channels=11, positions="none"),
+}
+LANGUAGE_MODELS: dict[str, TextModelConfig] = {
+    "transformer": replace(_TRANSFORMER, family="decoder"),
+    "elman": replace(_RECURRENT, family="decoder", cell="elman"),
+    "lstm": replace(_RECURRENT, family="decoder", residual=True, layer_norm=True),
+    "gru": replace(_RECURRENT, family="decoder", cell="gru", layers=1),
+    "convolutional": replace(_CONVOLUTIONAL, family="decoder"),
+    "convolutional of even width": replace(_CONVOLUTIONAL, family="decoder", kernel_size=4, positions="none"),
+}
+ENCODERS: dict[str, TextModelConfig] = {
+    "transformer": replace(_TRANSFORMER, family="encoder", segments=2),
+    "elman": replace(_RECURRENT, family="encoder", cell="elman", layers=1),
+    "lstm": replace(_RECURRENT, family="encoder", residual=True, segments=2),
+    "lstm in one direction": replace(_RECURRENT, family="encoder", bidirectional=False, pooling="last"),
+    "gru": replace(_RECURRENT, family="encoder", cell="gru", layer_norm=True),
+    "convolutional": replace(_CONVOLUTIONAL, family="encoder", channels=11, segments=2),
+    "text cnn": TextCNNConfig(d_model=14, kernel_sizes=(1, 3, 4), filters=5, tie="output"),
+    "text cnn of two channels": TextCNNConfig(d_model=14, kernel_sizes=(2, 5), filters=7, multichannel=True),
+    "bag of words": BagOfWordsConfig(d_model=14),
+    "mean of vectors": BagOfWordsConfig(d_model=14, pooling="mean", pooler="dense"),
+}
+
+
+def encoder_decoder(name: str, vocabulary: int = VOCABULARY) -> SourceToTarget:
+    """An encoder-decoder with strong opinions; always the same one."""
+    torch.manual_seed(3)
+    config = ENCODER_DECODERS[name]
+    return opinionated(model_class(config)(config, vocabulary, vocabulary))
+
+
+def language_model(name: str, vocabulary: int = VOCABULARY) -> LanguageModel:
+    torch.manual_seed(3)
+    return opinionated(LanguageModel(LANGUAGE_MODELS[name], vocabulary))
+
+
+def text_classifier(name: str, classes: int) -> TextClassifier:
+    torch.manual_seed(3)
+    return opinionated(TextClassifier(ENCODERS[name], VOCABULARY, classes))
+
+
+def token_classifier(name: str, classes: int) -> TokenClassifier:
+    torch.manual_seed(3)
+    return opinionated(TokenClassifier(ENCODERS[name], VOCABULARY, classes))
+
+
+def opinionated(model):
+    """Spread the outputs, so that a mistake shows in what is chosen."""
+    nn.init.normal_(model.output.weight, std=1.0)
+    return model.eval()
