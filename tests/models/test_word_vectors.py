@@ -3,12 +3,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+import toy_tasks
+from heedful.checkpoint import load_model
+from heedful.config.convolutional import TextCNNConfig
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder
+from heedful.models import EncoderDecoder, Model, TextClassifier
 from heedful.models.word_vectors import place_vectors
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from interrupted import train
 from reversal import SETTINGS
 
 VECTORS = {"w1": [2.0] * 8 + [0.0] * 8, "w5": [0.0] * 8 + [-2.0] * 8, "elsewhere": [1.0] * 16}
@@ -40,7 +44,7 @@ def test_words_get_their_vectors_at_the_scale_of_embeddings(path):
     assert (after[w1, :8] > 0).all()
     assert (after[w1, 8:] == 0).all()
     torch.testing.assert_close(after[w5, 8:], -after[w1, :8])
-    assert torch.stack([after[w1], after[w5]]).std().item() == pytest.approx(16**-0.5)
+    assert torch.stack([after[w1], after[w5]]).std().item() == pytest.approx(before.std().item())
     assert after.requires_grad
 
 
@@ -54,3 +58,40 @@ def test_frozen_vectors_are_not_trained(path):
 def test_vectors_of_another_size_are_refused_with_the_remedy(path):
     with pytest.raises(InputError, match=r"vectors of size 16; set model\.d_model = 16, now 24"):
         place_vectors(*setting(path, d_model=24))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", toy_tasks.TASKS)
+def test_every_task_on_text_begins_with_them(name, frozen, tmp_path):
+    words = ("T1a", "T2b") if name in ("language_model", "masked_lm") else ("good", "w3")
+    vectors = torch.randn(2, 16)
+    lines = zip(words, vectors.tolist(), strict=True)
+    (tmp_path / "vectors").write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in lines))
+    model = {"source_vectors": str(tmp_path / "vectors"), "freeze_vectors": frozen}
+    recipe = toy_tasks.recipe(name, toy_tasks.write_text(tmp_path), model=model, train={"average_last": 1})
+    train(recipe, tmp_path / "run")
+    loaded = load_model(tmp_path / "run")
+    ids = [loaded.tokenizers.source.encode(word)[0] for word in words]
+    rows = loaded.model.embedding_of("src").weight[ids]
+    assert torch.allclose(rows / rows.std(), vectors / vectors.std(), atol=1e-6) == frozen
+    assert torch.nn.functional.cosine_similarity(rows, vectors).min() > 0.7
+
+
+def test_all_tables_of_an_embedding_get_them(path):
+    _, recipe, tokenizers = setting(path)
+    torch.manual_seed(0)
+    built = TextClassifier(TextCNNConfig(d_model=16, filters=3, multichannel=True), len(tokenizers.source), 2)
+    before = built.backbone.embedding.weight.clone()
+    place_vectors(built, recipe, tokenizers)
+    (w1,), (w2,) = (tokenizers.source.encode(word) for word in ("w1", "w2"))
+    table, static = built.backbone.embedding.parameters()
+    assert torch.equal(table, static)
+    assert (table[w1, 8:] == 0).all()
+    assert torch.equal(table[w2], before[w2])
+    assert (table.requires_grad, static.requires_grad) == (True, False)
+
+
+def test_a_model_that_reads_no_tokens_has_no_place_for_them(path):
+    _, recipe, tokenizers = setting(path)
+    with pytest.raises(InputError, match=r"vectors\.txt: the model reads no tokens; leave model\.source_vectors out"):
+        place_vectors(Model(), recipe, tokenizers)

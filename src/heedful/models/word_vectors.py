@@ -21,16 +21,15 @@ def place_vectors(model: Model, recipe: Recipe, tokenizers: TokenizerPair) -> No
         InputError: a file cannot be read, its vectors have another size than the model, it has none of the words, or
             the model reads no tokens.
     """
-    sides = (
-        (recipe.model.source_vectors, model.embedding_of("src"), tokenizers.source),
-        (recipe.model.target_vectors, model.embedding_of("tgt"), tokenizers.target),
-    )
-    for path, embedding, tokenizer in sides:
-        if path is None:
-            continue
+    given = []
+    if recipe.model.source_vectors is not None:
+        given.append((Path(recipe.model.source_vectors), model.embedding_of("src"), tokenizers.source))
+    if recipe.model.target_vectors is not None:
+        given.append((Path(recipe.model.target_vectors), model.embedding_of("tgt"), tokenizers.target))
+    for path, embedding, tokenizer in given:
         if embedding is None:
-            raise InputError(f"{path}: the model reads no tokens, so that word vectors have no place in it")
-        place(Path(path), embedding, tokenizer)
+            raise InputError(f"{path}: the model reads no tokens; leave model.source_vectors out")
+        place(path, embedding, tokenizer)
         embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
 
 
