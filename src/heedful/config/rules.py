@@ -6,6 +6,7 @@ A rule looks at the recipe only. Rules of an architecture hold for recipes whose
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from heedful.config.families import FAMILIES
 from heedful.config.recurrent import RecurrentConfig
@@ -24,6 +25,11 @@ class Rule:
 def pairs(recipe: Recipe) -> bool:
     """True if the model of a recipe reads a source and writes a target."""
     return FAMILIES[recipe.model.family].pairs
+
+
+def recurrent(recipe: Recipe) -> RecurrentConfig:
+    """The settings of the recurrent model of a recipe."""
+    return cast("RecurrentConfig", recipe.model)
 
 
 RULES = (
@@ -155,13 +161,13 @@ TEXT_MODEL_RULES = (
 RECURRENT_RULES = (
     Rule(
         "model.d_model",
-        lambda r: r.model.bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
+        lambda r: recurrent(r).bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
         "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
         "odd; make it even, or set model.bidirectional = false",
     ),
     Rule(
         "model.input_feeding",
-        lambda r: r.model.input_feeding and r.model.attention in ("none", "additive"),
+        lambda r: recurrent(r).input_feeding and recurrent(r).attention in ("none", "additive"),
         'with model.attention = "{r.model.attention}" a decoder has no input feeding; set model.input_feeding = false, '
         'or model.attention = "general"',
     ),
