@@ -50,8 +50,8 @@ def recording(
         seen = view.batched(x)
         seen = edited[name](seen) if name in edited else seen
         if name in kept:
-            before = [found[name]] if view.joined is not None and name in found else []
-            found[name] = torch.cat([*before, seen.detach()], view.joined) if before else seen.detach()
+            first = view.joined is None or name not in found
+            found[name] = seen.detach() if first else torch.cat([found[name], seen.detach()], view.joined)
         return view.plain(seen)
 
     inside: dict[Attention, dict[str, str]] = {}
