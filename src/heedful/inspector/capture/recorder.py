@@ -50,8 +50,10 @@ def recording(
         seen = view.batched(x)
         seen = edited[name](seen) if name in edited else seen
         if name in kept:
-            first = view.joined is None or name not in found
-            found[name] = seen.detach() if first else torch.cat([found[name], seen.detach()], view.joined)
+            if view.joined is not None and name in found:
+                found[name] = torch.cat([found[name], seen.detach()], view.joined)
+            else:
+                found[name] = seen.detach()
         return view.plain(seen)
 
     inside: dict[Attention, dict[str, str]] = {}
