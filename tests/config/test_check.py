@@ -152,11 +152,12 @@ def nested(key: str, value: object) -> dict:
     """`value` at a dotted key."""
     if key.startswith("data.train."):
         return {"data": {"train": [{"source": "a"}, {"source": "b", key.rpartition(".")[2]: value}]}}
+    if key.startswith("model."):
+        architecture = next(name for name, options in OPTIONS.items() if key in all_keys(options))
+        return {"model": {"architecture": architecture, key.removeprefix("model."): value}}
     for name in reversed(key.split(".")):
         value = {name: value}
     assert isinstance(value, dict)
-    if "model" in value:
-        value["model"]["architecture"] = next(name for name, keys in OPTIONS.items() if key in all_keys(keys))
     return value
 
 

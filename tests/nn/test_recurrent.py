@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from heedful.config.recurrent import RecurrentConfig
 from heedful.nn.masks import AttentionMask
 from heedful.nn.packing import Packing
-from heedful.nn.recurrent import RecurrentDropout, RecurrentLayer, RecurrentStack
+from heedful.nn.recurrent import RecurrentDropout, RecurrentLayer, RecurrentStack, gate
 
 close = partial(torch.testing.assert_close, atol=1e-6, rtol=1e-6)
 LENGTHS = [3, 7, 1, 5]
@@ -40,7 +41,7 @@ def gru(x: Tensor, state: tuple[Tensor, ...], w: dict[str, Tensor]) -> tuple[Ten
 STEPS = {"elman": elman, "lstm": lstm, "gru": gru}
 
 
-def run_by_hand(layer: RecurrentLayer, xs: Tensor, step, backwards: bool) -> Tensor:
+def run_by_hand(layer: Any, xs: Tensor, step, backwards: bool) -> Tensor:
     """The hidden states of one direction of a layer over one sequence."""
     suffix = "_l0_reverse" if backwards else "_l0"
     weights = {name.removesuffix(suffix): p for name, p in layer.rnn.named_parameters() if name.endswith(suffix)}
@@ -110,10 +111,11 @@ def test_a_cache_goes_on_where_the_earlier_tokens_ended():
 
 def test_recurrent_matrices_begin_orthogonal_and_forget_gates_open():
     layer = RecurrentLayer(replace(CONFIG, d_model=7), 5, 1)
-    for part in layer.rnn.weight_hh_l0.split(7):
+    weights = dict(layer.rnn.named_parameters())
+    for part in weights["weight_hh_l0"].split(7):
         close(part @ part.T, torch.eye(7))
-    assert layer.rnn.bias_ih_l0.split(7)[1].eq(1).all()
-    assert layer.rnn.bias_ih_l0.sum() + layer.rnn.bias_hh_l0.abs().sum() == 7
+    assert weights["bias_ih_l0"].split(7)[1].eq(1).all()
+    assert weights["bias_ih_l0"].sum() + weights["bias_hh_l0"].abs().sum() == 7
 
 
 def test_variational_dropout_drops_the_same_units_at_all_steps_of_a_sequence():
@@ -137,3 +139,27 @@ def test_nothing_is_dropped_in_evaluation_mode():
     packing = Packing(mask.padding_mask, mask.query_positions)
     masks = RecurrentDropout(replace(CONFIG, dropout=0.3)).eval()(packing, torch.ones(len(packing.sequence), 5), 3)
     assert all(mask.eq(1).all() for mask in masks)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_gates_are_those_of_the_formulas(cell, directions):
+    stack = perturbed(RecurrentStack(replace(CONFIG, cell=cell, layers=1, layer_norm=True), directions))
+    layer: Any = stack.layers[0]
+    xs, before = torch.randn(5, 6).double(), torch.randn(directions, layer.units).double()
+    state = torch.stack([before, torch.randn(directions, layer.units).double()][: layer.vectors])[:, :, None]
+    hidden, _ = layer(xs, torch.ones(5, dtype=torch.long), state)
+    for name, number in layer.gates.items():
+        found = gate(layer, name, xs, before, hidden)
+        for backwards, (ours, states) in enumerate(
+            zip(found.chunk(directions, 1), hidden.chunk(directions, 1), strict=True)
+        ):
+            suffix = "_l0_reverse" if backwards else "_l0"
+            w = {key.removesuffix(suffix): p for key, p in layer.rnn.named_parameters() if key.endswith(suffix)}
+            previous = before[backwards]
+            for step in reversed(range(5)) if backwards else range(5):
+                x = layer.norm(xs[step])
+                z = w["weight_ih"] @ x + w["bias_ih"] + w["weight_hh"] @ previous + w["bias_hh"]
+                close(ours[step], torch.sigmoid(z[number * layer.units :][: layer.units]))
+                previous = states[step]

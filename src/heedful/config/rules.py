@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from heedful.config.convolutional import TextCNNConfig
 from heedful.config.families import FAMILIES
@@ -31,6 +32,16 @@ def pairs(recipe: Recipe) -> bool:
 def positions(recipe: Recipe) -> float:
     """The number of positions that the model of a recipe learns; infinite without a table of them."""
     return recipe.model.learned_positions or math.inf
+
+
+def recurrent(recipe: Recipe) -> RecurrentConfig:
+    """The settings of the recurrent model of a recipe."""
+    return cast("RecurrentConfig", recipe.model)
+
+
+def text_cnn(recipe: Recipe) -> TextCNNConfig:
+    """The settings of the text CNN of a recipe."""
+    return cast("TextCNNConfig", recipe.model)
 
 
 RULES = (
@@ -181,13 +192,13 @@ TEXT_MODEL_RULES = (
 RECURRENT_RULES = (
     Rule(
         "model.d_model",
-        lambda r: r.model.bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
+        lambda r: recurrent(r).bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
         "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
         "odd; make it even, or set model.bidirectional = false",
     ),
     Rule(
         "model.input_feeding",
-        lambda r: r.model.input_feeding and r.model.attention in ("none", "additive"),
+        lambda r: recurrent(r).input_feeding and recurrent(r).attention in ("none", "additive"),
         'with model.attention = "{r.model.attention}" a decoder has no input feeding; set model.input_feeding = false, '
         'or model.attention = "general"',
     ),
@@ -196,12 +207,12 @@ RECURRENT_RULES = (
 TEXT_CNN_RULES = (
     Rule(
         "model.kernel_sizes",
-        lambda r: min(r.model.kernel_sizes, default=0) < 1,
+        lambda r: min(text_cnn(r).kernel_sizes, default=0) < 1,
         "model.kernel_sizes holds no size, or one below 1; give one or more numbers of tokens, such as [3, 4, 5]",
     ),
     Rule(
         "model.multichannel",
-        lambda r: r.model.multichannel and r.model.freeze_vectors,
+        lambda r: text_cnn(r).multichannel and r.model.freeze_vectors,
         "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
         "set one of them to false",
     ),

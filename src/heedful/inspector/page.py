@@ -22,6 +22,7 @@ INLINE = re.compile(r"<(script|style)\b[^>]*>(.*?)</\1>", re.DOTALL)
 NONE = "'none'"
 CONNECT = "connect-src 'self'"  # left out of an exported file, which has no server
 CLOSED = (f"base-uri {NONE}", f"form-action {NONE}")
+STATE = re.compile(r"(enc|dec)\.\d+\.(hidden|\w+_gate)")
 EXACT = ("q", "k", "v", "score", "bias", "attn", "z")
 
 
@@ -59,7 +60,8 @@ class Page:
     def holding(self, shown: Json, trace: Trace, head: tuple[str, int] | None) -> str:
         """Build a standalone HTML page with the data of a look, which needs no server.
 
-        All attention weights are stored in one byte each; one head has all its tensors in float32.
+        All attention weights are stored in one byte each, states and gates of recurrent layers in two; one head has all
+        its tensors in float32.
 
         Args:
             shown: overview of the look, see `heedful.inspector.overview`, with the facts of the model as "model".
@@ -71,6 +73,8 @@ class Page:
             InputError: there is no such attention sublayer or head.
         """
         parts = {} if head is None else attention_parts(trace, *head)
+        if states := [name for name in trace if STATE.fullmatch(name)]:
+            parts["states"] = packed(trace.only(states).encoded(dict.fromkeys(states, "f16")))
         parts |= {"overview": packed([json.dumps(shown, ensure_ascii=False).encode()])}
         held = "".join(
             f'<script type="application/gzip" data-part="{name}">{text}</script>' for name, text in parts.items()
@@ -91,9 +95,10 @@ def attention_parts(trace: Trace, block: str, number: int) -> dict[str, str]:
         there = f"there are {', '.join(blocks)}" if blocks else "this model has no attention sublayers"
         raise InputError(f"there is no block {block} whose heads look at anything; {there}")
     attention = trace.only(["*.attn"])
+    exact = [name for place in EXACT if (name := f"{block}.{place}") in trace]
     return {
         "attention": packed(attention.encoded(dict.fromkeys(attention, "sqrt_u8"))),
-        f"{block} {number}": packed(trace.only([f"{block}.{place}" for place in EXACT], number).encoded()),
+        f"{block} {number}": packed(trace.only(exact, number).encoded()),
     }
 
 

@@ -15,6 +15,7 @@ from heedful.models.model import OUTPUT_ROWS, Model, Names
 from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
 from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
+from heedful.nn.recurrent import NamedRecurrentStack, RecurrentStack
 from heedful.nn.stack import NamedStack, Stack
 
 InputLayerType = TypeVar("InputLayerType", bound=InputLayer)
@@ -134,6 +135,13 @@ class BackboneModel(Model):
         """The one stack of the backbone, if it is that of a Transformer."""
         stack = self.backbone.stack
         return [NamedStack(SIDE_NAMES[self.side], self.line, stack)] if isinstance(stack, Stack) else []
+
+    def recurrent_stacks(self) -> list[NamedRecurrentStack]:
+        """The one stack of the backbone, if it is recurrent."""
+        stack = self.backbone.stack
+        if not isinstance(stack, RecurrentStack):
+            return []
+        return [NamedRecurrentStack(SIDE_NAMES[self.side], self.line, stack, stack)]
 
     def embedding_of(self, line: str) -> Embedding | None:
         """The embeddings of the one text; None where the inputs are no tokens."""

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from heedful.nn.recurrent import NamedRecurrentStack
 from heedful.nn.stack import NamedStack
 
 Names = Mapping[str, str]
@@ -76,6 +77,10 @@ class Model(nn.Module):
 
     def named_stacks(self) -> list[NamedStack]:
         """The stacks of blocks whose tensors the inspector names; none in a model that is no Transformer."""
+        return []
+
+    def recurrent_stacks(self) -> list[NamedRecurrentStack]:
+        """The stacks of recurrent layers whose states and gates the inspector records; none in most models."""
         return []
 
     def head(self, states: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from heedful.models.initialization import initialise
 from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
 from heedful.nn.embedding import Embedding
 from heedful.nn.masks import AttentionMask
-from heedful.nn.recurrent import RecurrentStack
+from heedful.nn.recurrent import NamedRecurrentStack, RecurrentStack
 from heedful.nn.recurrent_decoder import DecoderState, EncodedSource, build_decoder
 from heedful.text.tokenizer import BOS
 
@@ -101,6 +101,14 @@ class RecurrentEncoderDecoder(SourceToTarget):
     def start(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> "RecurrentDecodingState":
         """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return RecurrentDecodingState(self, *self.encode(source, padding_mask))
+
+    def recurrent_stacks(self) -> list[NamedRecurrentStack]:
+        """The encoder and the decoder."""
+        decoder, alignment = self.decoder, dict(self.decoder.named_children()).get("alignment")
+        return [
+            NamedRecurrentStack("enc", "src", self.encoder, self.encoder),
+            NamedRecurrentStack("dec", "tgt", decoder.stack, decoder, list(self.bridges), alignment),
+        ]
 
     def embedding_of(self, line: str) -> Embedding:
         """The embeddings of the source or of the target."""

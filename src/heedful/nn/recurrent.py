@@ -7,9 +7,10 @@ B batch, T tokens, D model, P packed tokens, I inputs of a layer, Q sequences, R
 """
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
@@ -20,6 +21,11 @@ from heedful.nn.masks import AttentionMask
 from heedful.nn.packing import Packing
 
 CELLS: dict[str, type[nn.RNN | nn.LSTM | nn.GRU]] = {"elman": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+GATES: dict[str, dict[str, int]] = {  # their places in the rows of torch's matrices
+    "elman": {},
+    "lstm": {"input_gate": 0, "forget_gate": 1, "output_gate": 3},
+    "gru": {"reset_gate": 0, "update_gate": 1},
+}
 
 
 class RecurrentLayer(nn.Module):
@@ -40,8 +46,10 @@ class RecurrentLayer(nn.Module):
         self.vectors = 2 if config.cell == "lstm" else 1
         self.directions = directions
         self.rnn = CELLS[config.cell](inputs, self.units, bidirectional=directions == 2)
+        self.gates = GATES[config.cell]
         self.residual = config.residual and inputs == config.d_model
         self.norm = nn.LayerNorm(inputs) if config.layer_norm else nn.Identity()
+        self.hidden = nn.Identity()  # the inspector records the hidden states here
         for name, parameter in self.rnn.named_parameters():
             self._draw(name, parameter)
 
@@ -66,8 +74,40 @@ class RecurrentLayer(nn.Module):
         """Read packed sequences from a state; return the hidden state at each token, and the last state of each."""
         before = tuple(state) if self.vectors == 2 else state[0]
         out, after = self.rnn(PackedSequence(self.norm(x), batch_sizes), before)
-        hidden = x + out.data if self.residual else out.data
-        return hidden, torch.stack(after) if self.vectors == 2 else after[None]
+        hidden = self.hidden(out.data)
+        return x + hidden if self.residual else hidden, torch.stack(after) if self.vectors == 2 else after[None]
+
+
+def gate(
+    layer: RecurrentLayer,
+    name: str,
+    x: Float[Tensor, "T I"],
+    before: Float[Tensor, "N U"],
+    hidden: Float[Tensor, "T D"],
+) -> Float[Tensor, "T D"]:
+    """Compute the values of a gate over one sequence, which torch's kernels do not tell.
+
+    Args:
+        layer: the layer.
+        name: the name of the gate, of `layer.gates`.
+        x: the inputs of the layer.
+        before: the hidden state of each direction before the first token that it reads.
+        hidden: the hidden states, which the layer computed from the inputs; of both directions side by side.
+
+    Returns:
+        Values from 0 to 1, of both directions side by side.
+    """
+    weights = dict(layer.rnn.named_parameters())
+    rows = slice(layer.gates[name] * layer.units, (layer.gates[name] + 1) * layer.units)
+    found = []
+    for suffix, first, states in zip(("_l0", "_l0_reverse"), before, hidden.chunk(len(before), dim=1), strict=False):
+        backwards = suffix == "_l0_reverse"
+        read = torch.cat([first[None], states.flip(0) if backwards else states])[:-1]
+        previous = read.flip(0) if backwards else read
+        inner = F.linear(layer.norm(x), weights[f"weight_ih{suffix}"][rows], weights[f"bias_ih{suffix}"][rows])
+        outer = F.linear(previous, weights[f"weight_hh{suffix}"][rows], weights[f"bias_hh{suffix}"][rows])
+        found.append(torch.sigmoid(inner + outer))
+    return torch.cat(found, dim=1)
 
 
 class RecurrentCache:
@@ -171,3 +211,23 @@ class RecurrentStack(nn.Module):
             x, last = layer(x * mask, batch_sizes, state)
             after.append(last)
         return x, after
+
+
+class NamedRecurrentStack(NamedTuple):
+    """A stack of recurrent layers under the names by which the inspector calls it.
+
+    Attributes:
+        name: "enc" or "dec".
+        sequence: the text that runs through the stack: "src" or "tgt".
+        stack: the layers.
+        whole: the module that takes embedded tokens and gives the hidden states: the stack, or a decoder around it.
+        bridges: the modules that give the first state of each layer; none where it is zero.
+        alignment: the module that attention weights pass through; None without attention.
+    """
+
+    name: str
+    sequence: str
+    stack: RecurrentStack
+    whole: nn.Module
+    bridges: Sequence[nn.Module] = ()
+    alignment: nn.Module | None = None

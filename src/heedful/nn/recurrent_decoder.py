@@ -58,7 +58,10 @@ class DecoderState:
 
 
 class RecurrentDecoder(nn.Module, ABC):
-    """Base class of recurrent decoders: embedded target tokens in, hidden states for the output projection out."""
+    """Base class of recurrent decoders: embedded target tokens in, hidden states for the output projection out.
+
+    Those with attention pass its weights through a module `alignment`, where the inspector records them.
+    """
 
     def __init__(self, config: RecurrentConfig, inputs: int) -> None:
         super().__init__()
@@ -151,6 +154,7 @@ class LuongDecoder(PlainDecoder):
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
         self.score = SCORES[config.attention](config.d_model)
+        self.alignment = nn.Identity()
         self.combine = nn.Linear(2 * config.d_model, config.d_model, bias=False)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
@@ -159,7 +163,7 @@ class LuongDecoder(PlainDecoder):
 
     def attend(self, hidden: Float[Tensor, "R T D"], source: EncodedSource) -> Float[Tensor, "R T D"]:
         """Attend to the source with the hidden states as queries, and combine these with what is found."""
-        weights = attention_weights(self.score(hidden, source.keys), source.padding_mask)
+        weights = self.alignment(attention_weights(self.score(hidden, source.keys), source.padding_mask))
         return torch.tanh(self.combine(torch.cat([weights @ source.states, hidden], dim=-1)))
 
 
@@ -188,6 +192,7 @@ class BahdanauDecoder(RecurrentDecoder):
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config, 2 * config.d_model)
         self.score = SCORES[config.attention](config.d_model)
+        self.alignment = nn.Identity()
         self.combine = nn.Linear(3 * config.d_model, config.d_model)
 
     def encoded(self, states: Float[Tensor, "B N D"], padding_mask: Bool[Tensor, "B N"]) -> EncodedSource:
@@ -198,7 +203,7 @@ class BahdanauDecoder(RecurrentDecoder):
         """Attend to the source with the last hidden state, then read a token and what was found."""
         first, *between, last = dropout
         query = state.layers[-1][0, 0][:, None]
-        weights = attention_weights(self.score(query, source.keys), source.padding_mask)
+        weights = self.alignment(attention_weights(self.score(query, source.keys), source.padding_mask))
         context = (weights @ source.states)[:, 0]
         hidden, layers = self.read(torch.cat([x * first, context], dim=-1), state, between)
         output = torch.tanh(self.combine(torch.cat([hidden, x * first, context], dim=-1)))

@@ -9,6 +9,7 @@ import frame from "./frame.json";
 import heads from "../views/heads/heads.json";
 import lens from "../views/lens/lens.json";
 import search from "../views/search/search.json";
+import states from "../views/states/states.json";
 import stream from "../views/stream/stream.json";
 import tokens from "../views/tokens/tokens.json";
 import tour from "../views/tour/tour.json";
@@ -24,6 +25,7 @@ const AREAS = [
   heads,
   lens,
   search,
+  states,
   stream,
   tokens,
   tour,

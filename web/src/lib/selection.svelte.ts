@@ -6,6 +6,7 @@ export const PAGES = [
   "answer",
   "tokens",
   "attention",
+  "states",
   "formula",
   "stream",
   "lens",

@@ -3,11 +3,12 @@
 import { selection, type Page } from "./selection.svelte";
 import { Held, Live, type Source, type Tensors } from "./source";
 import type { Head, Look, Model, Question } from "./types";
+import { statesIn } from "../views/states/layers";
 
 /** Views that ask a model what no file can know. */
 const ASKING: Page[] = ["heads", "bias", "compare", "training"];
-/** Views of attention sublayers, which not every architecture has. */
-const OF_BLOCKS: Page[] = ["tokens", "attention", "formula", "stream", "heads", "bias", "compare", "tour"];
+/** Views of the stacks of a Transformer, which other architectures do not have. */
+const OF_STACKS: Page[] = ["tokens", "formula", "stream", "heads", "bias", "compare", "tour"];
 
 class Session {
   source = $state.raw<Source | null>(null);
@@ -42,7 +43,9 @@ class Session {
     const { look } = this;
     if (!look) return page === "answer";
     if (ASKING.includes(page) && !this.source!.live) return false;
-    if (OF_BLOCKS.includes(page) && look.blocks.length === 0) return false;
+    if (OF_STACKS.includes(page) && look.model.stacks.length === 0) return false;
+    if (page === "attention") return look.blocks.length > 0;
+    if (page === "states") return statesIn(Object.keys(look.tensors)).length > 0;
     if (page === "lens" || page === "bias") return look.lens !== null;
     if (page === "search") return look.search !== null;
     return true;
@@ -87,6 +90,11 @@ class Session {
 
   head(head: Head): Promise<Tensors> {
     return this.once(`${head.block} ${head.number}`, () => this.source!.head(this.look!, head));
+  }
+
+  /** States and gates of all recurrent layers. */
+  states(): Promise<Tensors> {
+    return this.once("states", () => this.source!.states(this.look!, statesIn(Object.keys(this.look!.tensors))));
   }
 
   tensors(names: string[]): Promise<Tensors> {

@@ -24,6 +24,8 @@ export interface Source {
   head(look: Look, head: Head): Promise<Tensors>;
   /** Any tensors, exactly. */
   tensors(look: Look, names: string[]): Promise<Tensors>;
+  /** States and gates of recurrent layers, as exact as a picture needs. */
+  states(look: Look, names: string[]): Promise<Tensors>;
   /** What each part of the model adds to one logit. */
   attribution(look: Look, place: number, token: number): Promise<Attribution>;
   /** The row of the embedding table that a token was found in, and rows like it. */
@@ -81,6 +83,10 @@ export class Live implements Source {
 
   tensors(look: Look, names: string[]): Promise<Tensors> {
     return this.fetch(look, `names=${names.join()}`);
+  }
+
+  states(look: Look, names: string[]): Promise<Tensors> {
+    return this.tensors(look, names);
   }
 
   async attribution(look: Look, place: number, token: number): Promise<Attribution> {
@@ -192,6 +198,10 @@ export class Held implements Source {
 
   async attention(): Promise<Tensors> {
     return readTrace(await unpack("attention")).tensors;
+  }
+
+  async states(): Promise<Tensors> {
+    return readTrace(await unpack("states")).tensors;
   }
 
   get heldHeads(): Head[] {

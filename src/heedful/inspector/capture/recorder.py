@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatchcase
 
+import torch
 from torch import Tensor
 
 from heedful.errors import InputError
@@ -33,7 +34,8 @@ def recording(
         edits: name or pattern of taps -> function that replaces the tensor.
 
     Yields:
-        The recorded tensors by name, (B, ...), from the last forward pass.
+        The recorded tensors by name, (B, ...), from the last forward pass. What a recurrent model computes one step
+        after another is joined, so that recording is for one pass.
 
     Raises:
         InputError: the model has no such tap.
@@ -44,10 +46,15 @@ def recording(
     found: dict[str, Tensor] = {}
 
     def passing(name: str, x: Tensor) -> Tensor:
-        x = edited[name](x) if name in edited else x
+        view = there[name].view
+        seen = view.batched(x)
+        seen = edited[name](seen) if name in edited else seen
         if name in kept:
-            found[name] = x.detach()
-        return x
+            if view.joined is not None and name in found:
+                found[name] = torch.cat([found[name], seen.detach()], view.joined)
+            else:
+                found[name] = seen.detach()
+        return view.plain(seen)
 
     inside: dict[Attention, dict[str, str]] = {}
     with ExitStack() as undo:

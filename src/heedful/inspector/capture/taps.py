@@ -7,19 +7,28 @@
     enc.0.ffn.in .norm .h .out .resid        likewise for the feed-forward network; .h is after the activation
     enc.norm logits                          after the final norm; before the softmax over the vocabulary
 
+A recurrent model has instead
+
+    enc.0.in enc.0.hidden                    the input of a layer; its hidden states
+    enc.0.input_gate .forget_gate ...        gates of an LSTM; of a GRU .reset_gate .update_gate
+    dec.0.start                              the first state: hidden, and the memory cell of an LSTM
+    dec.1.cross.attn                         attention weights, where a decoder has attention: one head
+    enc.out dec.out                          what the stack gives out
+
 A decoder is `dec`, its input `tgt`, and its cross-attention to `src` is `dec.0.cross`. Layers count from 0, as in the
 model's module list. `src.tok` includes segment embeddings. Beam search, which feeds one token at a time, does not pass
 `tgt.tok`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.models import Model
 from heedful.nn.attention import Attention
+from heedful.nn.recurrent import NamedRecurrentStack
 from heedful.nn.stack import NamedStack
 
 STREAM = ("token", "d_model")
@@ -37,6 +46,26 @@ SUBLAYERS = {
     "cross": ("cross_attention", "cross_residual"),
     "ffn": ("feed_forward", "feed_residual"),
 }
+
+
+class View(NamedTuple):
+    """Form in which a module passes a tensor on: how it gets a batch dimension, and how parts of it are joined.
+
+    Attributes:
+        batched: gives the tensor a batch dimension, or puts it where it belongs.
+        plain: brings a tensor back to the form of the module.
+        joined: the dimension along which the parts of several calls, one for each step, are joined; None: one call.
+    """
+
+    batched: Callable[[Tensor], Tensor]
+    plain: Callable[[Tensor], Tensor]
+    joined: int | None
+
+
+WHOLE = View(lambda x: x, lambda x: x, None)
+PACKED = View(lambda x: x[None], lambda x: x[0], 1)  # the tokens of one row, all at once or one at each step
+ONE_HEAD = View(lambda x: x[:, None], lambda x: x[:, 0], 2)
+STATE = View(lambda x: x[:, 0].transpose(0, 1), lambda x: x.transpose(0, 1)[:, None], None)  # of one direction
 
 
 class Axis(NamedTuple):
@@ -60,16 +89,19 @@ class Tap:
         module: the module whose input or output the tensor is, or the attention whose kernel computes the tensor.
         place: "input", "output" or a name in `KERNEL`.
         axes: dimensions of the tensor, without the batch dimension.
+        view: the form in which the module passes the tensor on.
     """
 
     module: nn.Module
     place: str
     axes: tuple[Axis, ...]
+    view: View = WHOLE
 
 
 def taps(model: Model) -> dict[str, Tap]:
     """All taps of a model by name, in the order in which the forward pass computes the tensors."""
     found = {name: tap for stack in model.named_stacks() for name, tap in _of_stack(stack)}
+    found |= {name: tap for stack in model.recurrent_stacks() for name, tap in _of_recurrent_stack(stack)}
     if hasattr(model, "output"):
         axes = _axes(model.logit_axes, {"token": f"{model.line}.read"})
         found["logits"] = Tap(model.get_submodule("output"), "output", axes)
@@ -99,6 +131,23 @@ def _of_stack(side: NamedStack) -> Iterator[tuple[str, Tap]]:
                 name = f"{side.name}.{number}.{short}"
                 yield from _of_sublayer(name, parts[sublayer], parts[residual], lines[short])
     yield f"{side.name}.norm", Tap(stack.norm, "output", stream)
+
+
+def _of_recurrent_stack(side: NamedRecurrentStack) -> Iterator[tuple[str, Tap]]:
+    own = f"{side.sequence}.read"
+    stream, inputs = _axes(STREAM, {"token": own}), _axes(("token", "input"), {"token": own})
+    yield f"{side.sequence}.tok", Tap(side.whole, "input", stream)
+    for number, bridge in enumerate(side.bridges):
+        yield f"{side.name}.{number}.start", Tap(bridge, "output", _axes(("vector", "d_model"), {}), STATE)
+    layers = list(side.stack.layers)
+    for number, layer in enumerate(layers):
+        yield f"{side.name}.{number}.in", Tap(layer.get_submodule("norm"), "input", inputs, PACKED)
+        yield f"{side.name}.{number}.hidden", Tap(layer.get_submodule("hidden"), "output", stream, PACKED)
+    if side.alignment is not None:
+        lines = {"query": f"{side.sequence}.said", "key": "src.read"}
+        weights = Tap(side.alignment, "output", _axes(KERNEL["attn"], lines), ONE_HEAD)
+        yield f"{side.name}.{len(layers) - 1}.cross.attn", weights
+    yield f"{side.name}.out", Tap(side.whole, "output", stream)
 
 
 def _of_sublayer(

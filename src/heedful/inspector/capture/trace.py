@@ -24,6 +24,7 @@ from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
 from heedful.inspector.capture.stored import STORED
 from heedful.inspector.capture.taps import Axis, taps
+from heedful.nn.recurrent import gate
 from heedful.storage import atomic_file
 
 SCHEMA = "trace/1"
@@ -250,11 +251,13 @@ def traced(found: ForwardPass, keep: Collection[str] = ("*",), edits: Mapping[st
                 checks["steps"] = apart(output, found.steps())
     there = taps(model)
     axes = {name: tap.axes for name, tap in there.items() if name in kept}
-    added = positions(model, kept)
-    tensors = {name: kept[name] for name in axes} | added
+    added, opened = positions(model, kept), gates(model, kept)
+    tensors = {name: kept[name] for name in axes} | added | opened
+    axes |= {name: there[name.replace(".pos", ".tok")].axes for name in added}
+    axes |= {name: there[f"{name.rpartition('.')[0]}.hidden"].axes for name in opened}
     return Trace(
         found.lines,
-        axes | {name: there[name.replace(".pos", ".tok")].axes for name in added},
+        axes,
         {name: tensor[0].float().cpu().numpy() for name, tensor in tensors.items()},
         checks,
     )
@@ -277,4 +280,21 @@ def positions(model: Any, kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
             length = embedded.size(1)
             places = torch.arange(length, device=embedded.device)[None]
             found[f"{side.sequence}.pos"] = side.stack.positions.embed(torch.zeros_like(embedded), places, length)
+    return found
+
+
+def gates(model: Any, kept: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Values of the gates of recurrent layers, as "enc.0.forget_gate", computed from recorded inputs and states.
+
+    Only for layers whose input and hidden states are in `kept`.
+    """
+    found = {}
+    for side in model.recurrent_stacks():
+        for number, layer in enumerate(side.stack.layers):
+            parts = [f"{side.name}.{number}.{part}" for part in ("in", "hidden", *(["start"] if side.bridges else []))]
+            if all(part in kept for part in parts):
+                x, hidden, *start = (kept[part][0] for part in parts)
+                before = start[0][:1] if start else hidden.new_zeros(layer.directions, layer.units)
+                for name in layer.gates:
+                    found[f"{side.name}.{number}.{name}"] = gate(layer, name, x, before, hidden)[None]
     return found
