@@ -72,8 +72,13 @@ def schema() -> dict[str, Any]:
 def resolved(node: dict[str, Any]) -> dict[str, Any]:
     """A part of the schema, with references followed: that of an optional table, or of [model] for any architecture."""
     names = [option["$ref"].rpartition("/")[2] for option in [node, *node.get("anyOf", [])] if "$ref" in option]
-    tables = [schema()["$defs"][name]["properties"] for name in names]
-    return {"properties": {key: value for table in tables for key, value in table.items()}} if tables else node
+    if not names:
+        return node
+    found: dict[str, dict[str, Any]] = {}
+    for name in names:
+        for key, value in schema()["$defs"][name]["properties"].items():
+            found.setdefault(key, {"anyOf": []})["anyOf"] += [value, *value.get("anyOf", [])]
+    return {"properties": found}
 
 
 def key(name: str) -> dict[str, Any] | None:
