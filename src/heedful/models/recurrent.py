@@ -125,6 +125,7 @@ class RecurrentDecodingState:
     def __init__(self, model: RecurrentEncoderDecoder, source: EncodedSource, state: DecoderState) -> None:
         self.model, self.source, self.state = model, source, state
         self.begin = torch.full((len(source.states),), BOS, device=source.states.device)
+        self.sentences = torch.arange(len(source.states), device=source.states.device)  # the sentence of each row
         self.dropout = [state.output.new_ones(1, 1)] * (len(state.layers) + 1)  # nothing is dropped
 
     @torch.no_grad()
@@ -135,5 +136,8 @@ class RecurrentDecodingState:
         return self.model.output(self.state.output)
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the decoding state."""
-        self.source, self.state = self.source.select(rows), self.state.select(rows)
+        """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
+        self.state = self.state.select(rows)
+        sentences = self.sentences[rows]
+        if not torch.equal(sentences, self.sentences):
+            self.source, self.sentences = self.source.select(rows), sentences
