@@ -99,6 +99,7 @@ class ConvolutionalDecodingState:
         self.model, self.source = model, source
         self.begin = torch.full((len(source.keys),), BOS, device=source.keys.device)
         self.padding_mask = source.padding_mask.new_ones(len(source.keys), 0)  # of the tokens read so far: all are real
+        self.sentences = torch.arange(len(source.keys), device=source.keys.device)  # the sentence of each row
         self.cache = model.decoder.stack.begin(len(source.keys))
 
     @torch.no_grad()
@@ -110,6 +111,9 @@ class ConvolutionalDecodingState:
         return self.model.output(self.model.decoder(x, mask, self.source, self.cache)[:, 0])
 
     def select(self, rows: Int[Tensor, " R2"]) -> None:
-        """Keep, reorder or repeat the rows of the decoding state."""
-        self.source, self.padding_mask = self.source.select(rows), self.padding_mask[rows]
+        """Keep, reorder or repeat the rows of the decoding state; the source is copied only if sentences change."""
+        self.padding_mask = self.padding_mask[rows]
         self.cache.select(rows)
+        sentences = self.sentences[rows]
+        if not torch.equal(sentences, self.sentences):
+            self.source, self.sentences = self.source.select(rows), sentences
