@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig, TextModelConfig
 from heedful.models.model import OUTPUT_ROWS, Model, Names
+from heedful.nn.convolution import ConvolutionalStack, NamedConvolutionalStack
 from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
 from heedful.nn.masks import AttentionMask
 from heedful.nn.positions import POSITIONS
@@ -142,6 +143,13 @@ class BackboneModel(Model):
         if not isinstance(stack, RecurrentStack):
             return []
         return [NamedRecurrentStack(SIDE_NAMES[self.side], self.line, stack, stack)]
+
+    def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
+        """The one stack of the backbone, if it is of gated convolutions."""
+        stack = self.backbone.stack
+        if not isinstance(stack, ConvolutionalStack):
+            return []
+        return [NamedConvolutionalStack(SIDE_NAMES[self.side], self.line, stack)]
 
     def embedding_of(self, line: str) -> Embedding | None:
         """The embeddings of the one text; None where the inputs are no tokens."""

@@ -11,7 +11,7 @@ from heedful.config.convolutional import ConvolutionalConfig
 from heedful.models.backbone import Backbone, InputLayerType
 from heedful.models.initialization import initialise
 from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
-from heedful.nn.convolution import ConvolutionalStack
+from heedful.nn.convolution import ConvolutionalStack, NamedConvolutionalStack
 from heedful.nn.convolutional_decoder import ConvolutionalDecoder, ConvolvedSource
 from heedful.nn.embedding import Embedding
 from heedful.nn.masks import AttentionMask
@@ -78,6 +78,14 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
     def start(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> "ConvolutionalDecodingState":
         """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
+
+    def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
+        """The encoder and the decoder."""
+        alignments = [attention.get_submodule("alignment") for attention in self.decoder.attentions]
+        return [
+            NamedConvolutionalStack("enc", "src", self.encoder),
+            NamedConvolutionalStack("dec", "tgt", self.decoder.stack, alignments),
+        ]
 
     def embedding_of(self, line: str) -> Embedding:
         """The embeddings of the source or of the target."""

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from heedful.nn.convolution import NamedConvolutionalStack
 from heedful.nn.recurrent import NamedRecurrentStack
 from heedful.nn.stack import NamedStack
 
@@ -81,6 +82,10 @@ class Model(nn.Module):
 
     def recurrent_stacks(self) -> list[NamedRecurrentStack]:
         """The stacks of recurrent layers whose states and gates the inspector records; none in most models."""
+        return []
+
+    def convolutional_stacks(self) -> list[NamedConvolutionalStack]:
+        """The stacks of convolutions whose outputs and alignments the inspector records; none in most models."""
         return []
 
     def head(self, states: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ B batch, T tokens, C columns, K kernel size, D model, E channels, R rows.
 """
 
 import math
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -151,3 +151,19 @@ class ConvolutionalStack(nn.Module):
         """Create the cache of rows without any token: zeros."""
         inputs = self.leave.direction.new_zeros(rows, self.gap, self.leave.direction.size(1))
         return ConvolutionCache([inputs] * len(self.layers))
+
+
+class NamedConvolutionalStack(NamedTuple):
+    """A stack of convolutions under the names by which the inspector calls it.
+
+    Attributes:
+        name: "enc" or "dec".
+        sequence: the text that runs through the stack: "src" or "tgt".
+        stack: the layers.
+        alignments: the modules that the attention weights of the layers pass through; none without attention.
+    """
+
+    name: str
+    sequence: str
+    stack: ConvolutionalStack
+    alignments: Sequence[nn.Module] = ()

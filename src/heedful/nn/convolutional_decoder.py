@@ -61,13 +61,14 @@ class SourceAttention(nn.Module):
         super().__init__()
         self.query = NormalisedLinear(config.width, config.d_model, 1.0)
         self.out = NormalisedLinear(config.d_model, config.width, 1.0)
+        self.alignment = nn.Identity()  # the inspector records the weights here
 
     def forward(
         self, x: Float[Tensor, "B C E"], embedded: Float[Tensor, "B C D"], source: ConvolvedSource
     ) -> Float[Tensor, "B C E"]:
         """Add to the outputs of a layer what they find in the source."""
         queries = (self.query(x) + embedded) * HALF
-        weights = attention_weights(queries @ source.keys.transpose(1, 2), source.padding_mask)
+        weights = self.alignment(attention_weights(queries @ source.keys.transpose(1, 2), source.padding_mask))
         scale = source.padding_mask.sum(1).to(x.dtype).sqrt()[:, None, None]
         return (x + self.out(weights @ source.values * scale)) * HALF
 

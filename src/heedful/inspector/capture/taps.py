@@ -15,6 +15,13 @@ A recurrent model has instead
     dec.1.cross.attn                         attention weights, where a decoder has attention: one head
     enc.out dec.out                          what the stack gives out
 
+and a convolutional model
+
+    src.in                                   embeddings with positions
+    enc.0.hidden                             the outputs of a layer's gated linear units
+    dec.0.cross.attn                         attention weights of each decoder layer: one head
+    enc.out dec.out                          what the stack gives out
+
 A decoder is `dec`, its input `tgt`, and its cross-attention to `src` is `dec.0.cross`. Layers count from 0, as in the
 model's module list. `src.tok` includes segment embeddings. Beam search, which feeds one token at a time, does not pass
 `tgt.tok`.
@@ -28,6 +35,7 @@ from torch import Tensor, nn
 
 from heedful.models import Model
 from heedful.nn.attention import Attention
+from heedful.nn.convolution import NamedConvolutionalStack
 from heedful.nn.recurrent import NamedRecurrentStack
 from heedful.nn.stack import NamedStack
 
@@ -102,6 +110,7 @@ def taps(model: Model) -> dict[str, Tap]:
     """All taps of a model by name, in the order in which the forward pass computes the tensors."""
     found = {name: tap for stack in model.named_stacks() for name, tap in _of_stack(stack)}
     found |= {name: tap for stack in model.recurrent_stacks() for name, tap in _of_recurrent_stack(stack)}
+    found |= {name: tap for stack in model.convolutional_stacks() for name, tap in _of_convolutional_stack(stack)}
     if hasattr(model, "output"):
         axes = _axes(model.logit_axes, {"token": f"{model.line}.read"})
         found["logits"] = Tap(model.get_submodule("output"), "output", axes)
@@ -148,6 +157,18 @@ def _of_recurrent_stack(side: NamedRecurrentStack) -> Iterator[tuple[str, Tap]]:
         weights = Tap(side.alignment, "output", _axes(KERNEL["attn"], lines), ONE_HEAD)
         yield f"{side.name}.{len(layers) - 1}.cross.attn", weights
     yield f"{side.name}.out", Tap(side.whole, "output", stream)
+
+
+def _of_convolutional_stack(side: NamedConvolutionalStack) -> Iterator[tuple[str, Tap]]:
+    own = f"{side.sequence}.read"
+    stream, channels = (_axes(("token", values), {"token": own}) for values in ("d_model", "channel"))
+    yield f"{side.sequence}.in", Tap(side.stack.enter, "input", stream)
+    for number, layer in enumerate(side.stack.layers):
+        yield f"{side.name}.{number}.hidden", Tap(layer, "output", channels)
+    for number, alignment in enumerate(side.alignments):
+        lines = {"query": f"{side.sequence}.said", "key": "src.read"}
+        yield f"{side.name}.{number}.cross.attn", Tap(alignment, "output", _axes(KERNEL["attn"], lines), ONE_HEAD)
+    yield f"{side.name}.out", Tap(side.stack.leave, "output", stream)
 
 
 def _of_sublayer(
