@@ -46,7 +46,7 @@ class Chart:
         x_label: the name of the horizontal axis.
         y_label: the name of the vertical axis.
         series: the lines.
-        x_unit: the unit of the horizontal axis, such as "FLOPs"; empty for pure numbers.
+        prefixed: True if the horizontal axis counts a unit in thousands, millions and so on, as in "GFLOPs".
         names: for groups, the names below the places 0, 1 and so on; empty for an axis of numbers.
     """
 
@@ -54,7 +54,7 @@ class Chart:
     x_label: str
     y_label: str
     series: Sequence[Series]
-    x_unit: str = ""
+    prefixed: bool = False
     names: Sequence[str] = field(default=())
 
     def svg(self) -> str:
@@ -68,24 +68,24 @@ class Chart:
             *grid(y_axis),
             *self.x_ticks(x_axis),
             *(line for series in drawn for line in lines(series, x_axis, y_axis)),
-            label(WIDTH - RIGHT, HEIGHT - 6, self.x_title(x_axis), "end", "axis"),
+            label(WIDTH - RIGHT, HEIGHT - 6, f"{self.x_scale(x_axis)[1]}{self.x_label}", "end", "axis"),
             f'<text class="axis" x="{LEFT - 44}" y="{TOP}" transform="rotate(-90 {LEFT - 44} {TOP})" '
             f'text-anchor="end" dominant-baseline="hanging">{escape(self.y_label)}</text>',
             "</svg>",
         ]
         return "".join(parts)
 
-    def x_title(self, axis: "Axis") -> str:
-        """Return the label of the horizontal axis with its unit."""
-        unit = f"{axis.prefix}{self.x_unit}" if self.x_unit else axis.prefix
-        return f"{self.x_label} ({unit})" if unit else self.x_label
+    def x_scale(self, axis: "Axis") -> tuple[float, str]:
+        """Return what the numbers of the horizontal axis are divided by, and the SI prefix for that."""
+        return axis.scale if self.prefixed else (1.0, "")
 
     def x_ticks(self, axis: "Axis") -> list[str]:
         """Draw the numbers, or the names of groups, below the horizontal axis."""
         y = HEIGHT - BOTTOM + 16
         if self.names:
             return [label(axis.place(i), y, name, "middle", "tick") for i, name in enumerate(self.names)]
-        return [label(axis.place(tick), y, axis.written(tick), "middle", "tick") for tick in axis.ticks]
+        unit, _ = self.x_scale(axis)
+        return [label(axis.place(tick), y, axis.written(tick, unit), "middle", "tick") for tick in axis.ticks]
 
 
 @dataclass(frozen=True)
@@ -120,22 +120,16 @@ class Axis:
 
     @property
     def scale(self) -> tuple[float, str]:
-        """The power of ten that numbers on the axis are divided by, and its SI prefix."""
+        """Power of ten by which the numbers on the axis become short, and its SI prefix."""
         largest = max(abs(self.low), abs(self.high))
         return next((found for found in PREFIXES if largest >= 10 * found[0]), (1.0, ""))
-
-    @property
-    def prefix(self) -> str:
-        """SI prefix of the numbers on the axis, such as "k" for thousands; empty for small numbers."""
-        return self.scale[1]
 
     def place(self, value: float) -> float:
         """Return the coordinate of a value on the page."""
         return self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin)
 
-    def written(self, value: float) -> str:
-        """Format a tick with as many decimals as the ticks need."""
-        unit = self.scale[0]
+    def written(self, value: float, unit: float = 1.0) -> str:
+        """Format a tick, divided by a unit, with as many decimals as the ticks need."""
         decimals = max(0, -math.floor(math.log10(self.step / unit) + 1e-9))
         return f"{value / unit + 0.0:,.{decimals}f}"
 
@@ -161,7 +155,7 @@ def grid(axis: Axis) -> list[str]:
     for tick in axis.ticks:
         y = axis.place(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(label(LEFT - 6, y + 3.5, f"{axis.written(tick)}{axis.prefix}", "end", "tick"))
+        parts.append(label(LEFT - 6, y + 3.5, axis.written(tick), "end", "tick"))
     return parts
 
 

@@ -12,7 +12,7 @@ from heedful.compare.html import html_page
 from heedful.compare.job import Job, Result, write_bytes, write_json
 from heedful.compare.markdown import markdown_page
 from heedful.compare.process import run_process
-from heedful.compare.report import Report, SystemReport, gather, report_system
+from heedful.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
 from heedful.compare.systems import System
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.digest import data_digest
@@ -21,7 +21,7 @@ from heedful.tasks import find_task
 from heedful.train.preflight import preflight
 
 REPORT = "report"  # .html, .md and .json
-FAILED = 1
+ERROR = 1  # exit code
 
 Say = Callable[[str], None]
 
@@ -78,13 +78,14 @@ class ComparisonRun:
         """
         with claim(self.out):
             self.check()
+            waiting = [entry for entry in self.entries if entry.is_sound and not self.is_done(entry)]
             report = self.write()
-            for entry in self.entries:
-                if entry.is_sound and (interrupted := self.advance(entry)):
-                    return Outcome(self.write(), 128 + interrupted)
+            for entry in waiting:
+                if interrupted := self.advance(entry):
+                    return Outcome(report, 128 + interrupted)
                 report = self.write()
             failed = any(not entry.is_sound for entry in self.entries)
-            return Outcome(report, FAILED if failed else 0)
+            return Outcome(report, ERROR if failed else 0)
 
     def check(self) -> None:
         """Check all systems, prepare the data that they share, and note the systems that cannot take part.
@@ -142,23 +143,31 @@ class ComparisonRun:
                     return absolute(corpus, recipe), f"{name}, {corpus.source}"
         raise InputError("there is nothing to test the systems on; set data.test in one of the recipes")
 
-    def advance(self, entry: Entry) -> int:
-        """Train and measure one system, unless that is done; return the signal that interrupted it, or 0."""
+    def is_done(self, entry: Entry) -> bool:
+        """Read the result of a system, and return True if the system is trained and measured."""
         job = self.job(entry)
-        entry.result = Result.read(job.result)
-        if entry.result.is_done(job):
-            self.say(f"{entry.system.name}: trained and measured before")
-            return 0
+        found = Result.read(job.result)
+        if not found.is_done(job):
+            return False
+        entry.result = found
+        self.say(f"{entry.system.name}: trained and measured before")
+        return True
+
+    def advance(self, entry: Entry) -> int:
+        """Train and measure one system; return the number of the signal that interrupted it, or 0."""
+        job = self.job(entry)
         path = self.out / "jobs" / f"{entry.system.name}.json"
         write_json(path, job.to_json())
         self.say(f"{entry.system.name}: {'training' if job.trains else 'measuring'} {entry.system.source}")
         code, interrupted = run_process(path)
-        entry.result = Result.read(job.result)
-        if interrupted and not entry.result.is_done(job):
+        found = Result.read(job.result)
+        if found.is_done(job):
+            entry.result = found
+        elif interrupted:
             return interrupted
-        if not entry.result.is_done(job):
-            entry.error = entry.result.error if entry.result.job == job.to_json() else None
-            entry.error = entry.error or ended(code)
+        else:
+            told = found.error if found.job == job.to_json() else None
+            entry.error = told or ended(code)
             self.say(failure(entry))
         return 0
 
@@ -190,9 +199,9 @@ class ComparisonRun:
         """Return the report of one system."""
         system, measured = entry.system, entry.result.measured
         if not entry.is_sound or not entry.recipe:
-            return SystemReport(system.name, str(system.source), entry.recipe, "failed", entry.error)
+            return SystemReport(system.name, str(system.source), entry.recipe, FAILED, entry.error)
         if measured is None:
-            return SystemReport(system.name, str(system.source), entry.recipe, "waiting")
+            return SystemReport(system.name, str(system.source), entry.recipe, WAITING)
         folder = self.job(entry).folder
         remarks = self.budget.remarks(entry.recipe, measured.updates, measured.seconds)
         return report_system(system.name, str(system.source), entry.recipe, measured, folder, remarks)

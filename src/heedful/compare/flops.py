@@ -32,12 +32,12 @@ def count_flops(call: Callable[[], object]) -> int:
 def taken_apart() -> Iterator[None]:
     """Let torch compute fused attention and recurrent layers by their matrix products, which can be counted."""
     mkldnn = torch.backends.mkldnn
-    before, *_ = mkldnn.set_flags(_enabled=False, _fp32_precision=None)
+    before, *_ = mkldnn.set_flags(_enabled=False)
     try:
         with torch.backends.cudnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
-        mkldnn.set_flags(_enabled=before, _fp32_precision=None)
+        mkldnn.set_flags(_enabled=before)
 
 
 def flops_per_update(task: Task, model: nn.Module, recipe: Recipe) -> float:

@@ -10,6 +10,7 @@ import torch
 from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_model
 from heedful.compare.flops import count_flops, flops_per_update
 from heedful.compare.job import Job, Measured, TestResult
+from heedful.compare.statistics import METRICS
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, score
@@ -23,7 +24,6 @@ from heedful.tasks.translation import Translation
 
 SENTENCES = 16  # of the test set, whose FLOPs are counted
 BATCHES = 4
-METRICS = ("bleu", "chrf")
 
 
 def measure(job: Job, peak_memory: int | None) -> Measured:
@@ -108,16 +108,12 @@ def test_texts(task: SequenceToSequence, loaded: LoadedModel) -> TestResult:
     }
     if isinstance(task, Translation):
         language = loaded.recipe.data.target_language
-        scores = {found.name: found.value for found in score(outputs, [references], scoring(language))}
+        found = score(outputs, [references], Scoring(metrics=METRICS, language=language))
+        scores = {one.name: one.value for one in found}
         return TestResult(scores=scores | given, language=language, **common)
     each = [task.measure([output], [wanted]) for output, wanted in pairs]
     figures = {name: [scores[name] for scores in each] for name in task.means}
     return TestResult(scores=task.measure(outputs, references) | given, figures=figures, **common)
-
-
-def scoring(language: str) -> Scoring:
-    """Return the settings of the scores of translations into a language."""
-    return Scoring(metrics=METRICS, language=language)
 
 
 def test_examples(task: Task, loaded: LoadedModel) -> TestResult:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from heedful.compare.budget import Budget
@@ -16,6 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.evaluate import Comparison, Resampled
 from heedful.tasks import find_task
 
+DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
 AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
 UNTOLD = ("name", "data.root", "data.test", "data.train", "data.valid", "train.max_minutes")  # alike or told elsewhere
 
@@ -28,11 +30,11 @@ class SystemReport:
         name: the name of the system.
         source: the recipe, or the folder of the trained model.
         recipe: the recipe with its budget; None if it cannot be read.
-        state: "done", "failed", or "waiting" for its turn.
+        state: `DONE`, `FAILED`, or `WAITING` for its turn.
         error: for a system that failed, what happened.
         measured: the measurements of a system that is done.
         curves: the curves of its training.
-        scores: the scores on the test set, by name, with 95 % intervals; without examples the interval is None.
+        scores: the scores of single examples on the test set, by name, with 95 % intervals.
         remarks: sentences about the training, such as why it ended.
     """
 
@@ -91,7 +93,7 @@ class Report:
     @property
     def done(self) -> list[SystemReport]:
         """Systems that are trained and measured."""
-        return [system for system in self.systems if system.state == "done"]
+        return [system for system in self.systems if system.state == DONE]
 
     def to_json(self) -> dict[str, Any]:
         """Convert every number of the report to JSON values."""
@@ -169,19 +171,14 @@ def drawn_score(recipe: Recipe, systems: Sequence[SystemReport]) -> str:
     return next((name for name in wanted if name in names), wanted[0])
 
 
-def reported_scores(measured: Measured) -> dict[str, Resampled]:
-    """Return the scores of a system with intervals, by name, best known first; NaN intervals where none is known."""
-    sample = sample_of(measured.test)
-    return sample.intervals() if sample else {}
-
-
 def report_system(
-    name: str, source: str, recipe: Recipe, measured: Measured, folder: Any, remarks: Sequence[str] = ()
+    name: str, source: str, recipe: Recipe, measured: Measured, folder: Path, remarks: Sequence[str] = ()
 ) -> SystemReport:
     """Report a system that is trained and measured; `folder` holds the log of its training."""
     curves = read_curves(folder, measured.flops_per_update)
-    scores = reported_scores(measured)
-    return SystemReport(name, source, recipe, "done", None, measured, curves, scores, list(remarks))
+    sample = sample_of(measured.test)
+    scores = sample.intervals() if sample else {}
+    return SystemReport(name, source, recipe, DONE, None, measured, curves, scores, list(remarks))
 
 
 def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:

@@ -8,13 +8,14 @@ from heedful.compare.charts import PREFIXES, Chart, Series
 from heedful.compare.curves import VALID
 from heedful.compare.groups import Group
 from heedful.compare.job import Measured
-from heedful.compare.report import AXES, Report, SystemReport
+from heedful.compare.report import AXES, FAILED, WAITING, Report, SystemReport
 from heedful.compare.samples import Sample
 from heedful.evaluate import Resampled
 from heedful.train.early_stopping import LOWER_IS_BETTER
 from heedful.wording import counted, duration
 
 NONE = "–"
+TITLES = ("BLEU", "chrF2")
 METHOD = (
     "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
     "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
@@ -68,8 +69,8 @@ def sections(report: Report) -> list[Section]:
         Section("First sentences of the test set", samples=report.first),
         settings(report),
     ]
-    kept = [section for section in found if section.table or section.charts or section.samples]
-    return [*kept, Section("How this was measured", [*METHOD, *machine(report)])]
+    kept = [section for section in found[1:] if section.table or section.charts or section.samples]
+    return [found[0], *kept, Section("How this was measured", [*METHOD, *machine(report)])]
 
 
 BY_LENGTH = "Sentences of the test set in groups of about the same number; bars show 95 % intervals."
@@ -85,17 +86,15 @@ BY_DIFFERENCE = (
 
 def overview(report: Report) -> Section:
     """Write the table of all systems: what they reach and what they cost."""
-    head = ["", *(system.name for system in report.systems)]
-    rows, strong = score_rows(report)
-    rows += [[name, *(cost(system, of) for system in report.systems)] for name, of in COSTS]
-    kept = [row for row in rows if set(row[1:]) != {NONE}]
-    moved = {i: kept.index(row) for i, row in enumerate(rows) if row in kept}
-    marks = frozenset((moved[row], column) for row, column in strong if row in moved)
-    states = ["state", *(system.state for system in report.systems)]
-    if set(states[1:]) != {"done"}:
-        kept.append(states)
-    remarks = [f"{system.name} {remark}." for system in report.systems for remark in system.remarks]
-    return Section("Systems", [*introduction(report), *remarks], Table(head, kept, marks))
+    shown = [system for system in report.systems if system.state != FAILED]
+    rows, strong = score_rows(shown)
+    costs = [[name, *(cost(system, of) for system in shown)] for name, of in COSTS]
+    rows += [row for row in costs if set(row[1:]) != {NONE}]
+    waiting = [system.name for system in shown if system.state == WAITING]
+    remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
+    remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
+    table = Table(["", *(system.name for system in shown)], rows, frozenset(strong)) if rows else None
+    return Section("Systems", [*introduction(report), *remarks], table)
 
 
 def introduction(report: Report) -> list[str]:
@@ -128,18 +127,18 @@ def verdict(report: Report) -> list[str]:
         if other != best.name
     ]
     chance = f"; the difference to {', '.join(doubtful)} may be chance" if doubtful else ""
-    return [f"{best.name} has the best {name}, {interval(best.scores[name])}{chance}."]
+    return [f"{best.name} has the best {name}, {interval(name, best.scores[name])}{chance}."]
 
 
-def score_rows(report: Report) -> tuple[list[list[str]], set[tuple[int, int]]]:
+def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
     """Write a row for each score on the test set; the best of each row stands out."""
-    names = dict.fromkeys(name for system in report.done for name in (*system.scores, *all_scores(system)))
+    names = dict.fromkeys(name for system in systems for name in (*system.scores, *all_scores(system)))
     rows, strong = [], set()
     for number, name in enumerate(names):
-        values = [score_value(system, name) for system in report.systems]
+        values = [score_value(system, name) for system in systems]
         known = [value for value in values if value is not None]
         best = min(known) if name in LOWER_IS_BETTER else max(known)
-        rows.append([name, *(score_cell(system, name) for system in report.systems)])
+        rows.append([name, *(score_cell(system, name) for system in systems)])
         strong |= {(number, i) for i, value in enumerate(values, start=1) if value == best and len(known) > 1}
     return rows, strong
 
@@ -157,15 +156,20 @@ def score_value(system: SystemReport, name: str) -> float | None:
 def score_cell(system: SystemReport, name: str) -> str:
     """Format a score of a system with its interval, if that is known."""
     if name in system.scores:
-        return interval(system.scores[name])
+        return interval(name, system.scores[name])
     value = all_scores(system).get(name)
     return NONE if value is None else number(value)
 
 
-def interval(found: Resampled) -> str:
+def interval(name: str, found: Resampled) -> str:
     """Format a score with half of its interval."""
-    decimals = 2 if abs(found.value) >= 2 else 4
-    return f"{found.value:.{decimals}f} ± {found.interval:.{decimals}f}"
+    digits = decimals(name)
+    return f"{found.value:.{digits}f} ± {found.interval:.{digits}f}"
+
+
+def decimals(name: str) -> int:
+    """Return how many decimals of a score are shown: BLEU and chrF go from 0 to 100, the others mostly from 0 to 1."""
+    return 2 if name in TITLES else 4
 
 
 def number(value: float) -> str:
@@ -233,10 +237,9 @@ def significance(report: Report) -> Section:
     for pair in report.pairs:
         for found in pair.comparisons:
             difference = found.system.value - found.baseline.value
-            decimals = 2 if abs(found.system.value) >= 2 else 4
-            verdict = "more than chance" if found.is_significant else "may be chance"
-            signed = f"{difference:+.{decimals}f}"
-            rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", verdict])
+            certain = "more than chance" if found.is_significant else "may be chance"
+            signed = f"{difference:+.{decimals(found.name)}f}"
+            rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", certain])
     head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
     return Section("Differences", text, Table(head, rows) if rows else None)
@@ -260,7 +263,7 @@ def curve_chart(report: Report, name: str, axis: str) -> Chart | None:
     if not series:
         return None
     shown = f"validation {name.removeprefix(VALID)}" if name.startswith(VALID) else f"training {name}"
-    return Chart(f"{shown} against {AXES[axis]}", AXES[axis], shown, series)
+    return Chart(f"{shown} against {AXES[axis]}", AXES[axis], shown, series, prefixed=axis == "FLOPs")
 
 
 def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text: str) -> Section:
@@ -270,7 +273,7 @@ def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text
     names = [f"{group.low}–{group.high}" if group.low < group.high else str(group.low) for group in groups]
     ordered = [system for system in report.systems if system.name in groups[0].scores]
     rows = [
-        [name, f"{group.count:,}", *(interval(group.scores[system.name]) for system in ordered)]
+        [name, f"{group.count:,}", *(interval(report.score, group.scores[system.name]) for system in ordered)]
         for name, group in zip(names, groups, strict=True)
     ]
     series = [

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from heedful.compare.job import TestResult
-from heedful.compare.measure import scoring
-from heedful.evaluate import Comparison, Resampled, paired_bootstrap, score
+from heedful.evaluate import Comparison, Resampled, Scoring, paired_bootstrap, score
 from heedful.evaluate.significance import Draws, compare_draws, draw_outcomes, mean_outcomes
+
+METRICS = ("bleu", "chrf")  # of translations
 
 
 class Sample(ABC):
@@ -50,25 +51,28 @@ class TextSample(Sample):
 
 @dataclass(frozen=True)
 class Translations(TextSample):
-    """Translations with their references; scores are BLEU and chrF."""
+    """Translations with their references, and the metrics of their scores."""
 
     outputs: list[str]
     references: list[str]
     language: str
+    metrics: tuple[str, ...] = METRICS
 
     def against(self, baseline: "Translations") -> list[Comparison]:
         """Compare the system with a baseline, as `heedful evaluate --against` does."""
-        return paired_bootstrap(baseline.outputs, self.outputs, [self.references], scoring(self.language))
+        settings = Scoring(metrics=self.metrics, language=self.language)
+        return paired_bootstrap(baseline.outputs, self.outputs, [self.references], settings)
 
     def part(self, chosen: Sequence[int]) -> "Translations":
-        """Return the translations of some of the sentences."""
-        return Translations([self.outputs[i] for i in chosen], [self.references[i] for i in chosen], self.language)
+        """Return the translations of some of the sentences, for the first metric only, as each takes a while."""
+        outputs, references = ([texts[i] for i in chosen] for texts in (self.outputs, self.references))
+        return Translations(outputs, references, self.language, self.metrics[:1])
 
     def each(self) -> list[float]:
         """Score each translation by chrF, which unlike BLEU says something about single sentences."""
-        settings = scoring(self.language)
+        settings = Scoring(metrics=("chrf",), language=self.language)
         pairs = zip(self.outputs, self.references, strict=True)
-        return [score([output], [[wanted]], settings)[-1].value for output, wanted in pairs]
+        return [score([output], [[wanted]], settings)[0].value for output, wanted in pairs]
 
 
 @dataclass(frozen=True)
