@@ -29,7 +29,7 @@ def lay_out(folder: Path) -> Path:
     for seed, (name, count) in enumerate({"train": 101, "valid": 11, "test": 61}.items(), start=1):
         write_pairs(folder, name, count, seed)
     values = recipe_to_dict(recipe(folder, data={"test": {"source": "test.src", "target": "test.tgt"}}))
-    values["name"] = "toy"
+    values |= {"name": "toy", "decode": {"beam": 2, "max_extra": 2}}
     (folder / "toy.toml").write_text(to_toml(values), encoding="utf-8")
     return folder
 

@@ -151,6 +151,34 @@ def test_training_stops_after_the_last_epoch(text, tmp_path):
     assert (state["progress"]["epoch"], state["progress"]["batch"]) == (2, 0)
 
 
+def test_training_stops_when_its_minutes_are_spent_and_goes_on_with_more(text, tmp_path):
+    train(recipe(text), tmp_path / "whole")
+    hurried = recipe(text, train={"max_minutes": 1e-9})
+    assert [train(hurried, tmp_path / "run").update for _ in range(2)] == [1, 1]
+    state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())
+    assert state["progress"]["seconds"] > 0
+    assert train(recipe(text, train={"max_minutes": 60.0}), tmp_path / "run").update == 19
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_the_timings_tell_the_training_time_so_far(text, tmp_path):
+    train(recipe(text), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / TIMINGS).read_text().splitlines()]
+    seconds = [record["seconds"] for record in records]
+    assert len(seconds) == 6
+    assert 0 < seconds[0]
+    assert seconds == sorted(seconds)
+
+
+def test_several_runs_can_share_their_prepared_data(text, tmp_path):
+    train(recipe(text), tmp_path / "own")
+    shared = tmp_path / "shared"
+    for name in ("one", "other"):
+        loop.train(recipe(text), tmp_path / name, Console(quiet=True), shared)
+        assert not (tmp_path / name / "data").exists()
+        assert fingerprint(tmp_path / name) == fingerprint(tmp_path / "own")
+
+
 def result(folder: Path) -> dict[str, float]:
     return json.loads((folder / RESULT).read_text())
 

@@ -1,5 +1,7 @@
 """`heedful compare`: train several systems on one data set with equal budgets, and write a report about them."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +63,8 @@ def compare(
 
     named = parse_systems(systems, overrides or [])
     outcome = ComparisonRun(named, Budget(updates, minutes, parameters), out, data, say).run()
+    if outcome.is_interrupted:
+        say(f"stopped and saved; the same command goes on from there:\n  {shlex.join(['heedful', *sys.argv[1:]])}")
     typer.echo(f"{out / 'report.html'}: open it in a browser; report.md and report.json are beside it")
     if outcome.exit_code:
         raise typer.Exit(outcome.exit_code)

@@ -49,6 +49,11 @@ class Outcome:
     report: Report
     exit_code: int
 
+    @property
+    def is_interrupted(self) -> bool:
+        """True if a signal ended the comparison before its end."""
+        return self.exit_code > ERROR
+
 
 class ComparisonRun:
     """Run of a comparison in a folder, which goes on from where an earlier one was interrupted.

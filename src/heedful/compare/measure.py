@@ -22,7 +22,7 @@ from heedful.tasks import Task, find_task
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
 from heedful.tasks.translation import Translation
 
-SENTENCES = 16  # of the test set, whose FLOPs are counted
+SENTENCES = 8  # of the test set, whose FLOPs are counted
 BATCHES = 4
 
 
