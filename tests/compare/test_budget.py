@@ -54,16 +54,18 @@ def test_no_possible_width_is_nearer_than_the_one_proposed(tmp_path):
         (Budget(minutes=1.0), 19, 30.0, ["has trained for 0.5 minutes of --minutes 1: its recipe ends it earlier"]),
         (Budget(minutes=1.0), 19, None, ["has trained for an unknown time of --minutes 1: its recipe ends it earlier"]),
         (Budget(updates=19, minutes=1.0), 12, 61.0, []),
+        (Budget(parameters=99), 19, 30.0, []),
+        (Budget(parameters=1000), 19, 30.0, ["has 100 of --parameters 1,000"]),
         (Budget(updates=19, minutes=1.0), 19, 30.0, []),
     ],
 )
 def test_a_training_that_ended_before_its_budget_is_told(budget, updates, seconds, words, tmp_path):
-    assert budget.remarks(recipe(tmp_path), updates, seconds) == words
+    assert budget.remarks(recipe(tmp_path), updates, seconds, 100) == words
 
 
 def test_a_learning_rate_that_did_not_reach_its_end_is_told(tmp_path):
     falling = recipe(tmp_path, optimizer={"schedule": "linear"})
-    assert Budget(minutes=1.0).remarks(falling, 12, 61.0) == [
+    assert Budget(minutes=1.0).remarks(falling, 12, 61.0, 100) == [
         'its learning rate (schedule "linear") was to fall until update 19, not 12'
     ]
-    assert Budget(minutes=1.0).remarks(falling, 19, 61.0) == []
+    assert Budget(minutes=1.0).remarks(falling, 19, 61.0, 100) == []

@@ -53,5 +53,6 @@ def test_a_trained_model_keeps_its_settings(compared):
     assert run.is_trained
     assert run.recipe(None).model.d_model == 32
     assert run.recipe(Path("elsewhere")).data.root == str(Path("elsewhere").absolute())
+    assert parse_systems([f"old={folder / 'out/runs/wide'}"], ["train.seed=2"]) == [run]
     with pytest.raises(InputError, match="is trained already; only a recipe can be changed"):
         System("old", folder / "out/runs/wide", ("train.seed=2",)).recipe(None)

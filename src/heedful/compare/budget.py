@@ -35,6 +35,10 @@ class Budget:
         limits = {"train.max_updates": self.updates, "train.max_minutes": self.minutes}
         return tuple(f"{key}={value}" for key, value in limits.items() if value is not None)
 
+    def allows(self, size: int) -> bool:
+        """True if a number of parameters is that of the budget, up to `TOLERANCE`."""
+        return self.parameters is None or abs(size - self.parameters) <= TOLERANCE * self.parameters
+
     def check_size(self, recipe: Recipe, tokenizers: TokenizerPair) -> int:
         """Return the number of parameters of a recipe's model, after checking that it is the budget's.
 
@@ -42,7 +46,7 @@ class Budget:
             InputError: the number differs by more than `TOLERANCE`; the message proposes another width.
         """
         size = model_size(recipe, tokenizers)
-        if self.parameters is None or abs(size - self.parameters) <= TOLERANCE * self.parameters:
+        if self.parameters is None or self.allows(size):
             return size
         share = f"{abs(size / self.parameters - 1):.1%} {'more' if size > self.parameters else 'fewer'}"
         width, nearest = nearest_width(recipe, tokenizers, self.parameters)
@@ -51,15 +55,16 @@ class Budget:
             f"{TOLERANCE:.0%} are allowed; change its sizes: with model.d_model = {width} alone it has {nearest:,}"
         )
 
-    def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None) -> list[str]:
-        """Say in sentences where the training of a system differs from this budget, and why.
+    def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None, size: int) -> list[str]:
+        """Say in sentences where a trained system differs from this budget, and why.
 
         Args:
             recipe: the recipe of the system.
             updates: updates of its training; None if unknown.
             seconds: time of its training; None if unknown.
+            size: number of its parameters.
         """
-        remarks = []
+        remarks = [] if self.allows(size) else [f"has {size:,} of --parameters {self.parameters:,}"]
         timely = self.minutes is None or (seconds is not None and seconds >= 60 * self.minutes)
         enough = self.updates is None or updates == self.updates
         if not enough and not (self.minutes and timely):

@@ -208,7 +208,7 @@ class ComparisonRun:
         if measured is None:
             return SystemReport(system.name, str(system.source), entry.recipe, WAITING)
         folder = self.job(entry).folder
-        remarks = self.budget.remarks(entry.recipe, measured.updates, measured.seconds)
+        remarks = self.budget.remarks(entry.recipe, measured.updates, measured.seconds, measured.parameters)
         return report_system(system.name, str(system.source), entry.recipe, measured, folder, remarks)
 
 

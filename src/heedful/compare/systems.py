@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,10 +73,17 @@ def parse_systems(arguments: Sequence[str], settings: Sequence[str]) -> list[Sys
         owner = owner_of(setting)
         if owner and owner not in counts:
             raise InputError(f"--set {setting}: there is no system {owner}; there are {', '.join(counts)}")
-    return [
-        System(name, source, tuple(own_part(setting) for setting in settings if owner_of(setting) in ("", name)))
-        for name, source in named
-    ]
+    systems = [System(name, source) for name, source in named]
+    return [replace(system, overrides=tuple(settings_of(system, settings))) for system in systems]
+
+
+def settings_of(system: System, settings: Sequence[str]) -> Iterator[str]:
+    """Iterate over the settings of a system, as "key=value"; those of all recipes are not for trained models."""
+    owners = (system.name,) if system.is_trained else ("", system.name)
+    for setting in settings:
+        owner = owner_of(setting)
+        if owner in owners:
+            yield setting.removeprefix(f"{owner}:") if owner else setting
 
 
 def parse_system(argument: str) -> tuple[str, Path]:
@@ -100,9 +107,3 @@ def owner_of(setting: str) -> str:
     """Return the name of the system that a setting NAME:KEY=VALUE is for; empty for a setting of all systems."""
     found = re.match(rf"({NAME}):", setting.partition("=")[0])
     return found[1] if found else ""
-
-
-def own_part(setting: str) -> str:
-    """Return KEY=VALUE of a setting, without the name of a system before it."""
-    owner = owner_of(setting)
-    return setting.removeprefix(f"{owner}:") if owner else setting
