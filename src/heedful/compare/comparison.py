@@ -20,7 +20,7 @@ from heedful.errors import HeedfulError, InputError
 from heedful.tasks import find_task
 from heedful.train.preflight import preflight
 
-REPORT = "report"  # .html, .md and .json
+PAGE, TEXT, NUMBERS = "report.html", "report.md", "report.json"
 ERROR = 1  # exit code
 
 Say = Callable[[str], None]
@@ -195,9 +195,9 @@ class ComparisonRun:
             RunError: a file cannot be written.
         """
         report = gather([self.reported(entry) for entry in self.entries], self.test, self.budget)
-        write_json(self.out / f"{REPORT}.json", report.to_json())
-        write_bytes(self.out / f"{REPORT}.md", markdown_page(report).encode())
-        write_bytes(self.out / f"{REPORT}.html", html_page(report).encode())
+        write_json(self.out / NUMBERS, report.to_json())
+        write_bytes(self.out / TEXT, markdown_page(report).encode())
+        write_bytes(self.out / PAGE, html_page(report).encode())
         return report
 
     def reported(self, entry: Entry) -> SystemReport:

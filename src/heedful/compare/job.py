@@ -83,6 +83,7 @@ class Measured:
     Attributes:
         parameters: number of parameters.
         kinds: number of parameters by kind, such as "embeddings".
+        precision: number format of the training, such as "float32".
         updates: training updates of the run.
         seconds: training time of the run, validation not counted.
         tokens: tokens that the training has read.
@@ -95,6 +96,7 @@ class Measured:
 
     parameters: int
     kinds: dict[str, int]
+    precision: str
     updates: int | None
     seconds: float | None
     tokens: int | None

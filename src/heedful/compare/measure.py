@@ -50,6 +50,7 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
     return Measured(
         parameters=counts.total,
         kinds=dict(counts.weights + counts.biases),
+        precision=loaded.recipe.train.precision,
         updates=progress.get("update"),
         seconds=progress.get("seconds"),
         tokens=progress.get("tokens"),

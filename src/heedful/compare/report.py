@@ -155,7 +155,11 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
         budget=budget,
         score=score,
         curve=drawn_score(recipe, systems),
-        pairs=[Pair(a, b, samples[b].against(samples[a])) for a, b in combinations(samples, 2)],
+        pairs=[
+            Pair(a, b, samples[b].against(samples[a]))
+            for a, b in combinations(samples, 2)
+            if done[a].count == done[b].count
+        ],
         by_length=group_scores(lengths, texts, score) if texts and score else [],
         by_move=group_scores(moves, texts, score) if moves and score and len(moves) == len(lengths) else [],
         first=first,

@@ -20,7 +20,7 @@ METHOD = (
     "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
     "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
     "norms and activations are left out. Of an update: forward, backward and optimiser, the mean of the first updates. "
-    "Of a sentence: the mean over some sentences of the test set, each decoded by itself.",
+    "Of an example: the mean over some of the test set; where text is written, of decoding a sentence by itself.",
     "Training time and speed: from the log of the run; validation and saving are not counted. Testing speed: the whole "
     "test set in batches, measured once; of tokens that are written or, where no text is written, of tokens that are "
     "read.",
@@ -211,6 +211,7 @@ def tokens_per_second(value: float) -> str:
 
 COSTS: tuple[tuple[str, Callable[[SystemReport, Measured], str | None]], ...] = (
     ("parameters", lambda _, one: f"{one.parameters:,}"),
+    ("training: precision", lambda _, one: one.precision),
     ("training: updates", lambda _, one: optional(one.updates, lambda updates: f"{updates:,}")),
     ("training: time", lambda _, one: optional(one.seconds, duration)),
     (
@@ -221,7 +222,7 @@ COSTS: tuple[tuple[str, Callable[[SystemReport, Measured], str | None]], ...] = 
     ("training: FLOPs in all", lambda _, one: optional(total_flops(one), lambda x: scaled(x, "FLOPs"))),
     ("training: peak memory", lambda _, one: optional(one.peak_memory, lambda x: scaled(x, "B"))),
     ("testing: speed", lambda _, one: optional(speed(one.test.tokens, one.test.seconds), tokens_per_second)),
-    ("testing: FLOPs of a sentence", lambda _, one: scaled(one.flops_per_example, "FLOPs")),
+    ("testing: FLOPs of an example", lambda _, one: scaled(one.flops_per_example, "FLOPs")),
 )
 
 
