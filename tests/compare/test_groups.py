@@ -40,8 +40,8 @@ def test_a_group_has_the_score_of_its_sentences():
 
 
 def test_translations_are_scored_by_group():
-    right = [" ".join(f"w{(i + j) % 7}" for j in range(5)) for i in range(61)]
-    outputs = [text if i < 31 else "something else" for i, text in enumerate(right)]
+    right = tuple(" ".join(f"w{(i + j) % 7}" for j in range(5)) for i in range(61))
+    outputs = tuple(text if i < 31 else "something else" for i, text in enumerate(right))
     groups = group_scores([i // 31 for i in range(61)], {"a": Translations(outputs, right, "en")}, "BLEU")
     assert [(group.low, group.high, group.count) for group in groups] == [(0, 0, 31), (1, 1, 30)]
     assert [round(group.scores["a"].value, 9) for group in groups] == [100, 0]

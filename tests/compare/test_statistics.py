@@ -8,8 +8,8 @@ from heedful.compare.statistics import DrawnSample, ScoredTexts, Translations, s
 from heedful.evaluate import Scoring, paired_bootstrap, score
 from heedful.evaluate.significance import compare_outcomes, draw_outcomes, mean_outcomes
 
-RIGHT = [" ".join(f"w{(3 * i + j) % 11}" for j in range(4 + i % 3)) for i in range(41)]
-WORSE = [text if i % 3 else text[::-1] for i, text in enumerate(RIGHT)]
+RIGHT = tuple(" ".join(f"w{(3 * i + j) % 11}" for j in range(4 + i % 3)) for i in range(41))
+WORSE = tuple(text if i % 3 else text[::-1] for i, text in enumerate(RIGHT))
 
 
 def test_translations_are_compared_as_evaluate_does():
@@ -23,7 +23,7 @@ def test_translations_are_compared_as_evaluate_does():
 
 
 def test_the_outputs_of_an_untrained_system_have_an_interval_of_nothing():
-    found = Translations([""] * 41, RIGHT, "en").intervals()
+    found = Translations(("",) * 41, RIGHT, "en").intervals()
     assert [(one.value, one.interval) for one in found.values()] == [(0.0, 0.0), (0.0, 0.0)]
 
 

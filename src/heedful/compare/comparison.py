@@ -110,7 +110,7 @@ class ComparisonRun:
         digests = data_digest(first.recipe) if prepares else None, test_digest(first.recipe, test)
         for entry in sound:
             self.attempt(entry, lambda entry: check_same_data(entry, first, digests))
-            if entry.recipe:
+            if entry.recipe and (entry.system.is_trained or entry.recipe.data.test is None):
                 entry.recipe = replace(entry.recipe, data=replace(entry.recipe.data, test=test))
         if not prepares:
             return
@@ -134,6 +134,8 @@ class ComparisonRun:
         if not system.is_trained:
             system = replace(system, overrides=system.overrides + self.budget.overrides)
         recipe = system.recipe(self.data)
+        if system.is_trained:
+            find_task(recipe.task)  # a class of a stranger's is not imported, and refused here
         entry.recipe = recipe if system.is_trained else preflight(recipe)
 
     def test_set(self, recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:

@@ -143,7 +143,8 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
     done = {system.name: system.measured.test for system in systems if system.measured}
     samples = {name: sample for name, found in done.items() if (sample := sample_of(found))}
     texts = {name: sample for name, sample in samples.items() if isinstance(sample, TextSample)}
-    recipe = next(system.recipe for system in systems if system.recipe)
+    recipes = {system.name: system.recipe for system in systems if system.recipe and system.state != FAILED}
+    recipe = next(iter(recipes.values()), None) or next(system.recipe for system in systems if system.recipe)
     score = next((name for system in systems for name in system.scores), None)
     lengths = next((found.lengths for found in done.values() if found.lengths), [])
     moves = largest_moves(recipe) if texts else None
@@ -164,7 +165,7 @@ def gather(systems: Sequence[SystemReport], test: str, budget: Budget) -> Report
         by_move=group_scores(moves, texts, score) if moves and score and len(moves) == len(lengths) else [],
         first=first,
         different=different,
-        settings=differing({system.name: system.recipe for system in systems if system.recipe}),
+        settings=differing(recipes),
     )
 
 
@@ -187,10 +188,15 @@ def report_system(
 
 def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
     """Return the settings in which recipes differ, with the value of each; "–" where a recipe has no such key."""
-    flat = {name: flattened(recipe_to_dict(recipe)) for name, recipe in recipes.items()}
+    flat = {name: flattened(recipe_to_dict(recipe)) | weights(recipe) for name, recipe in recipes.items()}
     keys = dict.fromkeys(key for settings in flat.values() for key in settings)
     table = {key: {name: settings.get(key, "–") for name, settings in flat.items()} for key in keys}
     return {key: values for key, values in table.items() if len(set(values.values())) > 1}
+
+
+def weights(recipe: Recipe) -> dict[str, str]:
+    """Return the weights of the training corpora, as a setting; the corpora themselves are alike."""
+    return {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -126,8 +126,8 @@ def verdict(report: Report) -> list[str]:
         for other in (pair.baseline, pair.system)
         if other != best.name
     ]
-    chance = f"; the difference to {', '.join(doubtful)} may be chance" if doubtful else ""
-    return [f"{best.name} has the best {name}, {interval(name, best.scores[name])}{chance}."]
+    chance = f" The difference to {', '.join(doubtful)} may be chance." if doubtful else ""
+    return [f"Best {name}: {best.name}, {interval(name, best.scores[name])}.{chance}"]
 
 
 def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
@@ -281,18 +281,23 @@ def grouped(report: Report, groups: Sequence[Group], title: str, axis: str, text
         Series(
             system.name,
             report.systems.index(system),
-            [(float(i), group.scores[system.name].value) for i, group in enumerate(groups)],
+            [(i + beside(place, len(ordered)), group.scores[system.name].value) for i, group in enumerate(groups)],
             [group.scores[system.name].interval for group in groups],
         )
-        for system in ordered
+        for place, system in enumerate(ordered)
     ]
     chart = Chart(f"{report.score} by {axis}", axis, report.score, series, names=names)
     return Section(title, [text], Table([axis, "sentences", *(system.name for system in ordered)], rows), [chart])
 
 
+def beside(place: int, count: int) -> float:
+    """Return where a system stands in a group, so that the bars of several systems do not cover one another."""
+    return 0.3 * ((place + 0.5) / count - 0.5)
+
+
 def settings(report: Report) -> Section:
     """Write the table of settings in which the recipes differ."""
-    ordered = [system.name for system in report.systems if system.recipe]
+    ordered = [system.name for system in report.systems if system.recipe and system.state != FAILED]
     rows = [[key, *(values[name] for name in ordered)] for key, values in report.settings.items()]
     text = ["All other settings are alike, the tokenizer, the data and their order included unless a seed differs."]
     return Section("What differs", text, Table(["setting", *ordered], rows) if rows else None)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -53,19 +54,18 @@ class TextSample(Sample):
 class Translations(TextSample):
     """Translations with their references, and the metrics of their scores."""
 
-    outputs: list[str]
-    references: list[str]
+    outputs: tuple[str, ...]
+    references: tuple[str, ...]
     language: str
     metrics: tuple[str, ...] = METRICS
 
     def against(self, baseline: "Translations") -> list[Comparison]:
         """Compare the system with a baseline, as `heedful evaluate --against` does."""
-        settings = Scoring(metrics=self.metrics, language=self.language)
-        return paired_bootstrap(baseline.outputs, self.outputs, [self.references], settings)
+        return compare_translations(baseline, self)
 
     def part(self, chosen: Sequence[int]) -> "Translations":
         """Return the translations of some of the sentences, for the first metric only, as each takes a while."""
-        outputs, references = ([texts[i] for i in chosen] for texts in (self.outputs, self.references))
+        outputs, references = (tuple(texts[i] for i in chosen) for texts in (self.outputs, self.references))
         return Translations(outputs, references, self.language, self.metrics[:1])
 
     def each(self) -> list[float]:
@@ -73,6 +73,13 @@ class Translations(TextSample):
         settings = Scoring(metrics=("chrf",), language=self.language)
         pairs = zip(self.outputs, self.references, strict=True)
         return [score([output], [[wanted]], settings)[0].value for output, wanted in pairs]
+
+
+@cache  # a report is written after every system, and most of it has been computed before
+def compare_translations(baseline: Translations, system: Translations) -> list[Comparison]:
+    """Compare two systems by paired bootstrap, with the metrics and the references of the second."""
+    settings = Scoring(metrics=system.metrics, language=system.language)
+    return paired_bootstrap(baseline.outputs, system.outputs, [system.references], settings)
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class ScoredTexts(TextSample):
 def sample_of(test: TestResult) -> Sample | None:
     """Return the results of a test as a sample of examples; None if the scores are not made of single examples."""
     if test.texts and test.language is not None:
-        return Translations(test.texts["output"], test.texts["reference"], test.language)
+        return Translations(tuple(test.texts["output"]), tuple(test.texts["reference"]), test.language)
     if test.figures:
         return ScoredTexts(test.figures)
     return DrawnSample(Draws(**test.draws)) if test.draws else None

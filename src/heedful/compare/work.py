@@ -7,6 +7,7 @@ from heedful.compare.measure import measure
 from heedful.errors import HeedfulError
 from heedful.machine import choose_device, prepare_process
 from heedful.machine.memory import peak_memory
+from heedful.tasks import import_task
 from heedful.train import loop
 
 FAILED = 1
@@ -23,6 +24,7 @@ def work(job: Job, console: Console | None = None) -> int:
     result = Result(job.to_json(), before.peak_memory)
     code = 0
     try:
+        import_task(job.recipe.task)
         code = train(job, result, console) if job.trains else 0
         if not code:
             prepare_process(job.recipe.train.threads)
