@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import heedful
 from reversal import fingerprint
 
@@ -16,6 +18,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, os.environ.ge
 SETTINGS = ("b:train.seed=2", "train.validate_every=100", "train.save_every=100", "train.log_every=2")
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_goes_on_to_the_same_models(compare, tmp_path):
     whole = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=SETTINGS, updates=150)
     systems = [f"a={tmp_path / 'toy.toml'}", f"b={tmp_path / 'toy.toml'}", "--updates", "150"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 WIDTH, HEIGHT = 380, 260
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 44  # margins around the plotted area
+LEFT, RIGHT, TOP, BOTTOM = 52, 22, 12, 44  # margins around the plotted area
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "1 2")
 SHAPES = (
     "M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0z",
