@@ -27,16 +27,16 @@ def test_sizes_within_the_tolerance_are_accepted_and_others_are_told_a_width(tmp
         assert Budget(parameters=wanted).check_size(toy, TOKENIZERS) == size
     with pytest.raises(InputError, match=rf"has {size:,} parameters, 50.0% fewer than --parameters") as refused:
         Budget(parameters=2 * size).check_size(toy, TOKENIZERS)
-    width, found = re.findall(r"d_model = (\d+) alone it has ([\d,]+)", str(refused.value))[0]
+    width, found = re.findall(r"d_model = (\d+) alone would make it ([\d,]+)", str(refused.value))[0]
     wider = replace(toy, model=replace(toy.model, d_model=int(width)))
     assert model_size(wider, TOKENIZERS) == int(found.replace(",", ""))
 
 
 def test_no_possible_width_is_nearer_than_the_one_proposed(tmp_path):
-    toy = recipe(tmp_path, model={"d_model": 24, "heads": 3})
+    toy = recipe(tmp_path, model={"d_model": 18, "heads": 3})
     sizes = {
         width: model_size(replace(toy, model=replace(toy.model, d_model=width)), TOKENIZERS)
-        for width in range(24, 399, 24)
+        for width in range(6, 399, 6)
     }
     for wanted in (1, 40_009, 200_003):
         nearest = min(sizes, key=lambda width: abs(sizes[width] - wanted))

@@ -136,13 +136,16 @@ def test_an_error_of_any_kind_is_the_systems_own(compare, tmp_path, monkeypatch)
     assert compare("a=HERE/toy.toml", "b=HERE/toy.toml", updates=2).exit_code == 0
 
 
-def test_a_process_that_is_killed_is_told(compare, monkeypatch):
+def test_a_process_that_is_killed_is_told(compare, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "run_process", lambda _: (-9, None))
     [a] = compare("a=HERE/toy.toml", updates=2).report.systems
     assert a.error.startswith("its process was killed, which the system does when memory runs out")
     monkeypatch.setattr(module, "run_process", lambda _: (3, None))
     [a] = compare("a=HERE/toy.toml", updates=2).report.systems
     assert a.error == "its process ended with exit code 3 and left no result"
+    text = (tmp_path / "out/report.md").read_text()
+    assert "left no result" in text
+    assert "| parameters" not in text
 
 
 def test_a_diverged_system_says_so(compare, monkeypatch):

@@ -12,7 +12,8 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.train.resume import TIMED
 
 TOLERANCE = 0.05  # share by which the parameters of a system may differ from the budget
-WIDEST = 4096  # d_model is searched below
+WIDEST = 4096  # d_model is searched below, first in steps
+STEP = 8
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Budget:
         width, nearest = nearest_width(recipe, tokenizers, self.parameters)
         raise InputError(
             f"the model has {size:,} parameters, {share} than --parameters {self.parameters:,}, where at most "
-            f"{TOLERANCE:.0%} are allowed; change its sizes: with model.d_model = {width} alone it has {nearest:,}"
+            f"{TOLERANCE:.0%} are allowed; change its sizes: model.d_model = {width} alone would make it {nearest:,}"
         )
 
     def remarks(self, recipe: Recipe, updates: int | None, seconds: float | None, size: int) -> list[str]:
@@ -91,10 +92,16 @@ def nearest_width(recipe: Recipe, tokenizers: TokenizerPair, wanted: int) -> tup
     Returns:
         The width, and the number of parameters of a model that wide.
     """
-    step = 8 if recipe.model.d_model % 8 == 0 else 1
-    wider = (replace(recipe, model=replace(recipe.model, d_model=width)) for width in range(step, WIDEST, step))
-    possible = [candidate for candidate in wider if not impossible(candidate)]
-    above = bisect(possible, wanted, key=lambda candidate: model_size(candidate, tokenizers))
-    sizes = {one.model.d_model: model_size(one, tokenizers) for one in possible[max(above - 1, 0) : above + 1]}
+    coarse = with_widths(recipe, range(STEP, WIDEST, STEP))
+    above = bisect(coarse, wanted, key=lambda candidate: model_size(candidate, tokenizers))
+    between = [1, *(one.model.d_model for one in coarse), WIDEST][above : above + 2]
+    fine = with_widths(recipe, range(between[0], between[1] + 1))
+    sizes = {one.model.d_model: model_size(one, tokenizers) for one in fine}
     width = min(sizes, key=lambda width: abs(sizes[width] - wanted))
     return width, sizes[width]
+
+
+def with_widths(recipe: Recipe, widths: range) -> list[Recipe]:
+    """Return a recipe with each of several widths, without those that cannot work."""
+    wider = (replace(recipe, model=replace(recipe.model, d_model=width)) for width in widths)
+    return [candidate for candidate in wider if not impossible(candidate)]

@@ -90,7 +90,7 @@ def sample_card(sample: Sample, names: list[str]) -> str:
     for name, output in sample.outputs.items():
         score = sample.scores[name]
         kind = ' class="best"' if score == best and len(sample.scores) > 1 else ""
-        items.append(entry(name, output, f"{score:.1f}", key(names.index(name)), kind))
+        items.append(entry(name, output, f"{score:.3g}", key(names.index(name)), kind))
     return f"<article><h3>Sentence {sample.number:,}</h3><dl>{''.join(items)}</dl></article>"
 
 

@@ -43,7 +43,7 @@ def table(found: Table) -> str:
 
 def sample_table(sample: Sample) -> str:
     """Write a sentence with the outputs of all systems as a table."""
-    outputs = [[name, f"{sample.scores[name]:.1f}", output] for name, output in sample.outputs.items()]
+    outputs = [[name, f"{sample.scores[name]:.3g}", output] for name, output in sample.outputs.items()]
     rows = [["source", "", sample.source], ["reference", "", sample.reference], *outputs]
     return table(Table([f"sentence {sample.number}", "score", "text"], rows))
 

@@ -8,6 +8,7 @@ from heedful.compare.statistics import TextSample
 
 FIRST = 4
 MOST_DIFFERENT = 8
+LONGEST = 1000  # characters of a text that are shown
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ def sample_at(index: int, tests: Mapping[str, TestResult], each: Mapping[str, li
     """Return a sentence of the test set with the outputs of all systems."""
     texts = {name: test.texts for name, test in tests.items() if test.texts}
     first = next(iter(texts.values()))
-    outputs = {name: own["output"][index] for name, own in texts.items()}
+    outputs = {name: beginning(own["output"][index]) for name, own in texts.items()}
     scores = {name: own[index] for name, own in each.items()}
-    return Sample(index + 1, first["source"][index], first["reference"][index], outputs, scores)
+    return Sample(index + 1, beginning(first["source"][index]), beginning(first["reference"][index]), outputs, scores)
+
+
+def beginning(text: str) -> str:
+    """Return a text or, of a long document, the beginning."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"

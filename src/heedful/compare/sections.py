@@ -89,7 +89,7 @@ def overview(report: Report) -> Section:
     shown = [system for system in report.systems if system.state != FAILED]
     rows, strong = score_rows(shown)
     costs = [[name, *(cost(system, of) for system in shown)] for name, of in COSTS]
-    rows += [row for row in costs if set(row[1:]) != {NONE}]
+    rows += [row for row in costs if set(row[1:]) - {NONE}]
     waiting = [system.name for system in shown if system.state == WAITING]
     remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
     remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
