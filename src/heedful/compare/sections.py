@@ -117,17 +117,19 @@ def verdict(report: Report) -> list[str]:
     ranked = [system for system in report.done if name in system.scores]
     if name is None or len(ranked) < 2:
         return []
-    best = max(ranked, key=lambda system: system.scores[name].value)
+    top = max(system.scores[name].value for system in ranked)
+    best = [system.name for system in ranked if system.scores[name].value == top]
     doubtful = [
         other
         for pair in report.pairs
         for found in pair.comparisons
-        if found.name == name and not found.is_significant and best.name in (pair.baseline, pair.system)
+        if found.name == name and not found.is_significant and best[0] in (pair.baseline, pair.system)
         for other in (pair.baseline, pair.system)
-        if other != best.name
+        if other not in best
     ]
+    value = interval(name, next(system.scores[name] for system in ranked if system.name == best[0]))
     chance = f" The difference to {', '.join(doubtful)} may be chance." if doubtful else ""
-    return [f"Best {name}: {best.name}, {interval(name, best.scores[name])}.{chance}"]
+    return [f"Best {name}: {' and '.join(best)}, {value}.{chance}"]
 
 
 def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tuple[int, int]]]:
@@ -238,9 +240,9 @@ def significance(report: Report) -> Section:
     for pair in report.pairs:
         for found in pair.comparisons:
             difference = found.system.value - found.baseline.value
-            certain = "more than chance" if found.is_significant else "may be chance"
+            told = "equal" if not difference else "more than chance" if found.is_significant else "may be chance"
             signed = f"{difference:+.{decimals(found.name)}f}"
-            rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", certain])
+            rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", told])
     head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
     return Section("Differences", text, Table(head, rows) if rows else None)
@@ -250,7 +252,7 @@ def curves(report: Report) -> Section:
     """Draw loss and scores during training against updates, minutes and FLOPs."""
     names = dict.fromkeys(["loss", f"{VALID}loss", report.curve])
     charts = [chart for name in names for axis in AXES if (chart := curve_chart(report, name, axis))]
-    text = ["Loss in nats per token; a loss includes label smoothing where a recipe has it."]
+    text = ["Losses are in nats, label smoothing included where a recipe has it."]
     return Section("Curves", text, charts=charts)
 
 
