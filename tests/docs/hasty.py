@@ -27,7 +27,8 @@ SHORT = {
     "train.threads": 1,
     "optimizer.warmup": 1,
 }
-ADDED = {"train": [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]}
+CHANGES = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
+ADDED = {"train": CHANGES, "compare": [*CHANGES, "--updates", "4"]}
 ASK = """#!{python} -IS
 import json, os, socket, sys
 asked = {{"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}

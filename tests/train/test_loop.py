@@ -17,7 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.machine.precision import PrecisionChoice
 from heedful.train import loop
-from heedful.train.logger import LOG, RESULT
+from heedful.train.logger import LOG, RESULT, TIMINGS
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs
 from toy_model import TOY_MODEL
@@ -149,6 +149,34 @@ def test_training_stops_after_the_last_epoch(text, tmp_path):
     train(settings, tmp_path / "run")
     state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())
     assert (state["progress"]["epoch"], state["progress"]["batch"]) == (2, 0)
+
+
+def test_training_stops_when_its_minutes_are_spent_and_goes_on_with_more(text, tmp_path):
+    train(recipe(text), tmp_path / "whole")
+    hurried = recipe(text, train={"max_minutes": 1e-9})
+    assert [train(hurried, tmp_path / "run").update for _ in range(2)] == [1, 1]
+    state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())
+    assert state["progress"]["seconds"] > 0
+    assert train(recipe(text, train={"max_minutes": 60.0}), tmp_path / "run").update == 19
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_the_timings_tell_the_training_time_so_far(text, tmp_path):
+    train(recipe(text), tmp_path / "run")
+    records = [json.loads(line) for line in (tmp_path / "run" / TIMINGS).read_text().splitlines()]
+    seconds = [record["seconds"] for record in records]
+    assert len(seconds) == 6
+    assert seconds[0] > 0
+    assert seconds == sorted(seconds)
+
+
+def test_several_runs_can_share_their_prepared_data(text, tmp_path):
+    train(recipe(text), tmp_path / "own")
+    shared = tmp_path / "shared"
+    for name in ("one", "other"):
+        loop.train(recipe(text), tmp_path / name, Console(quiet=True), shared)
+        assert not (tmp_path / name / "data").exists()
+        assert fingerprint(tmp_path / name) == fingerprint(tmp_path / "own")
 
 
 def result(folder: Path) -> dict[str, float]:

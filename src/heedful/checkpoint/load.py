@@ -82,7 +82,7 @@ class LoadedModel:
         Raises:
             InputError: there is no test set, or the test set cannot be used.
         """
-        with self._testing(data, report, progress) as task:
+        with self.testing(data, report, progress) as task:
             return task.test(self.model) or {}
 
     def outcomes(
@@ -93,14 +93,23 @@ class LoadedModel:
         Raises:
             InputError: as for `test`; or the task has no score that can be computed from single examples.
         """
-        with self._testing(data, report, progress) as task:
+        with self.testing(data, report, progress) as task:
             return task.outcomes(self.model)
 
     @contextmanager
-    def _testing(
-        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None
+    def testing(
+        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
     ) -> Iterator[Task[Any]]:
-        """Set up the model's task on a test set, which replaces the training set as well: nothing is learned."""
+        """Set up the model's task on a test set, which replaces the training set as well: nothing is learned.
+
+        Args:
+            data: the test set and how it is read, as for `test`.
+            report: called with sentences about the progress.
+            progress: receives the progress of each part of the work; None: no report.
+
+        Raises:
+            InputError: as for `test`.
+        """
         if data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         test = replace(data.test, weight=1.0)

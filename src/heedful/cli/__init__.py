@@ -8,6 +8,7 @@ import typer
 from heedful import __version__
 from heedful.cli import (
     attention,
+    compare,
     config,
     convert,
     doctor,
@@ -45,6 +46,7 @@ for command in (
     init.init,
     train.train,
     evaluate.evaluate,
+    compare.compare,
     translate.translate,
     generate.generate,
     fill.fill,

@@ -83,6 +83,7 @@ MORE_THAN_ZERO = {
     "model.norm_eps",
     "optimizer.lr",
     "optimizer.eps",
+    "train.max_minutes",
     "train.save_minutes",
     "generate.repetition_penalty",
     "generate.top_p",

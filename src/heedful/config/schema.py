@@ -208,6 +208,7 @@ class TrainConfig:
     vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
     max_updates: int = 100_000  # training steps
     max_epochs: int | None = None  # passes over the training data
+    max_minutes: float | None = None  # of training, validation not counted; a slower machine ends after fewer updates
     batch_tokens: int = 4096  # batch size: sentences x the longest side of the batch, padding included
     accumulate: int = 1  # gradient accumulation: batches per update
     label_smoothing: float = 0.1  # label smoothing, part of every loss that is shown; perplexity is without it

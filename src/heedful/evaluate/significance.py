@@ -76,6 +76,36 @@ def mean_outcomes(figures: Mapping[str, Sequence[float] | np.ndarray]) -> Outcom
     return Outcomes(count, lambda chosen: {name: float(values[chosen].mean()) for name, values in columns.items()})
 
 
+@dataclass(frozen=True)
+class Draws:
+    """Scores of a system on a test set and on resamples of it, by name; plain numbers that can be stored as JSON.
+
+    Two systems that are drawn alike, with the same count, number of samples and seed, are scored on the same resamples.
+    """
+
+    count: int  # examples of the test set
+    scores: dict[str, float]
+    drawn: dict[str, list[float]]  # a score for each resample
+
+
+def draw_outcomes(outcomes: Outcomes, samples: int = 1000, seed: int = 1) -> Draws:
+    """Score a system on its test set and on bootstrap resamples of it.
+
+    Args:
+        outcomes: Outcomes of the system.
+        samples: The number of test sets to draw.
+        seed: The seed of the draws.
+
+    Raises:
+        InputError: There are no examples, or `samples` is below 1.
+    """
+    if outcomes.count < 1 or samples < 1:
+        raise InputError(f"{outcomes.count} examples, {samples} samples: a bootstrap needs 1 or more of both")
+    drawn = [outcomes.measure(_draw(outcomes.count, sample, seed)) for sample in range(samples)]
+    scores = outcomes.scores
+    return Draws(outcomes.count, scores, {name: [found[name] for found in drawn] for name in scores})
+
+
 def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, seed: int = 1) -> list[Comparison]:
     """Compare two systems, for which higher scores are better, on the same resamples of a test set (Koehn 2004).
 
@@ -99,16 +129,27 @@ def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, 
             f"{baseline.count} examples of the baseline, {system.count} of the system, {samples} samples: a paired "
             "bootstrap needs the same examples of both, and 1 sample or more"
         )
-    draws = [_draw(system.count, sample, seed) for sample in range(samples)]
-    drawn = [[outcomes.measure(chosen) for chosen in draws] for outcomes in (baseline, system)]
+    return compare_draws(*(draw_outcomes(outcomes, samples, seed) for outcomes in (baseline, system)))
+
+
+def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
+    """Compare two systems that were drawn alike; see `compare_outcomes`.
+
+    Args:
+        baseline: Scores of the baseline system.
+        system: Scores of another system, on the same resamples.
+
+    Returns:
+        One comparison for each score of the system.
+    """
     comparisons = []
-    was, now = baseline.scores, system.scores
-    for name in now:
-        theirs, ours = (np.array([scores[name] for scores in side]) for side in drawn)
+    for name, value in system.scores.items():
+        theirs, ours = np.array(baseline.drawn[name]), np.array(system.drawn[name])
         gains = ours - theirs
         fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum()))
-        p_value = min(1.0, 2 * (1 + fewer) / (samples + 1))
-        comparisons.append(Comparison(name, _resampled(was[name], theirs), _resampled(now[name], ours), p_value))
+        p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
+        was = _resampled(baseline.scores[name], theirs)
+        comparisons.append(Comparison(name, was, _resampled(value, ours), p_value))
     return comparisons
 
 

@@ -213,11 +213,17 @@ class RunLogger:
         if self.console.is_terminal:
             self.draw_bar()
 
-    def record(self, update: int, values: Mapping[str, float | None]) -> None:
-        """Log exact values of an update, add them to the curves, and show them with the speed since the last record."""
+    def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
+        """Log exact values of an update, add them to the curves, and show them with the speed since the last record.
+
+        Args:
+            update: the number of the update.
+            values: the values, by name.
+            seconds: the training time of the run so far, for the timings; None: it is not known.
+        """
         self.append(self.log, {"update": update, **values})
-        speed = round(self.tokens_per_second())
-        self.append(self.timings, {"update": update, "tokens_per_second": speed, "time": round(time.time())})
+        timing = {"tokens_per_second": round(self.tokens_per_second()), "time": round(time.time())}
+        self.append(self.timings, {"update": update, **timing, "seconds": seconds})
         self.draw(update, values)
         self.values = shown(values)
         self.say(f"update {update}: {self.values}, {self.speed()}")

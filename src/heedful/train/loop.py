@@ -32,8 +32,14 @@ class Outcome:
     exit_code: int
 
 
-def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
+def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = None) -> Outcome:
     """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
+
+    Args:
+        recipe: the recipe.
+        folder: the folder of the run.
+        console: the terminal.
+        data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
@@ -47,7 +53,7 @@ def train(recipe: Recipe, folder: Path, console: Console) -> Outcome:
         saved = latest(checkpoints, recipe, console)
         recipe = with_precision(recipe, saved, console)
         with ProgressReporter("preparing the data", say=console.print):
-            prepared = task.prepare(recipe, folder / "data", console.print)
+            prepared = task.prepare(recipe, data or folder / "data", console.print)
         trainer = Trainer(prepared, folder, checkpoints, console)
         if saved:
             trainer.resume(saved)

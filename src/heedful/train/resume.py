@@ -23,6 +23,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "generate",
     "train.max_updates",
     "train.max_epochs",
+    "train.max_minutes",
     "train.patience",
     "train.save_minutes",
     "train.keep_last",

@@ -105,11 +105,12 @@ class Trainer:
         return self.is_finished() and written and (self.folder / "model" / MANIFEST).is_file()
 
     def is_finished(self) -> bool:
-        """True if the recipe asks for no more updates: by `max_updates`, `max_epochs` or early stopping."""
+        """True if the recipe asks for no more updates: by its limits or early stopping."""
         train, state = self.recipe.train, self.state
         return (
             state.update >= train.max_updates
             or (train.max_epochs is not None and state.epoch >= train.max_epochs)
+            or (train.max_minutes is not None and state.seconds >= 60 * train.max_minutes)
             or stops_early(state, train.patience)
         )
 
@@ -118,8 +119,10 @@ class Trainer:
 
         Saving comes before validation: whatever may happen in a validation, no update is lost.
         """
-        batches = self.next_batches()
-        self.count(self.training_step.update(batches, self.state.update + 1), logger)
+        begin = time.perf_counter()
+        done = self.training_step.update(self.next_batches(), self.state.update + 1)
+        self.state.seconds += time.perf_counter() - begin
+        self.count(done, logger)
         validates = self.validation_is_due()
         if validates or self.save_is_due():
             self.try_to_save()
@@ -168,7 +171,7 @@ class Trainer:
         logger.advance(update.tokens)
         if state.update % self.recipe.train.log_every == 0:
             summary = self.task.summary(window.means()) if window.counts else {}
-            logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm})
+            logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm}, state.seconds)
             state.window = LogWindow()
 
     def validate(self, logger: RunLogger) -> None:

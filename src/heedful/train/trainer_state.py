@@ -41,6 +41,7 @@ class TrainerState:
     epoch: int = 0
     batch: int = 0  # finished batches of this epoch
     tokens: int = 0
+    seconds: float = 0.0  # spent on updates; validation and saving are not counted
     skipped: int = 0  # updates left out because their gradient was not finite
     skipped_in_a_row: int = 0
     best: float | None = None

@@ -1,0 +1,272 @@
+"""Comparison of systems: checks them, trains and measures one after another, and writes the report after each."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from heedful.checkpoint import claim
+from heedful.compare.budget import Budget
+from heedful.compare.html import html_page
+from heedful.compare.job import Job, Result, write_bytes, write_json
+from heedful.compare.markdown import markdown_page
+from heedful.compare.process import run_process
+from heedful.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
+from heedful.compare.systems import System
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.digest import data_digest
+from heedful.errors import HeedfulError, InputError
+from heedful.tasks import find_task
+from heedful.train.preflight import preflight
+
+PAGE, TEXT, NUMBERS = "report.html", "report.md", "report.json"
+ERROR = 1  # exit code
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Entry:
+    """Entry of a comparison: a system, and what is known of it so far."""
+
+    system: System
+    recipe: Recipe | None = None  # with its budget
+    error: str | None = None
+    result: Result = field(default_factory=Result)
+    shares_data: bool = True  # False: a trained model of other training data
+
+    @property
+    def is_sound(self) -> bool:
+        """True if nothing has failed so far."""
+        return self.error is None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Outcome of a comparison: its report, and the exit code of the command."""
+
+    report: Report
+    exit_code: int
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if a signal ended the comparison before its end."""
+        return self.exit_code > ERROR
+
+
+class ComparisonRun:
+    """Run of a comparison in a folder, which goes on from where an earlier one was interrupted.
+
+    Args:
+        systems: the systems.
+        budget: the budget of each.
+        out: the folder: data/ has the prepared data, runs/NAME the run of each system, results/NAME.json its numbers.
+        data: the folder of the data files; None: as each recipe says.
+        say: called with sentences about the progress.
+    """
+
+    def __init__(self, systems: Sequence[System], budget: Budget, out: Path, data: Path | None, say: Say) -> None:
+        self.entries = [Entry(system) for system in systems]
+        self.budget = budget
+        self.out = out
+        self.data = data
+        self.say = say
+        self.test = ""
+
+    def run(self) -> Outcome:
+        """Run the comparison to its end, or until a signal.
+
+        Raises:
+            InputError: no system can be compared, or the folder holds something else.
+            RunError: the report cannot be written.
+        """
+        with claim(self.out):
+            self.check()
+            waiting = [entry for entry in self.entries if entry.is_sound and not self.is_done(entry)]
+            report = self.write()
+            for entry in waiting:
+                if interrupted := self.advance(entry):
+                    return Outcome(report, 128 + interrupted)
+                report = self.write()
+            failed = any(not entry.is_sound for entry in self.entries)
+            return Outcome(report, ERROR if failed else 0)
+
+    def check(self) -> None:
+        """Check all systems, prepare the data that they share, and note the systems that cannot take part.
+
+        Raises:
+            InputError: no system can be compared, or the data cannot be prepared.
+        """
+        for entry in self.entries:
+            self.attempt(entry, self.load)
+        sound = [entry for entry in self.entries if entry.is_sound and entry.recipe]
+        if not sound:
+            raise InputError("\n  ".join(["none of these systems can be compared", *map(failure, self.entries)]))
+        first = next((entry for entry in sound if not entry.system.is_trained), sound[0])
+        assert first.recipe
+        test, self.test = self.test_set([entry.recipe for entry in sound if entry.recipe])
+        prepares = not first.system.is_trained
+        digests = data_digest(first.recipe) if prepares else None, test_digest(first.recipe, test)
+        for entry in sound:
+            self.attempt(entry, lambda entry: check_same_data(entry, first, digests))
+            if entry.recipe and (entry.system.is_trained or entry.recipe.data.test is None):
+                entry.recipe = replace(entry.recipe, data=replace(entry.recipe.data, test=test))
+        if not prepares:
+            return
+        task = find_task(first.recipe.task).prepare(first.recipe, self.out / "data", self.say)
+        for entry in self.entries:
+            if entry.is_sound and not entry.system.is_trained and entry.recipe:
+                recipe = entry.recipe
+                self.attempt(entry, lambda _, recipe=recipe: self.budget.check_size(recipe, task.tokenizers))
+
+    def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
+        """Perform a step for one system; an error becomes that system's own."""
+        try:
+            step(entry)
+        except HeedfulError as error:
+            entry.error = str(error)
+            self.say(failure(entry))
+
+    def load(self, entry: Entry) -> None:
+        """Load the recipe of a system, with the budget, and check it against the machine and its files."""
+        system = entry.system
+        if not system.is_trained:
+            system = replace(system, overrides=system.overrides + self.budget.overrides)
+        recipe = system.recipe(self.data)
+        if system.is_trained:
+            find_task(recipe.task)  # a class of a stranger's is not imported, and refused here
+        entry.recipe = recipe if system.is_trained else preflight(recipe)
+
+    def test_set(self, recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
+        """Return the test set that the recipes name, or else their validation set, and its name in words.
+
+        Raises:
+            InputError: no recipe names either.
+        """
+        for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe names a test set)")):
+            for recipe in recipes:
+                if corpus := getattr(recipe.data, part):
+                    return absolute(corpus, recipe), f"{name}, {corpus.source}"
+        raise InputError("there is nothing to test the systems on; set data.test in one of the recipes")
+
+    def is_done(self, entry: Entry) -> bool:
+        """Read the result of a system, and return True if the system is trained and measured."""
+        job = self.job(entry)
+        found = Result.read(job.result)
+        if not found.is_done(job):
+            return False
+        entry.result = found
+        self.say(f"{entry.system.name}: trained and measured before")
+        return True
+
+    def advance(self, entry: Entry) -> int:
+        """Train and measure one system; return the number of the signal that interrupted it, or 0."""
+        job = self.job(entry)
+        path = self.out / "jobs" / f"{entry.system.name}.json"
+        write_json(path, job.to_json())
+        self.say(f"{entry.system.name}: {'training' if job.trains else 'measuring'} {entry.system.source}")
+        code, interrupted = run_process(path)
+        found = Result.read(job.result)
+        if found.is_done(job):
+            entry.result = found
+        elif interrupted:
+            return interrupted
+        else:
+            told = found.error if found.job == job.to_json() else None
+            entry.error = told or ended(code)
+            self.say(failure(entry))
+        return 0
+
+    def job(self, entry: Entry) -> Job:
+        """Return the job of the process that trains or loads a system."""
+        assert entry.recipe
+        name, trains = entry.system.name, not entry.system.is_trained
+        return Job(
+            recipe=entry.recipe,
+            folder=self.out / "runs" / name if trains else entry.system.source,
+            data=self.out / "data" if entry.shares_data else None,
+            trains=trains,
+            result=self.out / "results" / f"{name}.json",
+        )
+
+    def write(self) -> Report:
+        """Write the report on what is known so far, as HTML, Markdown and JSON.
+
+        Raises:
+            RunError: a file cannot be written.
+        """
+        report = gather([self.reported(entry) for entry in self.entries], self.test, self.budget)
+        write_json(self.out / NUMBERS, report.to_json())
+        write_bytes(self.out / TEXT, markdown_page(report).encode())
+        write_bytes(self.out / PAGE, html_page(report).encode())
+        return report
+
+    def reported(self, entry: Entry) -> SystemReport:
+        """Return the report of one system."""
+        system, measured = entry.system, entry.result.measured
+        if not entry.is_sound or not entry.recipe:
+            return SystemReport(system.name, str(system.source), entry.recipe, FAILED, entry.error)
+        if measured is None:
+            return SystemReport(system.name, str(system.source), entry.recipe, WAITING)
+        folder = self.job(entry).folder
+        remarks = self.budget.remarks(entry.recipe, measured.updates, measured.seconds, measured.parameters)
+        return report_system(system.name, str(system.source), entry.recipe, measured, folder, remarks)
+
+
+def check_same_data(entry: Entry, first: Entry, digests: tuple[str | None, str]) -> None:
+    """Check that a system has the task, the training data and the test set of the first one.
+
+    A trained model may come from other training data, which is noted.
+
+    Raises:
+        InputError: something differs.
+    """
+    assert entry.recipe
+    assert first.recipe
+    data, test = digests
+    name, recipe = first.system.name, entry.recipe
+    if recipe.task != first.recipe.task:
+        raise InputError(f'its task is "{recipe.task}", and that of {name} is "{first.recipe.task}"; compare one task')
+    if entry.system.is_trained:
+        entry.shares_data = data is not None and trained_on(recipe) == data
+    elif data_digest(recipe) != data:
+        raise InputError(
+            f"its training text, validation text or tokenizer differ from those of {name}; give all recipes the same "
+            "[data] and [tokenizer], as systems are compared on the same data"
+        )
+    if not entry.system.is_trained and recipe.data.test and test_digest(recipe, recipe.data.test) != test:
+        raise InputError(f"its test set (data.test) differs from that of {name}; name the same or none")
+
+
+def trained_on(recipe: Recipe) -> str | None:
+    """Return the digest of the training data of a trained model; None if its files are not here."""
+    try:
+        return data_digest(recipe)
+    except InputError:
+        return None
+
+
+def test_digest(recipe: Recipe, test: CorpusConfig) -> str:
+    """Return the SHA-256 of a test set and of how a recipe reads it."""
+    return data_digest(replace(recipe, data=replace(recipe.data, train=(test,), valid=None)))
+
+
+def absolute(corpus: CorpusConfig, recipe: Recipe) -> CorpusConfig:
+    """Return a corpus with paths that do not depend on the root of a recipe's data."""
+    paths = {
+        side: os.path.join(recipe.data.root, path) for side in ("source", "target") if (path := getattr(corpus, side))
+    }
+    return replace(corpus, **paths)
+
+
+def failure(entry: Entry) -> str:
+    """Say in a sentence what has happened to a system."""
+    return f"{entry.system.name}: {entry.error}"
+
+
+def ended(code: int) -> str:
+    """Say why the process of a system ended without a result, by its exit code."""
+    if code == -signal.SIGKILL:
+        return "its process was killed, which the system does when memory runs out; try a smaller train.batch_tokens"
+    return f"its process ended with exit code {code} and left no result"

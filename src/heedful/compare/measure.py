@@ -1,0 +1,135 @@
+"""Measurement of a trained system: its size, its FLOPs, its speed, and its results on the test set."""
+
+import time
+from dataclasses import asdict, replace
+from itertools import islice
+from typing import Any
+
+import torch
+
+from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_model
+from heedful.compare.flops import count_flops, flops_per_update
+from heedful.compare.job import Job, Measured, TestResult
+from heedful.compare.statistics import METRICS
+from heedful.config.schema import Recipe
+from heedful.errors import InputError
+from heedful.evaluate import Scoring, score
+from heedful.evaluate.significance import draw_outcomes
+from heedful.machine import environment
+from heedful.models.parameters import count_parameters
+from heedful.progress import show_progress
+from heedful.tasks import Task, find_task
+from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.translation import Translation
+
+SENTENCES = 8  # of the test set, whose FLOPs are counted
+BATCHES = 4
+
+
+def measure(job: Job, peak_memory: int | None) -> Measured:
+    """Measure the trained system of a job.
+
+    Args:
+        job: the job, whose training has ended.
+        peak_memory: the most memory of the training in bytes; None if it was not measured.
+
+    Raises:
+        InputError: the model or the test set cannot be used.
+    """
+    loaded = load_model(job.folder, job.recipe.train.device)
+    counts = count_parameters(loaded.model)
+    progress = trainer_progress(job)
+    flops = None
+    if job.data is not None:
+        trained = find_task(job.recipe.task).prepare(with_labels(job.recipe, loaded.recipe), job.data, lambda _: None)
+        flops = flops_per_update(trained, loaded.model, loaded.recipe)
+    data = replace(loaded.recipe.data, root=job.recipe.data.root, test=job.recipe.data.test)
+    with show_progress(f"testing {job.folder.name}") as report, loaded.testing(data, lambda _: None, report) as task:
+        per_example = flops_per_example(task, loaded)
+        test = test_texts(task, loaded) if isinstance(task, SequenceToSequence) else test_examples(task, loaded)
+    return Measured(
+        parameters=counts.total,
+        kinds=dict(counts.weights + counts.biases),
+        precision=loaded.recipe.train.precision,
+        updates=progress.get("update"),
+        seconds=progress.get("seconds"),
+        tokens=progress.get("tokens"),
+        peak_memory=peak_memory,
+        flops_per_update=flops,
+        flops_per_example=per_example,
+        environment=environment(next(loaded.model.parameters()).device),
+        test=test,
+    )
+
+
+def with_labels(recipe: Recipe, trained: Recipe) -> Recipe:
+    """Return a recipe with the classes that its training has found in the data."""
+    return replace(recipe, data=replace(recipe.data, labels=trained.data.labels))
+
+
+def trainer_progress(job: Job) -> dict[str, Any]:
+    """Return the counters of the trainer at the last checkpoint of a run; empty for a model without its run."""
+    if not job.folder.is_dir():  # a model that comes with the package
+        return {}
+    try:
+        saved = Checkpoints(job.folder, keep_last=2).load_latest(strict=True).checkpoint
+    except DamagedError:
+        return {}
+    return saved.state["progress"] if saved else {}
+
+
+def flops_per_example(task: Task, loaded: LoadedModel) -> float:
+    """Count the FLOPs of decoding one sentence of the test set or, for other tasks, of reading one example: a mean."""
+    if isinstance(task, SequenceToSequence):
+        decode = replace(loaded.recipe.decode, n_best=1)
+        translator = task.use(loaded.model, replace(loaded.recipe, decode=decode), loaded.tokenizers)
+        texts = [source for source, _ in task.prepared.valid_text]
+        chosen = texts[:: -(-len(texts) // SENTENCES)]
+        return sum(count_flops(lambda text=text: translator.translate(text)) for text in chosen) / len(chosen)
+    chosen = list(islice(task.epoch(0), BATCHES))
+    batches = [task.batch(ids, 0, next(loaded.model.parameters()).device) for ids in chosen]
+    counts = [count_flops(lambda batch=batch: task.loss(loaded.model, batch)) for batch in batches]
+    return sum(counts) / sum(map(len, chosen))
+
+
+def test_texts(task: SequenceToSequence, loaded: LoadedModel) -> TestResult:
+    """Test a model that writes texts: decode the test set, time that, and score the outputs."""
+    begin = time.perf_counter()
+    pairs = task.outputs(loaded.model, replace(loaded.recipe.decode, n_best=1))
+    seconds = time.perf_counter() - begin
+    outputs, references = map(list, zip(*pairs, strict=True))
+    sources = [source for source, _ in task.prepared.valid_text]
+    given = task.given(loaded.model, task.prepared.valid) if task.prepared.valid is not None else {}
+    common: dict[str, Any] = {
+        "count": len(pairs),
+        "seconds": seconds,
+        "tokens": sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(outputs)),
+        "texts": {"source": sources, "reference": references, "output": outputs},
+        "lengths": [len(row) + 1 for row in loaded.tokenizers.source.encode_batch(sources)],
+    }
+    if isinstance(task, Translation):
+        language = loaded.recipe.data.target_language
+        found = score(outputs, [references], Scoring(metrics=METRICS, language=language))
+        scores = {one.name: one.value for one in found}
+        return TestResult(scores=scores | given, language=language, **common)
+    each = [task.measure([output], [wanted]) for output, wanted in pairs]
+    figures = {name: [scores[name] for scores in each] for name in task.means}
+    return TestResult(scores=task.measure(outputs, references) | given, figures=figures, **common)
+
+
+def test_examples(task: Task, loaded: LoadedModel) -> TestResult:
+    """Test a model that writes no texts: score it with the metrics of its task, and time that."""
+    device = next(loaded.model.parameters()).device
+    batches = [(len(ids), task.batch(ids, 0, device).tokens) for ids in task.epoch(0)]
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    begin = time.perf_counter()
+    scores = task.test(loaded.model) or {}
+    seconds = time.perf_counter() - begin
+    try:
+        draws = asdict(draw_outcomes(task.outcomes(loaded.model)))
+    except InputError:  # the perplexity of running text, for example, is not made of single examples
+        draws = None
+    count = draws["count"] if draws else sum(examples for examples, _ in batches)
+    tokens = sum(read for _, read in batches)
+    return TestResult(count=count, scores=scores, seconds=seconds, tokens=tokens, draws=draws)

@@ -1,0 +1,110 @@
+"""Statistics of test results: confidence intervals, significance of differences, and scores of parts of a test set."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from heedful.compare.job import TestResult
+from heedful.evaluate import Comparison, Resampled, Scoring, paired_bootstrap, score
+from heedful.evaluate.significance import Draws, compare_draws, draw_outcomes, mean_outcomes
+
+METRICS = ("bleu", "chrf")  # of translations
+
+
+class Sample(ABC):
+    """Results of a system on the examples of a test set, from which intervals are estimated by resampling."""
+
+    @abstractmethod
+    def against(self, baseline: Any) -> list[Comparison]:
+        """Compare the system with a baseline by paired bootstrap, a comparison for each score."""
+
+    def intervals(self) -> dict[str, Resampled]:
+        """Estimate the 95 % interval of each score, by name."""
+        return {found.name: found.system for found in self.against(self)}
+
+
+@dataclass(frozen=True)
+class DrawnSample(Sample):
+    """Results of which only the scores on resamples of the whole test set are known."""
+
+    draws: Draws
+
+    def against(self, baseline: "DrawnSample") -> list[Comparison]:
+        """Compare the system with a baseline that was drawn alike."""
+        return compare_draws(baseline.draws, self.draws)
+
+
+class TextSample(Sample):
+    """Results that are texts, each of which can be scored."""
+
+    @abstractmethod
+    def part(self, chosen: Sequence[int]) -> "TextSample":
+        """Return the results of some of the texts."""
+
+    @abstractmethod
+    def each(self) -> list[float]:
+        """Score each text by itself."""
+
+
+@dataclass(frozen=True)
+class Translations(TextSample):
+    """Translations with their references, and the metrics of their scores."""
+
+    outputs: tuple[str, ...]
+    references: tuple[str, ...]
+    language: str
+    metrics: tuple[str, ...] = METRICS
+
+    def against(self, baseline: "Translations") -> list[Comparison]:
+        """Compare the system with a baseline, as `heedful evaluate --against` does."""
+        return compare_translations(baseline, self)
+
+    def part(self, chosen: Sequence[int]) -> "Translations":
+        """Return the translations of some of the sentences, for the first metric only, as each takes a while."""
+        outputs, references = (tuple(texts[i] for i in chosen) for texts in (self.outputs, self.references))
+        return Translations(outputs, references, self.language, self.metrics[:1])
+
+    def each(self) -> list[float]:
+        """Score each translation by chrF, which unlike BLEU says something about single sentences."""
+        settings = Scoring(metrics=("chrf",), language=self.language)
+        pairs = zip(self.outputs, self.references, strict=True)
+        return [score([output], [[wanted]], settings)[0].value for output, wanted in pairs]
+
+
+@cache  # a report is written after every system, and most of it has been computed before
+def compare_translations(baseline: Translations, system: Translations) -> list[Comparison]:
+    """Compare two systems by paired bootstrap, with the metrics and the references of the second."""
+    settings = Scoring(metrics=system.metrics, language=system.language)
+    return paired_bootstrap(baseline.outputs, system.outputs, [system.references], settings)
+
+
+@dataclass(frozen=True)
+class ScoredTexts(TextSample):
+    """Texts with scores whose means are the scores of the test set, such as ROUGE or exact match."""
+
+    figures: dict[str, list[float]]
+
+    def against(self, baseline: "ScoredTexts") -> list[Comparison]:
+        """Compare the system with a baseline, as `heedful evaluate --against` does."""
+        return compare_draws(*(draw_outcomes(mean_outcomes(one.figures)) for one in (baseline, self)))
+
+    def part(self, chosen: Sequence[int]) -> "ScoredTexts":
+        """Return the scores of some of the texts."""
+        return ScoredTexts({name: np.array(values)[list(chosen)].tolist() for name, values in self.figures.items()})
+
+    def each(self) -> list[float]:
+        """Return the first score of each text."""
+        return next(iter(self.figures.values()))
+
+
+def sample_of(test: TestResult) -> Sample | None:
+    """Return the results of a test as a sample of examples; None if the scores are not made of single examples."""
+    if test.texts and test.language is not None:
+        return Translations(tuple(test.texts["output"]), tuple(test.texts["reference"]), test.language)
+    if test.figures:
+        return ScoredTexts(test.figures)
+    return DrawnSample(Draws(**test.draws)) if test.draws else None

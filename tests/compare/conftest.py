@@ -1,0 +1,60 @@
+"""A comparison of two tiny systems that reverse words, made once, in this process."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from heedful.compare import comparison
+from heedful.compare.budget import Budget
+from heedful.compare.job import Job
+from heedful.compare.systems import parse_systems
+from heedful.compare.work import work
+from heedful.config.load import recipe_to_dict
+from heedful.config.toml import to_toml
+from reversal import recipe, write_pairs
+
+Compare = Callable[..., comparison.Outcome]
+
+
+def in_this_process(path: Path) -> tuple[int, int | None]:
+    """Do the job of a file without another process."""
+    return work(Job.from_json(json.loads(path.read_text())), Console(quiet=True)), None
+
+
+def lay_out(folder: Path) -> Path:
+    """Write training, validation and test text, and the recipe toy.toml for them."""
+    for seed, (name, count) in enumerate({"train": 101, "valid": 11, "test": 61}.items(), start=1):
+        write_pairs(folder, name, count, seed)
+    values = recipe_to_dict(recipe(folder, data={"test": {"source": "test.src", "target": "test.tgt"}}))
+    values |= {"name": "toy", "decode": {"beam": 2, "max_extra": 2}}
+    (folder / "toy.toml").write_text(to_toml(values), encoding="utf-8")
+    return folder
+
+
+def compare_in(folder: Path, *arguments: str, settings: tuple[str, ...] = (), **budget: float) -> comparison.Outcome:
+    """Compare systems in a folder, in this process; the report is in folder/out."""
+    said: list[str] = []
+    systems = parse_systems([word.replace("HERE", str(folder)) for word in arguments], settings)
+    made = comparison.ComparisonRun(systems, Budget(**budget), folder / "out", None, said.append)  # type: ignore
+    return made.run()
+
+
+@pytest.fixture
+def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """Compare systems in a folder with the text and the recipe of the toy task."""
+    monkeypatch.setattr(comparison, "run_process", in_this_process)
+    lay_out(tmp_path)
+    return lambda *arguments, **options: compare_in(tmp_path, *arguments, **options)
+
+
+@pytest.fixture(scope="session")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, comparison.Outcome]:
+    """A finished comparison of a narrow and a wide system, and of one whose recipe is not there."""
+    folder = lay_out(tmp_path_factory.mktemp("compared"))
+    systems = ("narrow=HERE/toy.toml", "wide=HERE/toy.toml", "gone=HERE/gone.toml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "run_process", in_this_process)
+        return folder, compare_in(folder, *systems, settings=("wide:model.d_model=32",), updates=17)

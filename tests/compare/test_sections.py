@@ -1,0 +1,65 @@
+"""Sentences and cells of a report: the best, what may be chance, and units that people read."""
+
+import pytest
+
+from heedful.compare.budget import Budget
+from heedful.compare.report import DONE, Pair, Report, SystemReport
+from heedful.compare.sections import beside, introduction, scaled, significance
+from heedful.evaluate import Comparison, Resampled
+
+
+def report(*values: float, p_value: float = 0.5) -> Report:
+    """A report on systems a, b and so on with these accuracies, and the p-value of every pair."""
+    scores = dict(zip("abc", (Resampled(value, value, 0.01) for value in values), strict=False))
+    systems = [SystemReport(name, "x", None, DONE, scores={"accuracy": found}) for name, found in scores.items()]
+    names = list(scores)
+    pairs = [
+        Pair(was, now, [Comparison("accuracy", scores[was], scores[now], p_value)])
+        for i, was in enumerate(names)
+        for now in names[i + 1 :]
+    ]
+    return Report(
+        systems, "classification", "the test set", Budget(), "accuracy", "valid_accuracy", pairs, [], [], [], [], {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "p_value", "said"),
+    [
+        ((0.5, 0.75), 0.01, "Best accuracy: b, 0.7500 ± 0.0100."),
+        ((0.5, 0.75, 0.7), 0.2, "Best accuracy: b, 0.7500 ± 0.0100. The difference to a, c may be chance."),
+        ((0.5, 0.5), 1.0, "Best accuracy: a and b, 0.5000 ± 0.0100."),
+    ],
+)
+def test_the_best_is_told_and_what_may_be_chance(values, p_value, said):
+    assert introduction(report(*values, p_value=p_value))[1:] == [said]
+
+
+def test_one_system_is_not_the_best_of_one():
+    assert len(introduction(report(0.5))) == 1
+
+
+def test_differences_are_signed_and_judged():
+    rows = [
+        significance(report(*values, p_value=p)).table.rows[0] for values, p in (((0.5, 0.25), 0.01), ((0.5, 0.5), 1))
+    ]
+    assert rows == [
+        ["b – a", "accuracy", "-0.2500", "0.0100", "more than chance"],
+        ["b – a", "accuracy", "+0.0000", "1.0000", "equal"],
+    ]
+
+
+def test_a_budget_is_told_in_words():
+    every = report(0.5)
+    assert "No budget was set" in introduction(every)[0]
+    told = introduction(Report(**{**vars(every), "budget": Budget(400, 1.5, 2_600_000)}))[0]
+    assert "Equal budget: 400 updates and 1.5 minutes of training and 2,600,000 parameters (up to 5%)." in told
+
+
+def test_large_numbers_are_short():
+    assert [scaled(value, "FLOPs") for value in (12.0, 1234.0, 9.876e9)] == ["12 FLOPs", "1.23 kFLOPs", "9.88 GFLOPs"]
+
+
+def test_systems_of_a_group_stand_side_by_side():
+    places = [beside(place, 3) for place in range(3)]
+    assert places == [pytest.approx(-0.1), pytest.approx(0), pytest.approx(0.1)]

@@ -1,0 +1,23 @@
+"""The peak of the memory is at least what was held, and never falls."""
+
+import torch
+
+from heedful.machine import memory
+from heedful.machine.memory import peak_memory
+
+CPU = torch.device("cpu")
+
+
+def test_the_peak_grows_with_what_is_held_and_stays():
+    before = peak_memory(CPU)
+    held = torch.ones(60_000_000, dtype=torch.float32)
+    during = peak_memory(CPU)
+    assert during >= held.numel() * 4
+    del held
+    assert peak_memory(CPU) >= during >= before
+
+
+def test_without_procfs_the_peak_is_near(tmp_path, monkeypatch):
+    exact = peak_memory(CPU)
+    monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
+    assert peak_memory(CPU) >= 0.9 * exact
