@@ -1,0 +1,31 @@
+"""Opponents of the laboratory: backbones of every architecture, of about the same size, over token ids or vectors."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from torch import nn
+
+from heedful.config.convolutional import ConvolutionalConfig
+from heedful.config.recurrent import RecurrentConfig
+from heedful.config.schema import ModelConfig, TextModelConfig
+from heedful.models.task_heads import TextClassifier
+
+RECURRENT = RecurrentConfig(family="decoder", layers=2, dropout=0.0)
+CONVOLUTIONAL = ConvolutionalConfig(family="decoder", dropout=0.0, max_positions=2048)
+TRANSFORMER = ModelConfig(
+    family="decoder", decoder_layers=2, heads=4, dropout=0.0, norm="pre", positions="rotary", pooler="none"
+)
+OPPONENTS: dict[str, Callable[[int], TextModelConfig]] = {  # by width
+    "RNN": lambda width: replace(RECURRENT, cell="elman", d_model=width),
+    "LSTM": lambda width: replace(RECURRENT, cell="lstm", d_model=width),
+    "GRU": lambda width: replace(RECURRENT, cell="gru", d_model=width),
+    "CNN, 2 layers": lambda width: replace(CONVOLUTIONAL, decoder_layers=2, d_model=width),
+    "CNN, 8 layers": lambda width: replace(CONVOLUTIONAL, decoder_layers=8, d_model=width),
+    "Transformer": lambda width: replace(TRANSFORMER, d_model=width, d_ff=4 * width),
+}
+COLOURS = dict(zip(OPPONENTS, ("#b5651d", "#5a8fc8", "#3a7d44", "#c9a227", "#a05195", "#222222"), strict=True))
+
+
+def classifier(name: str, width: int, vocabulary: int, classes: int) -> nn.Module:
+    """Build a classifier of texts that reads from left to right and decides by the state of the last token."""
+    return TextClassifier(OPPONENTS[name](width), vocabulary, classes)
