@@ -11,10 +11,11 @@ from typing import Any
 
 from heedful.config.schema import ArchitectureConfig, ModelConfig
 from heedful.config.user_code import find_class
+from heedful.config.word2vec import Word2VecConfig
 from heedful.errors import InputError
 
 KEY = "model.architecture"
-OPTIONS: dict[str, type[ArchitectureConfig]] = {"transformer": ModelConfig}
+OPTIONS: dict[str, type[ArchitectureConfig]] = {"transformer": ModelConfig, "word2vec": Word2VecConfig}
 
 
 def options_of(architecture: str) -> type[ArchitectureConfig]:

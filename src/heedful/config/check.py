@@ -6,12 +6,15 @@ All checks are tables and look at the recipe only: missing files or a missing GP
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from heedful.config import word2vec_rules
 from heedful.config.families import FAMILIES
+from heedful.config.rule import Rule
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
+from heedful.config.word2vec import Word2VecConfig
 
 
 @dataclass(frozen=True)
@@ -19,15 +22,6 @@ class Problem:
     """Problem found in a recipe: the dotted key at which to fix it, and a message."""
 
     key: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Rule for a combination of recipe values that is refused or remarked upon; `text` is a format string over `r`."""
-
-    key: str
-    broken: Callable[[Recipe], bool]
     text: str
 
 
@@ -80,6 +74,7 @@ AT_LEAST = {
     "generate.top_k": 1,
     "generate.seed": 0,
     "generate.batch_tokens": 1,
+    **word2vec_rules.AT_LEAST,
 }
 
 AT_MOST = {  # so that a damaged config.json that asks for a million layers is refused early
@@ -166,7 +161,7 @@ RULES = (
     ),
     Rule(
         "optimizer.lr",
-        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
+        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.name != "row_adagrad" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
         "would diverge; 0.0005 is usual",
     ),
@@ -290,7 +285,11 @@ TRANSFORMER_RULES = (
 )
 
 # Rules of recipes whose model has these options.
-RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {ArchitectureConfig: RULES, ModelConfig: TRANSFORMER_RULES}
+RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
+    ArchitectureConfig: RULES,
+    ModelConfig: TRANSFORMER_RULES,
+    Word2VecConfig: word2vec_rules.RULES,
+}
 
 REMARKS = (
     Rule(

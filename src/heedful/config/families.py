@@ -1,4 +1,4 @@
-"""The three model families and their facts, which are known before a model is built."""
+"""The model families and their facts, which are known before a model is built."""
 
 from dataclasses import dataclass
 
@@ -36,4 +36,5 @@ FAMILIES = {
     ),
     "encoder": Family(("source",), ("encoder_layers",), causal=False, pooling="first"),
     "decoder": Family(("source",), ("decoder_layers",), causal=True, pooling="last"),
+    "word_vectors": Family(("source",), (), causal=False, pooling="mean"),
 }

@@ -91,7 +91,8 @@ class ArchitectureConfig:
     """Settings that a model of any architecture has."""
 
     architecture: str = "transformer"  # or a class of yours as module:Class, whose Config has further keys
-    family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
+    # encoder: BERT; decoder: GPT; word_vectors: a vector for each word, whatever its context
+    family: Literal["encoder_decoder", "encoder", "decoder", "word_vectors"] = "encoder_decoder"
     d_model: int = 512  # size of embeddings and hidden states
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
@@ -173,7 +174,8 @@ class ModelConfig(ArchitectureConfig):
 class OptimizerConfig:
     """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
 
-    name: Literal["adam", "adamw", "muon"] = "adam"  # muon: orthogonal steps for the matrices of the stacks, else adamw
+    # muon: orthogonal steps for the matrices of the stacks, else adamw; row_adagrad: for the rows of word vectors
+    name: Literal["adam", "adamw", "muon", "row_adagrad"] = "adam"
     lr: float = 1.0  # peak rate; with schedule = "vaswani" a factor on the paper's formula
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9

@@ -12,9 +12,13 @@ from heedful.config.user_code import find_class
 from heedful.errors import InputError
 from heedful.models.backbone import BACKBONES, Backbone
 from heedful.models.transformer import EncoderDecoder
+from heedful.models.word2vec import Word2Vec
 from heedful.nn.embedding import Embedding
 
-ARCHITECTURES: dict[str, dict[str, Any]] = {"transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES}}
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "transformer": {"encoder_decoder": EncoderDecoder, **BACKBONES},
+    "word2vec": {"word_vectors": Word2Vec},
+}
 
 
 def text_backbone(config: ModelConfig, vocab: int) -> Backbone[Embedding]:
@@ -30,7 +34,13 @@ def model_class(config: ArchitectureConfig) -> Any:
     """
     own = find_class(KEY, config.architecture)
     if own is None:
-        return ARCHITECTURES[config.architecture][config.family]
+        families = ARCHITECTURES[config.architecture]
+        if config.family not in families:
+            raise InputError(
+                f'{KEY} = "{config.architecture}" has no model of family "{config.family}"; set model.family = '
+                f'"{next(iter(families))}"'
+            )
+        return families[config.family]
     if own.__dict__["Config"].family != config.family:
         raise InputError(
             f'{KEY} = "{config.architecture}" is of family "{own.__dict__["Config"].family}", not "{config.family}"; '

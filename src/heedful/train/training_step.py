@@ -13,7 +13,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
 from heedful.nn.stack import stacks
-from heedful.optim import build_optimizer, learning_rate
+from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.tasks.task import Batch
 from heedful.train.mixed_precision import PRECISIONS
 
@@ -94,7 +94,7 @@ class TrainingStep:
         """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         limit = self.recipe.optimizer.clip_norm or math.inf
-        norm = torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True).item()
+        norm = clip_gradients(parameters, limit)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         if math.isfinite(norm):

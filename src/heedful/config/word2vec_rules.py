@@ -1,0 +1,36 @@
+"""Rules for recipes of word vectors, whose updates change only the rows of a batch's words."""
+
+from heedful.config.rule import Rule
+
+AT_LEAST = {
+    "model.window": 1,
+    "model.negatives": 1,
+    "model.noise_power": 0,
+    "model.subsample": 0,
+    "model.phrases": 0,
+    "model.phrase_discount": 0,
+}
+
+RULES = (
+    Rule(
+        "optimizer.name",
+        lambda r: r.optimizer.name != "row_adagrad",
+        'word vectors get gradients for the words of a batch only, which optimizer.name = "{r.optimizer.name}" does '
+        'not take; set optimizer.name = "row_adagrad"',
+    ),
+    Rule(
+        "tokenizer.kind",
+        lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
+        'word vectors belong to words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
+    ),
+    Rule(
+        "train.precision",
+        lambda r: r.train.precision != "float32",
+        'word vectors are computed in float32, and train.precision is "{r.train.precision}"; leave it out',
+    ),
+    Rule(
+        "train.label_smoothing",
+        lambda r: r.train.label_smoothing > 0,
+        "word vectors are learned without label smoothing; set train.label_smoothing = 0.0",
+    ),
+)
