@@ -1,4 +1,4 @@
-"""Optimisers (Adam, AdamW, Muon, row-wise Adagrad) and learning-rate schedules, functions of the number of updates."""
+"""Optimisers (Adam, AdamW, Muon, SGD by rows) and learning-rate schedules, functions of the number of updates."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -139,38 +139,38 @@ def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Te
     return (x.mT if tall else x).to(matrices.dtype)
 
 
-class RowAdagrad(torch.optim.Optimizer):
-    """Row-wise Adagrad optimiser (Duchi et al. 2011, with one sum a row): for tables of which few rows have gradients.
+class RowSGD(torch.optim.Optimizer):
+    """Stochastic gradient descent for tables of which few rows have gradients; lr is the rate of a single prediction.
 
-    The step of a row is lr times its gradient, divided by the root of the sum of all its squared gradients so far, each
-    the mean over the row. A frequent word gets the sum of many gradients in one update, and no larger step for that: so
-    a large batch trains as a small one does. A row without a gradient is left as it is.
+    word2vec makes a step of lr for each prediction, one after another (Mikolov et al. 2013b). Here all predictions of a
+    batch make theirs at once: a row goes along the sum of their gradients. The sum of a row is clipped to a norm of
+    `LIMIT`, or frequent words, which get thousands of gradients from one place, would overshoot.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], lr: float, eps: float) -> None:
-        super().__init__(groups, {"lr": lr, "eps": eps})
+    LIMIT = 16.0
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
+        super().__init__(groups, {"lr": lr, "count": 1})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:
-        """Perform one optimisation step; sparse gradients change their rows only."""
+    def step(self, closure: None = None) -> None:
+        """Perform one optimisation step; rows without a gradient stay as they are."""
         del closure
         for group in self.param_groups:
             for table in group["params"]:
                 if table.grad is not None:
-                    self.step_rows(table, coalesced(table.grad), group["lr"], group["eps"])
+                    self.step_rows(table, coalesced(table.grad), group["lr"] * group["count"], group["lr"] * self.LIMIT)
 
-    def step_rows(self, table: Tensor, gradient: Tensor, lr: float, eps: float) -> None:
-        """Perform a step on the rows of a table that have a gradient."""
-        sums = self.state[table].setdefault("sum", table.new_zeros(len(table)))
-        if not gradient.is_sparse:
-            sums += gradient.flatten(1).square().mean(1)
-            table.addcmul_(gradient, 1 / (sums.sqrt() + eps)[:, None], value=-lr)
-            return
-        rows, values = gradient.indices()[0], gradient.values()
-        own = sums[rows] + values.square().mean(1)
-        sums[rows] = own
-        steps = values * (-lr / (own.sqrt() + eps))[:, None]
-        table.scatter_add_(0, rows[:, None].expand_as(steps), steps)
+    def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
+        """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
+        values = gradient.values() if gradient.is_sparse else gradient
+        lengths = torch.linalg.vector_norm(values.flatten(1), dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
+        steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
+        if gradient.is_sparse:
+            rows = gradient.indices()[0]
+            table.scatter_add_(0, rows[:, None].expand_as(steps), steps)
+        else:
+            table.add_(steps)
 
 
 def coalesced(gradient: Tensor) -> Tensor:
@@ -222,7 +222,7 @@ OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig], torch.op
     "adam": lambda groups, c: torch.optim.Adam(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
     "adamw": lambda groups, c: torch.optim.AdamW(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
     "muon": lambda groups, c: Muon(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
-    "row_adagrad": lambda groups, c: RowAdagrad(groups, lr=c.lr, eps=c.eps),
+    "row_sgd": lambda groups, c: RowSGD(groups, lr=c.lr),
 }
 
 

@@ -161,7 +161,7 @@ RULES = (
     ),
     Rule(
         "optimizer.lr",
-        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.name != "row_adagrad" and r.optimizer.lr > 0.1,
+        lambda r: r.optimizer.schedule != "vaswani" and r.optimizer.lr > 0.1,
         'with optimizer.schedule = "{r.optimizer.schedule}" optimizer.lr is the peak rate, and {r.optimizer.lr} '
         "would diverge; 0.0005 is usual",
     ),

@@ -129,7 +129,7 @@ OF_TASKS: dict[str, Values] = {
     "word_vectors": {
         "tokenizer": {"kind": "word", "vocab_size": 30_000, "lowercase": True, "byte_fallback": False},
         "model": {"architecture": "word2vec"},
-        "optimizer": {"name": "row_adagrad", "lr": 0.1, "schedule": "linear", "warmup": 0},
+        "optimizer": {"name": "row_sgd", "lr": 0.025, "min_lr": 0.0001, "schedule": "linear", "warmup": 0},
         "train": {"batch_tokens": 8192, "label_smoothing": 0.0, "precision": "float32"},
     },
 }

@@ -174,8 +174,8 @@ class ModelConfig(ArchitectureConfig):
 class OptimizerConfig:
     """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
 
-    # muon: orthogonal steps for the matrices of the stacks, else adamw; row_adagrad: for the rows of word vectors
-    name: Literal["adam", "adamw", "muon", "row_adagrad"] = "adam"
+    # muon: orthogonal steps for the matrices of the stacks, else adamw; row_sgd: for word vectors
+    name: Literal["adam", "adamw", "muon", "row_sgd"] = "adam"
     lr: float = 1.0  # peak rate; with schedule = "vaswani" a factor on the paper's formula
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9

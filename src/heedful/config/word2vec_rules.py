@@ -14,9 +14,14 @@ AT_LEAST = {
 RULES = (
     Rule(
         "optimizer.name",
-        lambda r: r.optimizer.name != "row_adagrad",
+        lambda r: r.optimizer.name != "row_sgd",
         'word vectors get gradients for the words of a batch only, which optimizer.name = "{r.optimizer.name}" does '
-        'not take; set optimizer.name = "row_adagrad"',
+        'not take; set optimizer.name = "row_sgd"',
+    ),
+    Rule(
+        "optimizer.weight_decay",
+        lambda r: r.optimizer.weight_decay > 0,
+        'optimizer.name = "row_sgd" has no weight decay; set optimizer.weight_decay = 0.0',
     ),
     Rule(
         "tokenizer.kind",

@@ -3,14 +3,13 @@
 V vocabulary, P longest path.
 """
 
-from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class HuffmanCodes:
+class HuffmanCodes(NamedTuple):
     """The path of each word from the root of a binary tree: its inner nodes, and the branch taken at each of them."""
 
     nodes: np.ndarray  # (V, P) int64: inner nodes from the root on, numbered from 0; the rest is 0

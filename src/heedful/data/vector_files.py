@@ -33,7 +33,9 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
             for part in FORMATS[form](table):
                 file.write(part)
     except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror or error}; make room for it or name another file") from error
+        raise RunError(
+            f"cannot write {path}: {error.strerror or error}; make room for it or name another file"
+        ) from error
 
 
 def header(table: VectorTable) -> bytes:
@@ -56,7 +58,7 @@ def word2vec(table: VectorTable) -> Iterator[bytes]:
 
 
 def binary(table: VectorTable) -> Iterator[bytes]:
-    """Yield word2vec's binary format: a header, then each word with a space, little-endian float32 numbers, a line end."""
+    """Yield word2vec's binary format: a header, then each word, a space, little-endian float32 numbers, a line end."""
     yield header(table)
     matrix = table.matrix.astype("<f4")
     for word, row in zip(table.words, matrix, strict=True):

@@ -139,9 +139,9 @@ class WordBlocks:
 
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
-    """Cut the words of a batch into blocks of `length` words; no pair of a word and a context word is lost."""
+    """Cut the words of a batch into blocks of `length` words, one or more; no pair of a word and its context is lost."""
     count = len(windows.words)
-    rest = -count % length
+    rest = -count % length if count else length
     row = np.pad(windows.words, (window, rest + window))
     before, after = (np.pad(side, (0, rest)).reshape(-1, 1, length) for side in (windows.before, windows.after))
     size = length + 2 * window

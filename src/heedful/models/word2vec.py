@@ -3,11 +3,25 @@
 V vocabulary, D model.
 """
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.config.word2vec import Word2VecConfig
 from heedful.models.model import EmbeddingTable, Model, Names
+
+
+class WordTable(nn.Module):
+    """A vector for each word, at first random from -bound to bound; only the words of a batch have a gradient."""
+
+    def __init__(self, vocab: int, size: int, bound: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocab, size).uniform_(-bound, bound))
+
+    def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
+        """Look up the vectors of words."""
+        return F.embedding(words, self.weight, sparse=True)
 
 
 class Word2Vec(Model):
@@ -23,10 +37,8 @@ class Word2Vec(Model):
 
     def __init__(self, config: Word2VecConfig, vocab: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocab, config.d_model, sparse=True)
-        self.output = nn.Embedding(vocab, config.d_model, sparse=True)
-        nn.init.uniform_(self.embedding.weight, -0.5 / config.d_model, 0.5 / config.d_model)  # as the authors' program
-        nn.init.zeros_(self.output.weight)
+        self.embedding = WordTable(vocab, config.d_model, 0.5 / config.d_model)  # as in the authors' program
+        self.output = WordTable(vocab, config.d_model, 0.0)
 
     def forward(self, words: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
         """Look up the vectors of words."""

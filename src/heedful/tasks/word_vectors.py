@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -154,8 +153,8 @@ class WordVectorTraining(Task[WordBatch]):
         hidden, targets = predictions(model, batch, self.options)
         if self.options.objective == "softmax":
             return (softmax(hidden, model.output.weight, targets),)
-        paths = (torch.from_numpy(part).to(targets.device)[targets] for part in vars(self.codes).values())
-        return (hierarchical_softmax(hidden, model.output.weight, *paths),)
+        nodes, branches, lengths = (torch.from_numpy(part[targets.cpu()]).to(targets.device) for part in self.codes)
+        return (hierarchical_softmax(hidden, model.output.weight, nodes, branches, lengths),)
 
     def validate(self, model: Word2Vec) -> Scores | None:
         """Score a model on the validation text, with words, windows and samples that are always the same: the loss."""
@@ -199,18 +198,24 @@ def block_batch(
     cut = blocks(windows, options.window, BLOCK)
     each = options.negatives * ((options.window + 1) if options.kind == "skip_gram" else BLOCK // 4)
     samples = noise.draw(draw(len(cut.words) * each, *key, NOISE)).reshape(-1, each)
-    parts = (cut.words, cut.around, cut.in_window, cut.sizes.astype(np.float32), samples)
-    tensors = (torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in parts)
     count = int(cut.sizes.sum()) if options.kind == "skip_gram" else int((cut.sizes > 0).sum())
-    return BlockBatch(*tensors, tokens, (count,))
+    return BlockBatch(
+        words=torch.from_numpy(cut.words).to(device),
+        around=torch.from_numpy(cut.around.copy()).to(device),
+        in_window=torch.from_numpy(cut.in_window).to(device),
+        sizes=torch.from_numpy(cut.sizes).to(device, torch.float32),
+        samples=torch.from_numpy(samples).to(device),
+        tokens=tokens,
+        counts=(count,),
+    )
 
 
 def pair_batch(windows: WordWindows, tokens: int, options: Word2VecConfig, device: torch.device) -> PairBatch:
     """Make a batch of single predictions from the words of a batch and their windows."""
     centres, contexts = pairs(windows)
     count = len(centres) if options.kind == "skip_gram" else int((windows.sizes > 0).sum())
-    tensors = (torch.from_numpy(part).to(device) for part in (windows.words, centres, contexts))
-    return PairBatch(*tensors, tokens, (count,))
+    words, centres, contexts = (torch.from_numpy(part).to(device) for part in (windows.words, centres, contexts))
+    return PairBatch(words, centres, contexts, tokens, (count,))
 
 
 def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -> Loss:
@@ -218,10 +223,10 @@ def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -
     share = options.negatives / batch.samples.size(1)
     [count] = batch.counts
     if options.kind == "skip_gram":
-        hidden = F.embedding(batch.words, model.embedding.weight, sparse=True)
+        hidden = model.embedding(batch.words)
         targets = torch.cat([batch.around, batch.samples], dim=1)
         return negative_sampling(hidden, model.output.weight, targets, batch.in_window, batch.sizes * share, count)
-    vectors = F.embedding(batch.around, model.embedding.weight, sparse=True)
+    vectors = model.embedding(batch.around)
     hidden = (batch.in_window / batch.sizes.clamp(min=1)[:, None]).mT @ vectors
     targets = torch.cat([batch.words, batch.samples], dim=1)
     predicts = batch.sizes > 0
@@ -233,7 +238,7 @@ def predictions(
     model: Word2Vec, batch: PairBatch, options: Word2VecConfig
 ) -> tuple[Float[Tensor, "M D"], Int[Tensor, " M"]]:
     """The vectors that predict, and the words that they predict: skip-gram by pairs, CBOW by the mean of a context."""
-    vectors = F.embedding(batch.words, model.embedding.weight, sparse=True)
+    vectors = model.embedding(batch.words)
     if options.kind == "skip_gram":
         return vectors[batch.centres], batch.words[batch.contexts]
     sizes = batch.centres.bincount(minlength=len(batch.words))

@@ -12,7 +12,7 @@ from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.text.pipeline import BOS, EOS, MASK, SPECIALS, UNK, first_space, specials
 from heedful.text.tokenizer import Tokenizer
 
-FamilyName = Literal["encoder_decoder", "encoder", "decoder"]
+FamilyName = Literal["encoder_decoder", "encoder", "decoder", "word_vectors"]
 
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 GPT2_END = "<|endoftext|>"
