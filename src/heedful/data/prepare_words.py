@@ -1,22 +1,30 @@
 """Preparation of text for word vectors: words and phrases as a token stream of their numbers."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, Recipe, TokenizerConfig
 from heedful.config.word2vec import Word2VecConfig
 from heedful.data.filters import DropReport
 from heedful.data.phrases import find_phrases, join_all
-from heedful.data.prepare_examples import one_tokenizer
+from heedful.data.prepare_examples import given_tokenizer
 from heedful.data.prepare_text import all_texts, check_documents, long_lines
 from heedful.data.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
 from heedful.data.stream import Encoded, TokenStream
+from heedful.errors import InputError
 from heedful.text.piece_spelling import SPACE
+from heedful.text.pipeline import reserved
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import word_tokenizer
 from heedful.text.words import split_words
 from heedful.wording import counted
+
+ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
 
 def prepare_words(
@@ -49,9 +57,12 @@ def prepare_words(
             found = find_phrases(words, threshold, options.phrase_discount)
             report(f"{counted(len(found), 'phrases')} with a score above {threshold:g}")
             passes.append(found)
-        lines = map(" ".join, documents(recipe.data.train, passes, DropReport()))
-        spaced = replace(recipe, tokenizer=replace(recipe.tokenizer, pretokenized=True))
-        return one_tokenizer(spaced, lines, report)
+        tokenizer = given_tokenizer(recipe)
+        if tokenizer is None:
+            report("counting the words")
+            words = documents(recipe.data.train, passes, DropReport())
+            tokenizer = frequent_words(Counter(chain.from_iterable(words)), recipe.tokenizer)
+        return TokenizerPair(tokenizer, tokenizer)
 
     def write(place: Path, corpora: Sequence[CorpusConfig], made: TokenizerPair, drops: DropReport) -> None:
         passes = vocabulary_phrases(made.source, options)
@@ -75,7 +86,22 @@ def words_of(text: str, config: TokenizerConfig) -> list[str]:
     text = text.lower() if config.lowercase else text
     if config.pretokenized:
         return text.split()
-    return [word for word in split_words(text) if word[0].isalnum()]
+    words = ASCII_WORD.findall(text) if text.isascii() else split_words(text)  # the same words, but at once
+    return [word for word in words if word[0].isalnum()]
+
+
+def frequent_words(counts: Counter[str], config: TokenizerConfig) -> Tokenizer:
+    """Make a word tokenizer of the most frequent words, in the order of their frequency; code points decide ties.
+
+    Raises:
+        InputError: There is no word.
+    """
+    if not counts:
+        raise InputError("the training text holds no words; give other files")
+    spaced = replace(config, pretokenized=True)
+    first = len(reserved(spaced))
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[: config.vocab_size - first]
+    return word_tokenizer({word: i for i, word in enumerate(ranked, start=first)}, spaced)
 
 
 def encoded(documents: Iterable[Sequence[str]], tokenizer: Tokenizer) -> Iterator[Encoded]:

@@ -139,7 +139,7 @@ class WordBlocks:
 
 
 def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
-    """Cut the words of a batch into blocks of `length` words, one or more; no pair of a word and its context is lost."""
+    """Cut the words of a batch into blocks of `length` words, at least one; no pair of words is lost."""
     count = len(windows.words)
     rest = -count % length if count else length
     row = np.pad(windows.words, (window, rest + window))

@@ -144,7 +144,7 @@ class WordVectorTraining(Task[WordBatch]):
         windows = draw_windows(stream.ids[places], places, self.keep, self.options.window, key)
         if self.options.objective != "negative_sampling":
             return pair_batch(windows, len(places), self.options, device)
-        return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0])), device)
+        return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
 
     def loss(self, model: Word2Vec, batch: WordBatch) -> tuple[Loss, ...]:
         """Compute the loss of the predictions of a batch."""
