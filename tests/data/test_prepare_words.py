@@ -49,10 +49,8 @@ def test_prepared_words_are_used_again_unless_the_phrases_change(tmp_path):
 
 
 def test_phrases_are_words_of_the_vocabulary(tmp_path):
-    recipe = recipe_for(
-        tmp_path, "new york is large\na new car is in york\n" * 7 + "new york\n" * 9, phrases=[1.9], phrase_discount=3
-    )
-    words, _ = prepared(recipe, tmp_path / "data")
+    text = "new york is large\na new car is in york\n" * 7 + "new york\n" * 9
+    words, _ = prepared(recipe_for(tmp_path, text, phrases=[1.0], phrase_discount=7), tmp_path / "data")
     assert words[:11] == ["new_york", "is", "large", ".", "a", "new", "car", "is", "in", "york", "."]
 
 
