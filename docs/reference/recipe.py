@@ -8,6 +8,7 @@ from textwrap import fill
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from heedful.config.architecture_options import OPTIONS
 from heedful.config.load import field_comments
 from heedful.config.presets import PRESETS
 from heedful.config.schema import Recipe
@@ -29,7 +30,12 @@ data; the others are the rows of Table 3 of "Attention Is All You Need":
 def page() -> str:
     """The whole page."""
     presets = fill(", ".join(f"`{name}`" for name in PRESETS), 120, break_on_hyphens=False) + ".\n"
-    return "\n".join([INTRODUCTION, presets, *section(Recipe, "", {})]) + "\n"
+    seen: dict[type, str] = {}
+    lines = [*section(Recipe, "", seen)]
+    for name, options in OPTIONS.items():
+        if options not in seen:
+            lines += section(options, f'`[model]` with `architecture = "{name}"`', seen)
+    return "\n".join([INTRODUCTION, presets, *lines]) + "\n"
 
 
 def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:

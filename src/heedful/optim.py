@@ -164,13 +164,13 @@ class RowSGD(torch.optim.Optimizer):
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
-        lengths = torch.linalg.vector_norm(values.flatten(1), dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
+        values = values.reshape(len(values), -1)
+        lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:
-            rows = gradient.indices()[0]
-            table.scatter_add_(0, rows[:, None].expand_as(steps), steps)
+            table.scatter_add_(0, gradient.indices()[0][:, None].expand_as(steps), steps)
         else:
-            table.add_(steps)
+            table.add_(steps.view_as(table))
 
 
 def coalesced(gradient: Tensor) -> Tensor:

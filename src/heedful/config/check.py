@@ -74,7 +74,6 @@ AT_LEAST = {
     "generate.top_k": 1,
     "generate.seed": 0,
     "generate.batch_tokens": 1,
-    **word2vec_rules.AT_LEAST,
 }
 
 AT_MOST = {  # so that a damaged config.json that asks for a million layers is refused early

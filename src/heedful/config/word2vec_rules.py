@@ -2,16 +2,33 @@
 
 from heedful.config.rule import Rule
 
-AT_LEAST = {
-    "model.window": 1,
-    "model.negatives": 1,
-    "model.noise_power": 0,
-    "model.subsample": 0,
-    "model.phrases": 0,
-    "model.phrase_discount": 0,
-}
+
+def at_least(name: str, least: int) -> Rule:
+    """Make a rule for the least value of a key of [model]."""
+    return Rule(
+        f"model.{name}",
+        lambda r: getattr(r.model, name) < least,
+        f"model.{name} must be at least {least}, but is {{r.model.{name}}}",
+    )
+
 
 RULES = (
+    at_least("window", 1),
+    at_least("negatives", 1),
+    at_least("noise_power", 0),
+    at_least("subsample", 0),
+    at_least("phrase_discount", 0),
+    Rule(
+        "model.phrases",
+        lambda r: any(threshold <= 0 for threshold in r.model.phrases),
+        "model.phrases lists scores that a phrase exceeds, one for each pass over the text; give numbers above 0, such "
+        "as [200.0, 100.0]",
+    ),
+    Rule(
+        "model.source_vectors",
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors),
+        "word vectors begin with random numbers here; leave model.source_vectors and model.target_vectors out",
+    ),
     Rule(
         "optimizer.name",
         lambda r: r.optimizer.name != "row_sgd",

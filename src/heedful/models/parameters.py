@@ -10,6 +10,7 @@ from torch import nn
 from heedful.config.schema import ModelConfig
 from heedful.models.pooling import Pooler
 from heedful.models.transformer import EncoderDecoder
+from heedful.models.word2vec import WordTable
 from heedful.nn.attention import Attention
 from heedful.nn.embedding import InputLayer, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
@@ -19,6 +20,7 @@ from heedful.nn.positions import Positions
 KINDS: dict[type[nn.Module], str] = {
     InputLayer: "embeddings",
     nn.Embedding: "embeddings",
+    WordTable: "embeddings",
     Segments: "segments",
     Positions: "positions",
     Attention: "self-attention",
