@@ -1,6 +1,7 @@
 #!/bin/sh
 # Make what the benchmarks' peers need, outside of heedful's own environment: sh benchmarks/peers/environments.sh [FOLDER]
 #   FOLDER/ctranslate2  an environment with CTranslate2
+#   FOLDER/gensim       an environment with gensim
 #   FOLDER/bertviz      BertViz, and FOLDER/bertviz-web the three scripts that it takes from a CDN (needs npm)
 #   FOLDER/libshim.so   makes MKL take the kernels that it has for Intel's processors on any other (needs a C compiler)
 set -eu
@@ -8,6 +9,8 @@ folder=${1:-build/peers}
 mkdir -p "$folder"
 python3 -m venv "$folder/ctranslate2"
 "$folder/ctranslate2/bin/pip" install --quiet ctranslate2==4.8.5 numpy safetensors
+python3 -m venv "$folder/gensim"
+"$folder/gensim/bin/pip" install --quiet gensim==4.4.0
 python3 -m pip install --quiet --no-deps --target "$folder/bertviz" bertviz==1.4.1
 python3 -m pip install --quiet --target "$folder/bertviz" ipython
 if command -v npm > /dev/null; then

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
     from heedful.predict.retriever import Retriever
     from heedful.predict.scorer import Scorer
     from heedful.predict.tagger import Tagger
+    from heedful.predict.word_vectors import WordVectors
     from heedful.train.in_process import TrainingResult
 
     Device: TypeAlias = str | torch.device
@@ -75,6 +76,10 @@ def load(
 def load(
     model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["ranking"]
 ) -> "Retriever": ...
+@overload
+def load(
+    model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["word_vectors"]
+) -> "WordVectors": ...
 @overload
 def load(
     model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None

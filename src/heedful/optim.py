@@ -1,11 +1,13 @@
-"""Optimisers (Adam, AdamW, Muon) and learning-rate schedules, which are functions of the number of updates."""
+"""Optimisers (Adam, AdamW, Muon, SGD by rows) and learning-rate schedules, functions of the number of updates."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -137,10 +139,94 @@ def orthogonal(matrices: Float[Tensor, "N M K"], dtype: torch.dtype) -> Float[Te
     return (x.mT if tall else x).to(matrices.dtype)
 
 
-OPTIMIZERS: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}
+class RowSGD(torch.optim.Optimizer):
+    """Stochastic gradient descent for tables of which few rows have gradients; lr is the rate of a single prediction.
+
+    word2vec makes a step of lr for each prediction, one after another (Mikolov et al. 2013b). Here all predictions of a
+    batch make theirs at once: a row goes along the sum of their gradients. The sum of a row is clipped to a norm of
+    `LIMIT`, or frequent words, which get thousands of gradients from one place, would overshoot.
+    """
+
+    LIMIT = 16.0
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
+        super().__init__(groups, {"lr": lr, "count": 1})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        """Perform one optimisation step; rows without a gradient stay as they are."""
+        del closure
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is not None:
+                    self.step_rows(table, coalesced(table.grad), group["lr"] * group["count"], group["lr"] * self.LIMIT)
+
+    def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
+        """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
+        values = gradient.values() if gradient.is_sparse else gradient
+        values = values.reshape(len(values), -1)
+        lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
+        steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
+        if gradient.is_sparse:
+            table.scatter_add_(0, gradient.indices()[0][:, None].expand_as(steps), steps)
+        else:
+            table.add_(steps.view_as(table))
 
 
-def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtype) -> torch.optim.Adam:
+def coalesced(gradient: Tensor) -> Tensor:
+    """Sum the rows of a sparse gradient that belong to one row of a table; a dense gradient comes back unchanged.
+
+    On a CPU this is several times as fast as `Tensor.coalesce`: a radix sort puts the rows in order, and the kernel of
+    embedding bags sums them.
+    """
+    if not gradient.is_sparse or gradient.is_coalesced():
+        return gradient
+    if gradient.device.type != "cpu":
+        return gradient.coalesce()
+    rows, values = gradient._indices()[0].numpy(), gradient._values()
+    order = radix_order(rows)
+    ordered = rows[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    sums = F.embedding_bag(torch.from_numpy(order), values, torch.from_numpy(starts), mode="sum")
+    found = torch.from_numpy(ordered[starts])[None]
+    return torch.sparse_coo_tensor(found, sums, gradient.shape, is_coalesced=True, check_invariants=False)
+
+
+def radix_order(numbers: np.ndarray) -> np.ndarray:
+    """Find the order that sorts row numbers below 2^32: by their lower, then their upper 16 bits (a radix sort)."""
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    upper = (numbers >> 16).astype(np.uint16)
+    return order[np.argsort(upper[order], kind="stable")] if upper.any() else order
+
+
+def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
+    """Scale the gradients of parameters so that their norm is at most `limit`; return the norm that they had.
+
+    Sparse gradients are coalesced.
+    """
+    parameters = [parameter for parameter in parameters if parameter.grad is not None]
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad = coalesced(parameter.grad)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    values = [gradient.values() if gradient.is_sparse else gradient for gradient in gradients]
+    norm = torch.nn.utils.get_total_norm(values, foreach=True)
+    if limit < math.inf:
+        scale = (limit / (norm + 1e-6)).clamp(max=1.0)
+        for gradient in values:
+            gradient.mul_(scale)
+    return norm.item()
+
+
+OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig], torch.optim.Optimizer]] = {
+    "adam": lambda groups, c: torch.optim.Adam(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
+    "adamw": lambda groups, c: torch.optim.AdamW(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
+    "muon": lambda groups, c: Muon(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
+    "row_sgd": lambda groups, c: RowSGD(groups, lr=c.lr),
+}
+
+
+def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtype) -> torch.optim.Optimizer:
     """Create the optimiser of all trained parameters. Weight decay is for matrices, not for biases and norms.
 
     Muon's orthogonal steps are for the linear layers within stacks, not for embeddings or heads. The matrix products of
@@ -157,11 +243,11 @@ def build_optimizer(config: OptimizerConfig, model: nn.Module, dtype: torch.dtyp
         {"params": vectors, "weight_decay": 0.0, "orthogonal": False},
     ]
     filled = [group for group in groups if group["params"]]
-    return OPTIMIZERS[config.name](filled, lr=config.lr, betas=config.betas, eps=config.eps, fused=True)
+    return OPTIMIZERS[config.name](filled, config)
 
 
-def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str, Tensor]:
-    """Get the optimiser's state as `exp_avg.NAME`, `exp_avg_sq.NAME` and `step.NAME` for each parameter NAME."""
+def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
+    """Get the optimiser's state as `KIND.NAME` for each parameter NAME: of Adam exp_avg, exp_avg_sq and step."""
     return {
         f"{kind}.{name}": tensor
         for name, parameter in model.named_parameters()
@@ -169,7 +255,7 @@ def optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module) -> dict[str
     }
 
 
-def load_optimizer_tensors(optimizer: torch.optim.Adam, model: nn.Module, values: dict[str, Tensor]) -> None:
+def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
     """Restore the optimiser's state that `optimizer_tensors` gave, on each parameter's device."""
     parameters = dict(model.named_parameters())
     for key, value in values.items():

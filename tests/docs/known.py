@@ -60,7 +60,8 @@ def all_commands() -> dict[str, Command]:
 def all_options() -> frozenset[str]:
     """The options of all commands, and of the scripts in benchmarks/."""
     scripts = {text for text in strings() if text.startswith("--")}
-    return frozenset(scripts.union(*map(options, all_commands().values())))
+    found = [command for _, command in commands("heedful", typer.main.get_command(app))]
+    return frozenset(scripts.union(*map(options, found)))
 
 
 @cache

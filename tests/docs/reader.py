@@ -9,12 +9,15 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import hasty
-import known
 import pytest
 from pages import ROOT, Code
+
+from heedful.config.architecture_options import OPTIONS, architecture_in
+from heedful.config.keys import unknown_keys
+from heedful.config.load import over_presets
+from heedful.config.schema import ModelConfig
 
 ENVIRONMENT = os.environ | {
     "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -131,8 +134,11 @@ class Reader:
         recipe = tomllib.loads(code.text)
         if "name" in recipe:
             (self.folder / f"{recipe['name']}.toml").write_text(code.text, encoding="utf-8")
-        own = ":" in recipe.get("model", {}).get("architecture", "")  # whose keys of [model] are its own
-        unknown = [name for name in keys(recipe) if known.key(name) is None and not (own and name[:6] == "model.")]
+        architecture = architecture_in(over_presets(recipe, code.place))
+        own = ":" in architecture  # whose keys of [model] are its own
+        values = {key: value for key, value in recipe.items() if key != "preset"}
+        found = unknown_keys(values, OPTIONS.get(architecture, ModelConfig))
+        unknown = [name for name in found if not (own and name[:6] == "model.")]
         if unknown:
             pytest.fail(f"{code.place}: recipes have no {', '.join(unknown)}", pytrace=False)
 
@@ -145,11 +151,3 @@ class Reader:
 def typed(code: Code, line: str) -> bool:
     """Whether a reader of these tests types a line: not what sets things up, and not what a command prints."""
     return not SKIPPED.match(line) and (code.language != "console" or line.startswith("$ "))
-
-
-def keys(recipe: dict[str, Any], above: str = "") -> Iterator[str]:
-    """The dotted names of all keys of a recipe, outside lists."""
-    for key, value in recipe.items():
-        yield above + key
-        if isinstance(value, dict):
-            yield from keys(value, f"{above}{key}.")

@@ -25,6 +25,7 @@ from heedful.cli import (
     tokenizer,
     train,
     translate,
+    vectors,
 )
 from heedful.errors import HeedfulError
 
@@ -66,6 +67,7 @@ for command in (
 app.command("write", help=translate.WRITE)(translate.translate)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(config.app, name="config")
+app.add_typer(vectors.app, name="vectors")
 
 
 @app.callback()

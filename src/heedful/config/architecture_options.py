@@ -14,6 +14,7 @@ from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import ArchitectureConfig, ModelConfig
 from heedful.config.user_code import find_class
+from heedful.config.word2vec import Word2VecConfig
 from heedful.errors import InputError
 
 KEY = "model.architecture"
@@ -23,6 +24,7 @@ OPTIONS: dict[str, type[ArchitectureConfig]] = {
     "convolutional": ConvolutionalConfig,
     "text_cnn": TextCNNConfig,
     "bag_of_words": BagOfWordsConfig,
+    "word2vec": Word2VecConfig,
 }
 
 

@@ -1,6 +1,9 @@
-"""The three model families and their facts, which are known before a model is built."""
+"""The model families and their facts, which are known before a model is built."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+FamilyName = Literal["encoder_decoder", "encoder", "decoder", "word_vectors"]
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,11 @@ class Family:
         return len(self.sides) > 1
 
 
-FAMILIES = {
+FAMILIES: dict[str, Family] = {
     "encoder_decoder": Family(
         ("source", "target"), ("encoder_layers", "decoder_layers"), causal=False, pooling="first"
     ),
     "encoder": Family(("source",), ("encoder_layers",), causal=False, pooling="first"),
     "decoder": Family(("source",), ("decoder_layers",), causal=True, pooling="last"),
+    "word_vectors": Family(("source",), (), causal=False, pooling="mean"),
 }

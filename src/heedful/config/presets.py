@@ -126,6 +126,12 @@ OF_TASKS: dict[str, Values] = {
     "ranking": {"train": {"label_smoothing": 0.0}},
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,
+    "word_vectors": {
+        "tokenizer": {"kind": "word", "vocab_size": 30_000, "lowercase": True, "byte_fallback": False},
+        "model": {"architecture": "word2vec"},
+        "optimizer": {"name": "row_sgd", "lr": 0.025, "min_lr": 0.0001, "schedule": "linear", "warmup": 0},
+        "train": {"batch_tokens": 8192, "label_smoothing": 0.0, "precision": "float32"},
+    },
 }
 
 PRESETS: dict[str, Values] = {

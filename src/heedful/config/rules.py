@@ -5,23 +5,15 @@ A rule looks at the recipe only. Rules of an architecture hold for recipes whose
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
+from heedful.config import word2vec_rules
 from heedful.config.convolutional import TextCNNConfig
 from heedful.config.families import FAMILIES
 from heedful.config.recurrent import RecurrentConfig
+from heedful.config.rule import Rule
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe, TextModelConfig
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Rule for a combination of recipe values that is refused or remarked upon; `text` is a format string over `r`."""
-
-    key: str
-    broken: Callable[[Recipe], bool]
-    text: str
+from heedful.config.word2vec import Word2VecConfig
 
 
 def pairs(recipe: Recipe) -> bool:
@@ -252,6 +244,7 @@ RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
     ModelConfig: TRANSFORMER_RULES,
     RecurrentConfig: RECURRENT_RULES,
     TextCNNConfig: TEXT_CNN_RULES,
+    Word2VecConfig: word2vec_rules.RULES,
 }
 
 REMARKS = (

@@ -7,7 +7,7 @@ A recipe is one TOML file whose tables are the fields of `Recipe`. Each field is
 from dataclasses import dataclass, field
 from typing import Literal
 
-from heedful.config.families import FAMILIES
+from heedful.config.families import FAMILIES, FamilyName
 from heedful.wording import counted
 
 
@@ -90,8 +90,8 @@ class TokenizerConfig:
 class ArchitectureConfig:
     """Settings that a model of any architecture has."""
 
-    architecture: str = "transformer"  # or recurrent, convolutional, text_cnn, bag_of_words; or yours, as module:Class
-    family: Literal["encoder_decoder", "encoder", "decoder"] = "encoder_decoder"  # encoder: BERT; decoder: GPT
+    architecture: str = "transformer"  # or recurrent, convolutional, text_cnn, bag_of_words, word2vec; or module:Class
+    family: FamilyName = "encoder_decoder"  # encoder: BERT; decoder: GPT; word_vectors: word2vec
     d_model: int = 512  # size of embeddings and hidden states
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
     target_vectors: str | None = None
@@ -187,7 +187,7 @@ class ModelConfig(TextModelConfig):
 class OptimizerConfig:
     """Settings of the optimiser and the learning-rate schedule. Steps are counted from 1."""
 
-    name: Literal["adam", "adamw", "muon"] = "adam"  # muon: orthogonal steps for the matrices of the stacks, else adamw
+    name: Literal["adam", "adamw", "muon", "row_sgd"] = "adam"  # muon: orthogonal in stacks; row_sgd: word vectors
     lr: float = 1.0  # peak rate; with schedule = "vaswani" a factor on the paper's formula
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 import numpy as np
 
 # The purposes of random numbers: a key is (seed, one of these, ...), so that two purposes never share numbers.
-ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS = range(8)
+ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE = range(10)
 
 
 def seed_of(*key: int) -> int:
@@ -19,6 +19,19 @@ def seed_of(*key: int) -> int:
 def draw(count: int, *key: int) -> np.ndarray:
     """Return `count` random 64-bit numbers, uint64, that depend on the key alone."""
     return np.random.Philox(np.random.SeedSequence(key)).random_raw(count)
+
+
+def draw_at(places: np.ndarray, *key: int) -> np.ndarray:
+    """Return a random 64-bit number for each place, uint64, that depends on the place and the key alone.
+
+    The mixing function of SplitMix64 (Steele et al. 2014), whose counter is the place: no place needs another one.
+    """
+    numbers = places.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed_of(*key))
+    numbers ^= numbers >> np.uint64(30)
+    numbers *= np.uint64(0xBF58476D1CE4E5B9)
+    numbers ^= numbers >> np.uint64(27)
+    numbers *= np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
 
 
 def shuffled(items: np.ndarray, *key: int) -> np.ndarray:

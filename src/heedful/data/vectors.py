@@ -16,14 +16,14 @@ Entry = tuple[int, str, np.ndarray]  # line or number of the entry, from 1; a wo
 
 
 @dataclass(frozen=True)
-class WordVectors:
-    """Word vectors trained elsewhere: row i of `matrix`, float32 of shape (n, d), belongs to `words[i]`."""
+class VectorTable:
+    """Word vectors in memory: row i of `matrix`, float32 of shape (n, d), belongs to `words[i]`."""
 
     words: list[str]
     matrix: np.ndarray
 
 
-def read_vectors(path: Path, words: Container[str] | None = None) -> WordVectors:
+def read_vectors(path: Path, words: Container[str] | None = None) -> VectorTable:
     """Read word vectors, of `words` or all, from a file that may end in .gz. Other words take no memory.
 
     Raises:
@@ -37,7 +37,7 @@ def read_vectors(path: Path, words: Container[str] | None = None) -> WordVectors
                 kept[word] = vector
     if not kept:
         raise InputError(f"{path}: holds no vector for any of the words looked for; is it a file of word vectors?")
-    return WordVectors(list(kept), np.stack(list(kept.values())))
+    return VectorTable(list(kept), np.stack(list(kept.values())))
 
 
 def vector_size(path: Path) -> int:
@@ -52,7 +52,7 @@ def vector_size(path: Path) -> int:
     raise InputError(f"{path}: holds no vector; is it a file of word vectors?")
 
 
-def match(vectors: WordVectors, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
     """Find the pieces that have a word vector: the vectors, float32 (m, d), and places of the pieces, int64 (m,)."""
     row_of = {word: row for row, word in enumerate(vectors.words)}
     found = [(row_of[piece], place) for place, piece in enumerate(pieces) if piece in row_of]

@@ -20,6 +20,7 @@ from heedful.models.convolutional import (
 from heedful.models.recurrent import RecurrentEncoder, RecurrentEncoderDecoder, RecurrentLanguageBackbone
 from heedful.models.text_cnn import TextCNN
 from heedful.models.transformer import EncoderDecoder
+from heedful.models.word2vec import Word2Vec
 from heedful.nn.embedding import Embedding
 
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -36,6 +37,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     },
     "text_cnn": {"encoder": TextCNN},
     "bag_of_words": {"encoder": BagOfWords},
+    "word2vec": {"word_vectors": Word2Vec},
 }
 
 
@@ -52,7 +54,13 @@ def model_class(config: ArchitectureConfig) -> Any:
     """
     own = find_class(KEY, config.architecture)
     if own is None:
-        return ARCHITECTURES[config.architecture][config.family]
+        families = ARCHITECTURES[config.architecture]
+        if config.family not in families:
+            raise InputError(
+                f'{KEY} = "{config.architecture}" has no model of family "{config.family}"; set model.family = '
+                f'"{next(iter(families))}"'
+            )
+        return families[config.family]
     if own.__dict__["Config"].family != config.family:
         raise InputError(
             f'{KEY} = "{config.architecture}" is of family "{own.__dict__["Config"].family}", not "{config.family}"; '

@@ -3,6 +3,7 @@
 B batch, R rows of a search, T tokens, D model, V vocabulary.
 """
 
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -21,7 +22,7 @@ class LanguageModel(BackboneModel):
 
     def __init__(self, config: TextModelConfig, vocab: int) -> None:
         super().__init__()
-        self.backbone = text_backbone(config, vocab)
+        self.backbone = text_backbone(replace(config, family="decoder"), vocab)
         self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
         if config.tie != "none":

@@ -11,6 +11,7 @@ from heedful.config.schema import ModelConfig
 from heedful.models.pooling import Pooler
 from heedful.models.text_cnn import TextCNNStack
 from heedful.models.transformer import EncoderDecoder
+from heedful.models.word2vec import WordTable
 from heedful.nn.attention import Attention
 from heedful.nn.convolutional_decoder import SourceAttention
 from heedful.nn.embedding import InputLayer, Segments
@@ -22,6 +23,7 @@ from heedful.nn.weight_norm import NormalisedLinear
 KINDS: dict[type[nn.Module], str] = {
     InputLayer: "embeddings",
     nn.Embedding: "embeddings",
+    WordTable: "embeddings",
     Segments: "segments",
     Positions: "positions",
     Attention: "self-attention",

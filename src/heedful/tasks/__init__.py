@@ -16,6 +16,7 @@ from heedful.tasks.summarisation import Summarisation
 from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
 from heedful.tasks.translation import Translation
+from heedful.tasks.word_vectors import WordVectorTraining
 
 __all__ = ["TASKS", "Task", "find_task", "import_task"]
 
@@ -31,6 +32,7 @@ TASKS: dict[str, type[Task]] = {
     "tagging": Tagging,
     "text_to_text": TextToText,
     "translation": Translation,
+    "word_vectors": WordVectorTraining,
 }
 
 

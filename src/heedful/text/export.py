@@ -3,16 +3,14 @@
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from heedful.config.families import FAMILIES
+from heedful.config.families import FAMILIES, FamilyName
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.text.pipeline import BOS, EOS, MASK, SPECIALS, UNK, first_space, specials
 from heedful.text.tokenizer import Tokenizer
-
-FamilyName = Literal["encoder_decoder", "encoder", "decoder"]
 
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 GPT2_END = "<|endoftext|>"

@@ -13,7 +13,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
 from heedful.nn.stack import stacks
-from heedful.optim import build_optimizer, learning_rate
+from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.tasks.task import Batch
 from heedful.train.mixed_precision import PRECISIONS
 
@@ -75,7 +75,7 @@ class TrainingStep:
         losses = [self.backward(batch, (number, i), counts) for i, batch in zip(places, batches, strict=True)]
         self.reducer.sum_gradients(self.model)
         lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
-        norm = self.step(lr)
+        norm = self.step(lr, sum(counts))
         computed = torch.stack(losses).double().sum(0).T.flatten().tolist() if losses else []
         sums = self.reducer.sum_values(computed)
         totals, nlls = sums[: len(counts)], sums[len(counts) :]
@@ -90,13 +90,18 @@ class TrainingStep:
         self.precision.collect()
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
-    def step(self, lr: float) -> float:
-        """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm."""
+    def step(self, lr: float, count: int) -> float:
+        """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm.
+
+        Args:
+            lr: The learning rate.
+            count: The number of predictions that the gradient is the mean of.
+        """
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         limit = self.recipe.optimizer.clip_norm or math.inf
-        norm = torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True).item()
+        norm = clip_gradients(parameters, limit)
         for group in self.optimizer.param_groups:
-            group["lr"] = lr
+            group |= {"lr": lr, "count": count}
         if math.isfinite(norm):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

@@ -1,0 +1,208 @@
+"""`heedful vectors`: neighbours, analogies, similarities, pictures and files of word vectors."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.cli.output import check_output, writing
+from heedful.errors import InputError
+from heedful.wording import counted
+
+if TYPE_CHECKING:
+    from heedful.data.vector_space import Neighbour, VectorSpace
+
+app = typer.Typer(
+    name="vectors",
+    help="Compare words by their vectors: neighbours, analogies, similarities, pictures and files.",
+    no_args_is_help=True,
+)
+
+Vectors = Annotated[
+    str,
+    typer.Option(
+        "--model", help="Folder of a model or of a run, or a file of vectors: word2vec, GloVe or fastText .vec."
+    ),
+]
+Count = Annotated[int, typer.Option(min=1, help="Words to find.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")]
+
+
+@app.command()
+def nearest(
+    words: Annotated[list[str], typer.Argument(help="Words to find the neighbours of.")],
+    model: Vectors,
+    count: Count = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Find the words that are nearest to a word by the cosine of their vectors.
+
+    Each line of the output is the cosine and the word; a blank line stands
+    between the neighbours of two words. With --json a line is
+    {"word", "neighbours"} for each word.
+    """
+    space = space_of(model)
+    for place, word in enumerate(words):
+        found = space.nearest(word, count)
+        whole = {"word": word, "neighbours": [entry._asdict() for entry in found]}
+        text = ("\n" if place else "") + table(found)
+        typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else text)
+
+
+@app.command()
+def analogy(
+    model: Vectors,
+    words: Annotated[
+        tuple[str, str, str] | None,
+        typer.Argument(metavar="A B C", help="Three words: find the words nearest to A - B + C.", show_default=False),
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="File of analogies, four words on a line, with sections as in questions-words.")
+    ] = None,
+    among: Annotated[
+        int | None, typer.Option(min=1, help="Answer from this many first words only.", show_default="all words")
+    ] = None,
+    count: Count = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Solve analogies such as king - man + woman, or measure the accuracy on a file of them.
+
+    The words of the question are no answers. With --questions a line of the
+    output is the share of right answers, how many questions were answered of
+    how many, as all four words must have a vector, and the section.
+    """
+    if (words is None) == (questions is None):
+        raise InputError("give either three words, such as king man woman, or --questions FILE")
+    space = space_of(model)
+    if words is not None:
+        found = space.analogy(*words, count)
+        typer.echo(json.dumps([entry._asdict() for entry in found], ensure_ascii=False) if as_json else table(found))
+        return
+    from heedful.evaluate.word_vectors import AnalogyScore, analogy_scores, read_analogies
+
+    scores = list(analogy_scores(space, read_analogies(questions or Path()), among))
+    sums = (sum(getattr(score, name) for score in scores) for name in ("right", "covered", "questions"))
+    lines = [{**vars(score), "accuracy": number(score.accuracy)} for score in [*scores, AnalogyScore("all", *sums)]]
+    report(lines, "{accuracy:6}  {covered:6,} of {questions:6,}  {section}", as_json)
+
+
+@app.command()
+def similarity(
+    model: Vectors,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="A B", help="Two words to compare.", show_default=False)
+    ] = None,
+    pairs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="File of pairs of words with human judgements, as in WordSim-353, SimLex-999 or MEN. Can be repeated."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two words by the cosine, or the vectors with human judgements of many pairs by rank correlation.
+
+    With --pairs a line of the output is Spearman's correlation, how many pairs
+    were compared of how many, as both words must have a vector, and the file.
+    """
+    if bool(words) == bool(pairs) or (words and len(words) != 2):
+        raise InputError("give either two words or --pairs FILE")
+    space = space_of(model)
+    if words:
+        cosine = space.similarity(*words)
+        whole = {"words": words, "similarity": cosine}
+        typer.echo(json.dumps(whole, ensure_ascii=False) if as_json else f"{cosine:.4f}")
+        return
+    from heedful.evaluate.word_vectors import read_judgements, similarity_score
+
+    scores = [(path, similarity_score(space, read_judgements(path))) for path in pairs or []]
+    lines = [{**vars(score), "correlation": number(score.correlation), "file": str(path)} for path, score in scores]
+    report(lines, "{correlation:6}  {covered:6,} of {pairs:6,}  {file}", as_json)
+
+
+@app.command()
+def plot(
+    model: Vectors,
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Words to draw.", show_default="the first words of the vocabulary")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
+    count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
+) -> None:
+    """Draw words in the plane, by the first two principal components of their vectors."""
+    try:
+        from heedful.inspector.pictures.drawing import FORMATS
+        from heedful.inspector.pictures.word_map import WordMap, draw_words
+    except ModuleNotFoundError as error:
+        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
+    if out.suffix not in FORMATS:
+        raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
+    check_output(out, option="--out")
+    from heedful.inspector.measures.principal_components import principal_components
+
+    space = space_of(model)
+    chosen = words or space.words[:count]
+    found = principal_components(space.directions[space.rows(chosen)])
+    missing = draw_words(WordMap(found.places, chosen, found.shares, f"model {model}"), out)
+    typer.echo(f"{out}: {counted(len(chosen), 'words')}, {sum(found.shares):.0%} of their variance", err=True)
+    if missing:
+        typer.echo(f"No font here has {' '.join(sorted(missing))}; words with them are drawn as boxes", err=True)
+
+
+@app.command()
+def export(
+    model: Vectors,
+    out: Annotated[Path, typer.Argument(help="File to write; a file that is there is replaced.")],
+    form: Annotated[
+        str, typer.Option("--format", help="Format: word2vec (text), binary (word2vec's), glove or fasttext (.vec).")
+    ] = "word2vec",
+) -> None:
+    """Write the vectors of a model to a file that other programs read, or turn one format into another."""
+    from heedful.data.vector_files import write_vectors
+    from heedful.data.vectors import VectorTable
+
+    check_output(out, Path(model), option="OUT")
+    space = space_of(model)
+    write_vectors(out, VectorTable(space.words, space.matrix), form)
+    typer.echo(f"{out}: {counted(len(space.words), 'vectors')} of size {space.matrix.shape[1]}")
+
+
+def space_of(model: str) -> "VectorSpace":
+    """Load the vectors of a model folder, or read those of a file."""
+    if Path(model).is_file():
+        from heedful.data.vector_space import VectorSpace
+        from heedful.data.vectors import read_vectors
+
+        return VectorSpace(read_vectors(Path(model)))
+    from heedful.checkpoint import load_model
+    from heedful.predict.word_vectors import WordVectors
+
+    return load_model(model).use_as(WordVectors).space
+
+
+def table(found: "list[Neighbour]") -> str:
+    """Format neighbours as lines: the cosine and the word."""
+    return "\n".join(f"{similarity:7.4f}  {word}" for word, similarity in found)
+
+
+def number(value: float) -> float | None:
+    """A score for JSON, which has no nan."""
+    return None if math.isnan(value) else value
+
+
+def report(lines: list[dict[str, Any]], form: str, as_json: bool) -> None:
+    """Print results as JSON lines, or as lines of a form; a score that does not exist is a dash."""
+    with writing(None) as stream:
+        for line in lines:
+            shown = {key: formatted(value) for key, value in line.items()}
+            text = json.dumps(line, ensure_ascii=False) if as_json else form.format(**shown)
+            stream.write(f"{text}\n".encode())
+
+
+def formatted(value: Any) -> Any:
+    """Format a score for people: four digits, or a dash if it does not exist; other values stay as they are."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else value

@@ -1,0 +1,58 @@
+"""Rules for recipes of word vectors, whose updates change only the rows of a batch's words."""
+
+from heedful.config.rule import Rule
+
+
+def at_least(name: str, least: int) -> Rule:
+    """Make a rule for the least value of a key of [model]."""
+    return Rule(
+        f"model.{name}",
+        lambda r: getattr(r.model, name) < least,
+        f"model.{name} must be at least {least}, but is {{r.model.{name}}}",
+    )
+
+
+RULES = (
+    at_least("window", 1),
+    at_least("negatives", 1),
+    at_least("noise_power", 0),
+    at_least("subsample", 0),
+    at_least("phrase_discount", 0),
+    Rule(
+        "model.phrases",
+        lambda r: any(threshold <= 0 for threshold in r.model.phrases),
+        "model.phrases lists scores that a phrase exceeds, one for each pass over the text; give numbers above 0, such "
+        "as [200.0, 100.0]",
+    ),
+    Rule(
+        "model.source_vectors",
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors),
+        "word vectors begin with random numbers here; leave model.source_vectors and model.target_vectors out",
+    ),
+    Rule(
+        "optimizer.name",
+        lambda r: r.optimizer.name != "row_sgd",
+        'word vectors get gradients for the words of a batch only, which optimizer.name = "{r.optimizer.name}" does '
+        'not take; set optimizer.name = "row_sgd"',
+    ),
+    Rule(
+        "optimizer.weight_decay",
+        lambda r: r.optimizer.weight_decay > 0,
+        'optimizer.name = "row_sgd" has no weight decay; set optimizer.weight_decay = 0.0',
+    ),
+    Rule(
+        "tokenizer.kind",
+        lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
+        'word vectors belong to words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
+    ),
+    Rule(
+        "train.precision",
+        lambda r: r.train.precision != "float32",
+        'word vectors are computed in float32, and train.precision is "{r.train.precision}"; leave it out',
+    ),
+    Rule(
+        "train.label_smoothing",
+        lambda r: r.train.label_smoothing > 0,
+        "word vectors are learned without label smoothing; set train.label_smoothing = 0.0",
+    ),
+)

@@ -1,0 +1,133 @@
+"""Evaluation of word vectors: correlation with human judgements of similarity, and accuracy on analogies.
+
+N pairs or questions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from heedful.data.files import read_lines
+from heedful.data.vector_space import VectorSpace
+from heedful.errors import InputError
+from heedful.evaluate.correlation import spearman
+from heedful.wording import counted
+
+SECTION = ":"  # begins the line that names a section of analogies
+COMMENT = "#"
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Pairs of words with human judgements of their similarity, such as WordSim-353, SimLex-999 or MEN."""
+
+    pairs: list[tuple[str, str]]
+    scores: list[float]
+
+
+@dataclass(frozen=True)
+class SimilarityScore:
+    """Agreement of word vectors with human judgements, on the pairs of which both words have a vector."""
+
+    correlation: float  # Spearman's; nan with fewer than two pairs
+    covered: int  # pairs
+    pairs: int
+
+
+@dataclass(frozen=True)
+class AnalogyScore:
+    """Answers to the analogies of one section, of which all four words have a vector."""
+
+    section: str
+    right: int
+    covered: int
+    questions: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers among the questions that are covered; nan if there is none."""
+        return self.right / self.covered if self.covered else float("nan")
+
+
+def read_judgements(path: Path) -> Judgements:
+    """Read pairs of words with a judgement: two words and a number on each line, apart by tabs, commas or spaces.
+
+    Lines that begin with # and a first line of column names are left out, as are further columns.
+
+    Raises:
+        InputError: The file cannot be read, or a line holds no two words and a number.
+    """
+    pairs, scores = [], []
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.replace(",", " ").split() if "\t" not in line else line.split("\t")
+        if not line.strip() or line.startswith(COMMENT):
+            continue
+        try:
+            first, second, score = fields[0].strip(), fields[1].strip(), float(fields[2])
+        except (IndexError, ValueError) as error:
+            if not pairs and len(fields) >= 3:
+                continue  # the names of the columns
+            raise InputError(f"{path}, line {number}: not two words and a number; check the file") from error
+        pairs.append((first, second))
+        scores.append(score)
+    if not pairs:
+        raise InputError(f"{path}: holds no pairs of words with a number")
+    return Judgements(pairs, scores)
+
+
+def similarity_score(space: VectorSpace, judgements: Judgements) -> SimilarityScore:
+    """Correlate the cosines of pairs of words with human judgements, by rank (Spearman)."""
+    found = [
+        (first, second, score)
+        for (a, b), score in zip(judgements.pairs, judgements.scores, strict=True)
+        if (first := space.find(a)) is not None and (second := space.find(b)) is not None
+    ]
+    if len(found) < 2:
+        return SimilarityScore(float("nan"), len(found), len(judgements.pairs))
+    first, second, scores = map(np.array, zip(*found, strict=True))
+    cosines = (space.directions[first] * space.directions[second]).sum(1)
+    return SimilarityScore(spearman(cosines, scores), len(found), len(judgements.pairs))
+
+
+def read_analogies(path: Path) -> dict[str, list[list[str]]]:
+    """Read analogies by section: lines of four words "a b c d", a to b as c to d, below lines ": section".
+
+    Raises:
+        InputError: The file cannot be read, a line has not four words, or there is none.
+    """
+    sections: dict[str, list[list[str]]] = {}
+    name = ""
+    for number, line in enumerate(read_lines(path), start=1):
+        fields = line.split()
+        if line.startswith(SECTION):
+            name = line.removeprefix(SECTION).strip()
+        elif len(fields) == 4:
+            sections.setdefault(name, []).append(fields)
+        elif fields:
+            raise InputError(
+                f"{path}, line {number}: {counted(len(fields), 'words')} where an analogy has four; check the file"
+            )
+    if not sections:
+        raise InputError(f"{path}: holds no analogies, which are lines of four words")
+    return sections
+
+
+def analogy_scores(
+    space: VectorSpace, sections: dict[str, list[list[str]]], among: int | None = None
+) -> Iterator[AnalogyScore]:
+    """Yield the score of each section of analogies.
+
+    Args:
+        space: The word vectors.
+        sections: Questions as by `read_analogies`.
+        among: Answers come from so many first words, and questions with other words do not count; None: all.
+    """
+    limit = len(space.words) if among is None else among
+    for name, questions in sections.items():
+        rows = [[space.find(word) for word in question] for question in questions]
+        known = np.array([row for row in rows if all(place is not None and place < limit for place in row)], np.int64)
+        known = known.reshape(-1, 4)
+        right = int((space.solve(known[:, :3], among) == known[:, 3]).sum())
+        yield AnalogyScore(name, right, len(known), len(questions))

@@ -1,0 +1,105 @@
+"""Word vectors of a trained model: neighbours, analogies and similarities of words.
+
+D size of the vectors.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config.schema import TokenizerConfig
+from heedful.config.word2vec import Word2VecConfig
+from heedful.data.phrases import join_all
+from heedful.data.prepare_words import vocabulary_phrases, word_numbers, words_of
+from heedful.data.vector_space import Neighbour, VectorSpace
+from heedful.data.vectors import VectorTable
+from heedful.decode.predictor import Predictor, as_text, one_or_all
+from heedful.models.word2vec import Word2Vec
+from heedful.text.tokenizer import Tokenizer
+
+Vectors = NDArray[np.float32]
+
+
+class WordVectors(Predictor[Word2Vec, Vectors]):
+    """Word vectors with their vocabulary: a vector for each word, whatever its context."""
+
+    def __init__(
+        self, model: Word2Vec, tokenizer: Tokenizer, options: Word2VecConfig, cutting: TokenizerConfig
+    ) -> None:
+        super().__init__(model)
+        self.tokenizer = tokenizer
+        self.options = options
+        self.cutting = cutting  # says how a text is cut into words
+
+    @cached_property
+    def space(self) -> VectorSpace:
+        """The words in the order of their frequency, with their vectors."""
+        numbers = word_numbers(self.tokenizer)
+        matrix = self.model.embedding.weight.detach().float().cpu().numpy()
+        return VectorSpace(VectorTable(list(numbers), matrix[list(numbers.values())]))
+
+    @overload
+    def vectors(self, words: str) -> Vectors: ...
+    @overload
+    def vectors(self, words: Iterable[str]) -> Vectors: ...
+    def vectors(self, words: object) -> Vectors:
+        """Get the vector of a word, (D,), or of several words, (N, D).
+
+        Args:
+            words: a string, or any number of strings.
+
+        Raises:
+            InputError: a word has no vector, or an input is not a string.
+        """
+        found = one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words, as_text)
+        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+
+    __call__ = predict = vectors
+
+    @overload
+    def encode(self, texts: str) -> Vectors: ...
+    @overload
+    def encode(self, texts: Iterable[str]) -> Vectors: ...
+    def encode(self, texts: object) -> Vectors:
+        """Encode a text as the mean vector of its words, (D,), or several texts, (N, D): a bag of words without order.
+
+        Words without a vector are left out; a text without any other is a vector of zeros.
+
+        Raises:
+            InputError: an input is not a text.
+        """
+        found = one_or_all(lambda each: map(self._mean, each), texts, as_text)
+        return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
+
+    def _mean(self, text: str) -> Vectors:
+        passes = vocabulary_phrases(self.tokenizer, self.options)
+        [words] = join_all([words_of(text, self.cutting)], passes)
+        rows = sorted(row for word in words if (row := self.space.find(word)) is not None)  # sums in one order
+        return self.space.matrix[rows].sum(0) / max(1, len(rows))
+
+    def similarity(self, first: str, second: str) -> float:
+        """The cosine of the angle between the vectors of two words.
+
+        Raises:
+            InputError: a word has no vector.
+        """
+        return self.space.similarity(first, second)
+
+    def nearest(self, word: str, k: int = 10) -> list[Neighbour]:
+        """Find the k words nearest to a word by the cosine, the nearest first.
+
+        Raises:
+            InputError: the word has no vector.
+        """
+        return self.space.nearest(word, k)
+
+    def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[Neighbour]:
+        """Find the k words nearest to a - b + c, such as king - man + woman, without the three words.
+
+        Raises:
+            InputError: a word has no vector.
+        """
+        return self.space.analogy(a, b, c, k)

@@ -1,0 +1,247 @@
+"""Word vectors task: words predict the words around them, by skip-gram or CBOW (Mikolov et al. 2013a, 2013b).
+
+N words, B blocks of L words, C words around a block, K negative samples of a block, M predictions.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.word2vec import Word2VecConfig
+from heedful.data.documents import check_files, document_lines
+from heedful.data.huffman import HuffmanCodes, huffman_codes
+from heedful.data.prepare_text import check_documents, fewest_documents
+from heedful.data.prepare_words import prepare_words
+from heedful.data.prepared_data import PreparedData
+from heedful.data.random_numbers import NOISE, draw
+from heedful.data.stream import TokenStream, WindowPlan
+from heedful.data.word_windows import (
+    NoiseDistribution,
+    WordWindows,
+    blocks,
+    count_words,
+    draw_windows,
+    keep_probabilities,
+    pairs,
+)
+from heedful.errors import InputError
+from heedful.losses import Loss
+from heedful.models import model_class
+from heedful.models.word2vec import Word2Vec
+from heedful.predict.word_vectors import WordVectors
+from heedful.tasks.task import Scores, Task
+from heedful.tasks.word2vec_objectives import hierarchical_softmax, negative_sampling, softmax
+from heedful.text.tokenizer_pair import TokenizerPair
+
+BLOCK = 32  # words that share their negative samples; the speed of matrix products depends on it
+
+
+@dataclass(frozen=True)
+class BlockBatch:
+    """Batch for negative sampling: blocks of words with the words around them, and shared negative samples."""
+
+    words: Int[Tensor, "B L"]
+    around: Int[Tensor, "B C"]
+    in_window: Bool[Tensor, "B C L"]
+    sizes: Float[Tensor, "B L"]  # of the windows
+    samples: Int[Tensor, "B K"]
+    tokens: int
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Batch of single predictions: pairs of a centre word and a context word, as places among the words."""
+
+    words: Int[Tensor, " N"]
+    centres: Int[Tensor, " M"]
+    contexts: Int[Tensor, " M"]
+    tokens: int
+    counts: tuple[int, ...]
+
+
+WordBatch = BlockBatch | PairBatch
+
+
+class WordVectorTraining(Task[WordBatch]):
+    """Word vectors task: learns a vector for each word from the words around it."""
+
+    families = ("word_vectors",)
+    command = "heedful vectors nearest"
+    example = "king"
+    scores = ("loss",)
+
+    def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
+        super().__init__(recipe, text.tokenizers, text.digest)
+        self.options = options_of(recipe)
+        self.text = text
+        self.plan = self.plan_of(text.train[0])
+        self.counts = count_words(text.train[0].ids, len(text.tokenizers.source))
+        self.keep = keep_probabilities(self.counts, self.options.subsample)
+        self.noise = NoiseDistribution(self.counts, self.options.noise_power)
+
+    @classmethod
+    def check_recipe(cls, recipe: Recipe) -> None:
+        """Check that a recipe has what running text needs; see `heedful.data.prepare_text.check_documents`."""
+        check_documents(recipe)
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Return the recipe unchanged after checking that its training and validation texts are not empty."""
+        fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
+        return recipe
+
+    @classmethod
+    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
+        """Iterate over the lines of a corpus, to find errors in its files early."""
+        check_files(corpus, recipe.data)
+        return document_lines(corpus, recipe.data)
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "WordVectorTraining":
+        """Prepare the words of a recipe's text, or read prepared ones, and create the task."""
+        task = cls(recipe, prepare_words(recipe, options_of(recipe), folder, report))
+        report(f"an epoch has {len(task.epoch(0)):,} updates")
+        return task
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> Word2Vec:
+        """Build the two tables of vectors."""
+        return model_class(recipe.model)(options_of(recipe), len(tokenizers.source))
+
+    @classmethod
+    def use(cls, model: Word2Vec, recipe: Recipe, tokenizers: TokenizerPair) -> WordVectors:
+        """Create the predictor that compares words by their vectors."""
+        return WordVectors(model, tokenizers.source, options_of(recipe), recipe.tokenizer)
+
+    @cached_property
+    def codes(self) -> HuffmanCodes:
+        """The Huffman codes of the words, for hierarchical softmax."""
+        return huffman_codes(self.counts)
+
+    def plan_of(self, stream: TokenStream) -> WindowPlan:
+        """Plan the pieces into which a text is cut for batches."""
+        return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """List the batches of an epoch, each as the starts of its pieces of text."""
+        return self.plan.epoch(number)
+
+    def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> WordBatch:
+        """Read the pieces of one batch from the training text, with words, windows and samples drawn anew."""
+        return self.read(self.text.train[0], ids, (self.recipe.train.seed, epoch), device)
+
+    def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> WordBatch:
+        """Read pieces of a text as a batch on a device; `key` is a seed and an epoch."""
+        places = pieces(stream, starts, self.recipe.data.max_length)
+        windows = draw_windows(stream.ids[places], places, self.keep, self.options.window, key)
+        if self.options.objective != "negative_sampling":
+            return pair_batch(windows, len(places), self.options, device)
+        return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
+
+    def loss(self, model: Word2Vec, batch: WordBatch) -> tuple[Loss, ...]:
+        """Compute the loss of the predictions of a batch."""
+        if isinstance(batch, BlockBatch):
+            return (sampling_loss(model, batch, self.options),)
+        hidden, targets = predictions(model, batch, self.options)
+        if self.options.objective == "softmax":
+            return (softmax(hidden, model.output.weight, targets),)
+        nodes, branches, lengths = (torch.from_numpy(part[targets.cpu()]).to(targets.device) for part in self.codes)
+        return (hierarchical_softmax(hidden, model.output.weight, nodes, branches, lengths),)
+
+    def validate(self, model: Word2Vec) -> Scores | None:
+        """Score a model on the validation text, with words, windows and samples that are always the same: the loss."""
+        stream = self.text.valid
+        if stream is None:
+            return None
+        device = next(model.parameters()).device
+        starts = self.progress.part("batches", self.plan_of(stream).cover())
+        return self.summary(self.mean_losses(model, (self.read(stream, some, (0, 0), device) for some in starts)))
+
+
+def options_of(recipe: Recipe) -> Word2VecConfig:
+    """The settings of word2vec in a recipe.
+
+    Raises:
+        InputError: the recipe's model is of another architecture.
+    """
+    if not isinstance(recipe.model, Word2VecConfig):
+        raise InputError(
+            f'word vectors are learned by model.architecture = "word2vec", and it is "{recipe.model.architecture}"; '
+            "leave it out"
+        )
+    return recipe.model
+
+
+def pieces(stream: TokenStream, starts: np.ndarray, length: int) -> np.ndarray:
+    """The places of the tokens of a batch, in the pieces of `length` tokens behind each of the starts of a plan."""
+    places = (starts[:, None] + np.arange(1, length + 1)).ravel()
+    return places[places < len(stream)]
+
+
+def block_batch(
+    windows: WordWindows,
+    tokens: int,
+    options: Word2VecConfig,
+    noise: NoiseDistribution,
+    key: tuple[int, ...],
+    device: torch.device,
+) -> BlockBatch:
+    """Make a batch for negative sampling; each block has as many samples as one of its words would have in the mean."""
+    cut = blocks(windows, options.window, BLOCK)
+    each = options.negatives * ((options.window + 1) if options.kind == "skip_gram" else BLOCK // 4)
+    samples = noise.draw(draw(len(cut.words) * each, *key, NOISE)).reshape(-1, each)
+    count = int(cut.sizes.sum()) if options.kind == "skip_gram" else int((cut.sizes > 0).sum())
+    return BlockBatch(
+        words=torch.from_numpy(cut.words).to(device),
+        around=torch.from_numpy(cut.around.copy()).to(device),
+        in_window=torch.from_numpy(cut.in_window).to(device),
+        sizes=torch.from_numpy(cut.sizes).to(device, torch.float32),
+        samples=torch.from_numpy(samples).to(device),
+        tokens=tokens,
+        counts=(count,),
+    )
+
+
+def pair_batch(windows: WordWindows, tokens: int, options: Word2VecConfig, device: torch.device) -> PairBatch:
+    """Make a batch of single predictions from the words of a batch and their windows."""
+    centres, contexts = pairs(windows)
+    count = len(centres) if options.kind == "skip_gram" else int((windows.sizes > 0).sum())
+    words, centres, contexts = (torch.from_numpy(part).to(device) for part in (windows.words, centres, contexts))
+    return PairBatch(words, centres, contexts, tokens, (count,))
+
+
+def sampling_loss(model: Word2Vec, batch: BlockBatch, options: Word2VecConfig) -> Loss:
+    """The loss of negative sampling: each prediction has `options.negatives` samples in the mean."""
+    share = options.negatives / batch.samples.size(1)
+    [count] = batch.counts
+    if options.kind == "skip_gram":
+        hidden = model.embedding(batch.words)
+        targets = torch.cat([batch.around, batch.samples], dim=1)
+        return negative_sampling(hidden, model.output.weight, targets, batch.in_window, batch.sizes * share, count)
+    vectors = model.embedding(batch.around)
+    hidden = (batch.in_window / batch.sizes.clamp(min=1)[:, None]).mT @ vectors
+    targets = torch.cat([batch.words, batch.samples], dim=1)
+    predicts = batch.sizes > 0
+    itself = torch.eye(batch.words.size(1), dtype=torch.bool, device=batch.words.device) & predicts[:, None]
+    return negative_sampling(hidden, model.output.weight, targets, itself, predicts * share, count)
+
+
+def predictions(
+    model: Word2Vec, batch: PairBatch, options: Word2VecConfig
+) -> tuple[Float[Tensor, "M D"], Int[Tensor, " M"]]:
+    """The vectors that predict, and the words that they predict: skip-gram by pairs, CBOW by the mean of a context."""
+    vectors = model.embedding(batch.words)
+    if options.kind == "skip_gram":
+        return vectors[batch.centres], batch.words[batch.contexts]
+    sizes = batch.centres.bincount(minlength=len(batch.words))
+    sums = torch.zeros_like(vectors).index_add(0, batch.centres, vectors[batch.contexts])
+    chosen = sizes > 0
+    return sums[chosen] / sizes[chosen, None], batch.words[chosen]
