@@ -1,6 +1,7 @@
 """What matrices are drawn from before training, kind by kind."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ SUBLAYER_ENDS = ("_attention.out.weight", "feed_forward.down.weight")
 def build(kind, init, **more):
     config = ModelConfig(**{**vars(WIDE), "init": init, **more})
     return {
-        "lm": lambda: LanguageModel(config, 503),
+        "lm": lambda: LanguageModel(replace(config, family="decoder"), 503),
         "mlm": lambda: MaskedLanguageModel(config, 503, pairs=True),
         "classifier": lambda: TextClassifier(config, 503, 307),
         "translator": lambda: EncoderDecoder(config, 503, 503),

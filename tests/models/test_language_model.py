@@ -16,7 +16,7 @@ every_shape = pytest.mark.parametrize(("positions", "norm", "normalization", "kv
 
 
 def model(*given, **more) -> LanguageModel:
-    return stirred(LanguageModel(shape(*given, **more), VOCABULARY))
+    return stirred(LanguageModel(shape(*given, family="decoder", **more), VOCABULARY))
 
 
 def steps(state: LanguageModelState, tokens: torch.Tensor) -> torch.Tensor:
