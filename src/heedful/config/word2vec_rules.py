@@ -2,22 +2,7 @@
 
 from heedful.config.rule import Rule
 
-
-def at_least(name: str, least: int) -> Rule:
-    """Make a rule for the least value of a key of [model]."""
-    return Rule(
-        f"model.{name}",
-        lambda r: getattr(r.model, name) < least,
-        f"model.{name} must be at least {least}, but is {{r.model.{name}}}",
-    )
-
-
 RULES = (
-    at_least("window", 1),
-    at_least("negatives", 1),
-    at_least("noise_power", 0),
-    at_least("subsample", 0),
-    at_least("phrase_discount", 0),
     Rule(
         "model.phrases",
         lambda r: any(threshold <= 0 for threshold in r.model.phrases),
