@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from heedful.machine.device import processor
+
 CPU = torch.device("cpu")
 TENSOR_CORES = {"H100": 989.4e12, "H200": 989.4e12, "A100": 312e12, "RTX 4090": 165.2e12}  # dense bfloat16, FLOP/s
 
@@ -25,15 +27,6 @@ def machine(threads: int, device: torch.device = CPU) -> dict[str, Any]:
     """Describe the date and the machine of a measurement."""
     facts = {"date": str(date.today()), "torch": torch.__version__, "threads": threads, "processor": processor(device)}
     return facts | {"kernels": torch.backends.cpu.get_cpu_capability()}
-
-
-def processor(device: torch.device = CPU) -> str:
-    """Return the name of the GPU or, on a CPU, the processor's name by the kernel."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
-    return names[0].split(":")[1].strip() if names else "unknown"
 
 
 def published_limit(device: torch.device) -> float | None:

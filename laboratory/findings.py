@@ -5,12 +5,15 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from statistics import fmean, stdev
 
-import record
 import torch
 from matplotlib.figure import Figure
+
+from heedful.machine.cores import usable_cores
+from heedful.machine.device import processor
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEXTS = Path(__file__).parent / "texts"
@@ -93,7 +96,8 @@ def verdict(checks: Sequence[Check]) -> str:
 
 def arguments(description: str | None, seeds: int) -> argparse.Namespace:
     """Parse the options that all experiments have: seeds or rounds, threads, and where the pages go."""
-    parser = record.parser(description)
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--seeds", type=int, default=seeds, help="repetitions, at least 2")
     parser.add_argument("--out", type=Path, default=DOCS, help="the folder of the pages")
     parser.add_argument("--quick", action="store_true", help="sizes that only show that the script runs")
@@ -111,6 +115,8 @@ def publish(name: str, checks: Sequence[Check], figure: Figure, options: argpars
         figure: the picture.
         options: the options of the script.
     """
+    measured = {"count": options.seeds, "threads": options.threads, "date": date.today()}
+    measured |= {"processor": processor(torch.device("cpu")), "torch": torch.__version__}
     texts = tomllib.loads((TEXTS / f"{name}.toml").read_text(encoding="utf-8"))
     frames = tomllib.loads((TEXTS / "frame.toml").read_text(encoding="utf-8"))
     page = name.replace("_", "-")
@@ -124,7 +130,9 @@ def publish(name: str, checks: Sequence[Check], figure: Figure, options: argpars
             picture=picture,
             rows="\n".join(row(check, said["measured"], frame) for check in checks),
             verdict=frame[verdict(checks)],
-            measured=frame["repetitions"].format(count=options.seeds, **record.machine(options.threads)),
+            measured=frame["repetitions"].format(
+                count=options.seeds, threads=options.threads, date=date.today(), **machine
+            ),
             frame=frame,
             said=said,
         )

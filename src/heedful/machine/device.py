@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from pathlib import Path
 
 import torch
 
@@ -43,3 +44,12 @@ def environment(device: torch.device) -> dict[str, str | int]:
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count() or 1,
     }
+
+
+def processor(device: torch.device) -> str:
+    """Return the name of a GPU or, for the CPU, that of the processor as the kernel tells it; "unknown" elsewhere."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    return names[0].split(":")[1].strip() if names else "unknown"
