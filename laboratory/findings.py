@@ -130,9 +130,7 @@ def publish(name: str, checks: Sequence[Check], figure: Figure, options: argpars
             picture=picture,
             rows="\n".join(row(check, said["measured"], frame) for check in checks),
             verdict=frame[verdict(checks)],
-            measured=frame["repetitions"].format(
-                count=options.seeds, threads=options.threads, date=date.today(), **machine
-            ),
+            measured=frame["repetitions"].format(**measured),
             frame=frame,
             said=said,
         )
