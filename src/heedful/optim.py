@@ -153,7 +153,7 @@ class RowSGD(torch.optim.Optimizer):
         super().__init__(groups, {"lr": lr, "count": 1})
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         """Perform one optimisation step; rows without a gradient stay as they are."""
         del closure
         for group in self.param_groups:

@@ -1,6 +1,7 @@
 import filecmp
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def task_of(tmp_path, **tables):
     return find_task(recipe.task).prepare(recipe, tmp_path / "data", lambda _: None)
 
 
-def filled(task, dtype=torch.float64):
+def filled(task, dtype=torch.float64) -> Any:
     """A new model whose tables hold random numbers of some size."""
     torch.manual_seed(5)
     model = task.build(task.recipe, task.tokenizers).to(dtype)
@@ -53,7 +54,7 @@ def batch_of(task):
 
 def plain_loss(model, batch, options):
     """The loss of negative sampling, word by word, as the formulas of the papers are."""
-    total = 0.0
+    total = torch.zeros((), dtype=torch.float64)
     for block in range(len(batch.words)):
         for i in range(batch.words.size(1)):
             around = batch.around[block][batch.in_window[block, :, i]]
@@ -148,7 +149,7 @@ def test_scores_too_large_for_float32_give_a_finite_loss_and_gradient():
     assert hidden.grad.isfinite().all()
 
 
-def tables(vectors):
+def tables(vectors) -> Any:
     model = Word2Vec(Word2VecConfig(d_model=3), 4)
     for table in (model.embedding, model.output):
         table.weight.data = torch.tensor(list(vectors.values()))

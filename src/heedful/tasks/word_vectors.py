@@ -194,9 +194,9 @@ def block_batch(
     key: tuple[int, ...],
     device: torch.device,
 ) -> BlockBatch:
-    """Make a batch for negative sampling; each block has as many samples as one of its words would have in the mean."""
+    """Make a batch for negative sampling; a block has as many samples as a word of skip-gram has in the mean."""
     cut = blocks(windows, options.window, BLOCK)
-    each = options.negatives * ((options.window + 1) if options.kind == "skip_gram" else BLOCK // 4)
+    each = options.negatives * (options.window + 1)
     samples = noise.draw(draw(len(cut.words) * each, *key, NOISE)).reshape(-1, each)
     count = int(cut.sizes.sum()) if options.kind == "skip_gram" else int((cut.sizes > 0).sum())
     return BlockBatch(
