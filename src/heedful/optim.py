@@ -164,7 +164,7 @@ class RowSGD(torch.optim.Optimizer):
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
-        values = values.reshape(len(values), -1)
+        values = values.flatten(1) if values.dim() > 1 else values[:, None]
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:

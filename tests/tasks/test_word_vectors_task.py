@@ -12,7 +12,6 @@ from torch import nn
 import heedful
 from heedful.config.word2vec import Word2VecConfig
 from heedful.data.huffman import huffman_codes
-from heedful.data.word_windows import WordWindows
 from heedful.models.word2vec import Word2Vec
 from heedful.tasks import find_task
 from heedful.tasks.word2vec_objectives import (
@@ -21,7 +20,7 @@ from heedful.tasks.word2vec_objectives import (
     reference_negative_sampling,
     softmax,
 )
-from heedful.tasks.word_vectors import pair_batch, predictions
+from heedful.tasks.word_vectors import predictions
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from toy_vectors import PEOPLE, toy_recipe
@@ -34,8 +33,8 @@ BEFORE = {"wo": [0.2, 0.1, -0.3], "ai": [-0.1, 0.5, 0.3], "chi": [0.4, -0.6, 0.2
 AFTER = {"wo": [0.25, 0.15, -0.35], "ai": [-0.05, 0.45, 0.4], "chi": [0.45, -0.55, 0.25], "li": [-0.3, 0.25, 0.85]}
 
 
-def task_of(tmp_path, **tables):
-    recipe = toy_recipe(tmp_path, **tables)
+def task_of(tmp_path, text=None, **tables):
+    recipe = toy_recipe(tmp_path, text, **tables)
     return find_task(recipe.task).prepare(recipe, tmp_path / "data", lambda _: None)
 
 
@@ -274,14 +273,19 @@ def test_a_batch_split_in_two_trains_as_the_whole_one_where_nothing_is_shared(tm
         torch.testing.assert_close(mine, theirs)
 
 
-def test_an_empty_window_predicts_nothing(tmp_path):
-    task = task_of(tmp_path)
-    nothing = WordWindows(np.array([5]), np.array([0]), np.array([0]))
-    for kind in KINDS:
-        options = replace(task.options, kind=kind, objective="softmax")
-        hidden, targets = predictions(filled(task), pair_batch(nothing, 1, options, CPU), options)
-        assert hidden.shape == (0, 13)
-        assert targets.shape == (0,)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("subsample", [0.0, 1e-12], ids=["no context", "no word"])
+def test_a_batch_without_a_prediction_changes_nothing(subsample, kind, objective, tmp_path):
+    options = {"kind": kind, "objective": objective, "subsample": subsample}
+    task = task_of(tmp_path, text="alone\nbereft\n" * 19, model=options)
+    model, batch = filled(task, torch.float32), batch_of(task)
+    before = [weight.clone() for weight in model.parameters()]
+    update = TrainingStep(model, task.loss, task.recipe).update([batch], 1)
+    assert update.counts == [0]
+    assert update.losses == [0.0]
+    for weight, old in zip(model.parameters(), before, strict=True):
+        assert torch.equal(weight, old)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

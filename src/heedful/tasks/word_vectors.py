@@ -140,8 +140,9 @@ class WordVectorTraining(Task[WordBatch]):
 
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> WordBatch:
         """Read pieces of a text as a batch on a device; `key` is a seed and an epoch."""
-        places = pieces(stream, starts, self.recipe.data.max_length)
-        windows = draw_windows(stream.ids[places], places, self.keep, self.options.window, key)
+        length = self.recipe.data.max_length
+        places = pieces(stream, starts, length)
+        windows = draw_windows(stream.ids[places], places, length, self.keep, self.options.window, key)
         if self.options.objective != "negative_sampling":
             return pair_batch(windows, len(places), self.options, device)
         return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
@@ -153,7 +154,8 @@ class WordVectorTraining(Task[WordBatch]):
         hidden, targets = predictions(model, batch, self.options)
         if self.options.objective == "softmax":
             return (softmax(hidden, model.output.weight, targets),)
-        nodes, branches, lengths = (torch.from_numpy(part[targets.cpu()]).to(targets.device) for part in self.codes)
+        words = targets.cpu().numpy()
+        nodes, branches, lengths = (torch.from_numpy(part[words]).to(targets.device) for part in self.codes)
         return (hierarchical_softmax(hidden, model.output.weight, nodes, branches, lengths),)
 
     def validate(self, model: Word2Vec) -> Scores | None:
