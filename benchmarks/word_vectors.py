@@ -72,7 +72,8 @@ def heedful(seed: int, options: argparse.Namespace, file: Path) -> dict[str, Any
             seconds = time.perf_counter() - start
             words = trainer.state.tokens
             trainer.update(logger)
-    space = task.use(trainer.model, recipe, task.tokenizers).space
+    model: Any = trainer.model
+    space = task.use(model, recipe, task.tokenizers).space
     write_vectors(file, VectorTable(space.words, space.matrix), "binary")
     return {"words": words, "seconds": seconds}
 

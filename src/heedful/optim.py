@@ -153,7 +153,7 @@ class RowSGD(torch.optim.Optimizer):
         super().__init__(groups, {"lr": lr, "count": 1})
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         """Perform one optimisation step; rows without a gradient stay as they are."""
         del closure
         for group in self.param_groups:
@@ -164,7 +164,7 @@ class RowSGD(torch.optim.Optimizer):
     def step_rows(self, table: Tensor, gradient: Tensor, rate: float, longest: float) -> None:
         """Move the rows of a table by `rate` times the gradient, each by no more than `longest`."""
         values = gradient.values() if gradient.is_sparse else gradient
-        values = values.reshape(len(values), -1)
+        values = values.flatten(1) if values.dim() > 1 else values[:, None]
         lengths = torch.linalg.vector_norm(values, dim=1).clamp_(min=torch.finfo(values.dtype).tiny)
         steps = values * (longest / lengths).clamp_(max=rate).neg_()[:, None]
         if gradient.is_sparse:

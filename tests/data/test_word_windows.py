@@ -27,7 +27,7 @@ def text_of(*documents):
 def windows_of(ids, keep=None, window=5, key=(1, 0), places=None):
     keep = ALL.copy() if keep is None else keep
     keep[: EOS + 1] = 0
-    return draw_windows(ids, np.arange(len(ids)) if places is None else places, keep, window, key)
+    return draw_windows(ids, np.arange(len(ids)) if places is None else places, 10**6, keep, window, key)
 
 
 def word_pairs(windows):
@@ -80,9 +80,10 @@ def test_windows_depend_on_the_place_and_not_on_the_batch(parts, cut):
         np.testing.assert_array_equal(both[away], getattr(whole, side)[away])
 
 
-def test_a_gap_in_the_places_ends_a_window():
+@pytest.mark.parametrize("second", [2, 7], ids=["that follows", "from elsewhere"])
+def test_a_window_ends_with_its_piece_of_text_whatever_comes_behind_it_in_the_batch(second):
     ids = text_of([4, 5, 6, 7])
-    windows = draw_windows(ids[:4], np.array([0, 1, 7, 8]), ALL, 1, (1, 0))
+    windows = draw_windows(ids[:4], np.array([0, 1, second, second + 1]), 2, ALL, 1, (1, 0))
     assert word_pairs(windows) == [(4, 5), (5, 4), (6, 7), (7, 6)]
 
 

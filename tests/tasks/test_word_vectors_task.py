@@ -1,6 +1,7 @@
 import filecmp
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from torch import nn
 import heedful
 from heedful.config.word2vec import Word2VecConfig
 from heedful.data.huffman import huffman_codes
-from heedful.data.word_windows import WordWindows
 from heedful.models.word2vec import Word2Vec
 from heedful.tasks import find_task
 from heedful.tasks.word2vec_objectives import (
@@ -20,7 +20,7 @@ from heedful.tasks.word2vec_objectives import (
     reference_negative_sampling,
     softmax,
 )
-from heedful.tasks.word_vectors import pair_batch, predictions
+from heedful.tasks.word_vectors import predictions
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from toy_vectors import PEOPLE, toy_recipe
@@ -33,12 +33,12 @@ BEFORE = {"wo": [0.2, 0.1, -0.3], "ai": [-0.1, 0.5, 0.3], "chi": [0.4, -0.6, 0.2
 AFTER = {"wo": [0.25, 0.15, -0.35], "ai": [-0.05, 0.45, 0.4], "chi": [0.45, -0.55, 0.25], "li": [-0.3, 0.25, 0.85]}
 
 
-def task_of(tmp_path, **tables):
-    recipe = toy_recipe(tmp_path, **tables)
+def task_of(tmp_path, text=None, **tables):
+    recipe = toy_recipe(tmp_path, text, **tables)
     return find_task(recipe.task).prepare(recipe, tmp_path / "data", lambda _: None)
 
 
-def filled(task, dtype=torch.float64):
+def filled(task, dtype=torch.float64) -> Any:
     """A new model whose tables hold random numbers of some size."""
     torch.manual_seed(5)
     model = task.build(task.recipe, task.tokenizers).to(dtype)
@@ -53,7 +53,7 @@ def batch_of(task):
 
 def plain_loss(model, batch, options):
     """The loss of negative sampling, word by word, as the formulas of the papers are."""
-    total = 0.0
+    total = torch.zeros((), dtype=torch.float64)
     for block in range(len(batch.words)):
         for i in range(batch.words.size(1)):
             around = batch.around[block][batch.in_window[block, :, i]]
@@ -148,7 +148,7 @@ def test_scores_too_large_for_float32_give_a_finite_loss_and_gradient():
     assert hidden.grad.isfinite().all()
 
 
-def tables(vectors):
+def tables(vectors) -> Any:
     model = Word2Vec(Word2VecConfig(d_model=3), 4)
     for table in (model.embedding, model.output):
         table.weight.data = torch.tensor(list(vectors.values()))
@@ -273,14 +273,19 @@ def test_a_batch_split_in_two_trains_as_the_whole_one_where_nothing_is_shared(tm
         torch.testing.assert_close(mine, theirs)
 
 
-def test_an_empty_window_predicts_nothing(tmp_path):
-    task = task_of(tmp_path)
-    nothing = WordWindows(np.array([5]), np.array([0]), np.array([0]))
-    for kind in KINDS:
-        options = replace(task.options, kind=kind, objective="softmax")
-        hidden, targets = predictions(filled(task), pair_batch(nothing, 1, options, CPU), options)
-        assert hidden.shape == (0, 13)
-        assert targets.shape == (0,)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("subsample", [0.0, 1e-12], ids=["no context", "no word"])
+def test_a_batch_without_a_prediction_changes_nothing(subsample, kind, objective, tmp_path):
+    options = {"kind": kind, "objective": objective, "subsample": subsample}
+    task = task_of(tmp_path, text="alone\nbereft\n" * 19, model=options)
+    model, batch = filled(task, torch.float32), batch_of(task)
+    before = [weight.clone() for weight in model.parameters()]
+    update = TrainingStep(model, task.loss, task.recipe).update([batch], 1)
+    assert update.counts == [0]
+    assert update.losses == [0.0]
+    for weight, old in zip(model.parameters(), before, strict=True):
+        assert torch.equal(weight, old)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -1,11 +1,12 @@
 """Rules for recipes of word vectors, whose updates change only the rows of a batch's words."""
 
 from heedful.config.rule import Rule
+from heedful.config.word2vec import Word2VecConfig
 
 RULES = (
     Rule(
         "model.phrases",
-        lambda r: any(threshold <= 0 for threshold in r.model.phrases),
+        lambda r: isinstance(r.model, Word2VecConfig) and any(threshold <= 0 for threshold in r.model.phrases),
         "model.phrases lists scores that a phrase exceeds, one for each pass over the text; give numbers above 0, such "
         "as [200.0, 100.0]",
     ),

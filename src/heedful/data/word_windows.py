@@ -52,23 +52,25 @@ def keep_probabilities(counts: np.ndarray, subsample: float) -> np.ndarray:
 
 
 def draw_windows(
-    ids: np.ndarray, places: np.ndarray, keep: np.ndarray, window: int, key: tuple[int, ...]
+    ids: np.ndarray, places: np.ndarray, piece: int, keep: np.ndarray, window: int, key: tuple[int, ...]
 ) -> WordWindows:
     """Draw which words are kept, and the window of each: from 1 to `window` words on either side.
 
     Both depend on the key and the place of a word alone, so that batches of any size give the same windows. Windows
-    end with the document, and where the places have a gap; words that are not kept leave no gap.
+    end with the document and with the piece of text; words that are not kept leave no gap.
 
     Args:
-        ids: Tokens of running text, in which <eos> ends a document, shape (T,).
+        ids: Tokens of pieces of text one behind the other, in which <eos> ends a document, shape (T,).
         places: The place of each token in its stream, shape (T,).
+        piece: The number of tokens of a piece; the last piece may have fewer.
         keep: The probability with which each word is kept, as by `keep_probabilities`.
         window: The largest size of a window.
         key: Seed and epoch.
     """
     numbers = draw_at(places, *key, WORDS)
     kept = (numbers >> np.uint64(32)) * 2.0**-32 < keep[ids]
-    ends = (ids == EOS) | (np.diff(places, append=-1) != 1)
+    ends = ids == EOS
+    ends[piece - 1 :: piece] = True
     document = (np.cumsum(ends) - ends)[kept]
     count = len(document)
     order = np.arange(count)

@@ -140,8 +140,9 @@ class WordVectorTraining(Task[WordBatch]):
 
     def read(self, stream: TokenStream, starts: np.ndarray, key: tuple[int, int], device: torch.device) -> WordBatch:
         """Read pieces of a text as a batch on a device; `key` is a seed and an epoch."""
-        places = pieces(stream, starts, self.recipe.data.max_length)
-        windows = draw_windows(stream.ids[places], places, self.keep, self.options.window, key)
+        length = self.recipe.data.max_length
+        places = pieces(stream, starts, length)
+        windows = draw_windows(stream.ids[places], places, length, self.keep, self.options.window, key)
         if self.options.objective != "negative_sampling":
             return pair_batch(windows, len(places), self.options, device)
         return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
@@ -153,7 +154,8 @@ class WordVectorTraining(Task[WordBatch]):
         hidden, targets = predictions(model, batch, self.options)
         if self.options.objective == "softmax":
             return (softmax(hidden, model.output.weight, targets),)
-        nodes, branches, lengths = (torch.from_numpy(part[targets.cpu()]).to(targets.device) for part in self.codes)
+        words = targets.cpu().numpy()
+        nodes, branches, lengths = (torch.from_numpy(part[words]).to(targets.device) for part in self.codes)
         return (hierarchical_softmax(hidden, model.output.weight, nodes, branches, lengths),)
 
     def validate(self, model: Word2Vec) -> Scores | None:
@@ -194,9 +196,9 @@ def block_batch(
     key: tuple[int, ...],
     device: torch.device,
 ) -> BlockBatch:
-    """Make a batch for negative sampling; each block has as many samples as one of its words would have in the mean."""
+    """Make a batch for negative sampling; a block has as many samples as a word of skip-gram has in the mean."""
     cut = blocks(windows, options.window, BLOCK)
-    each = options.negatives * ((options.window + 1) if options.kind == "skip_gram" else BLOCK // 4)
+    each = options.negatives * (options.window + 1)
     samples = noise.draw(draw(len(cut.words) * each, *key, NOISE)).reshape(-1, each)
     count = int(cut.sizes.sum()) if options.kind == "skip_gram" else int((cut.sizes > 0).sum())
     return BlockBatch(
