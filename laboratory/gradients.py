@@ -18,24 +18,24 @@ WIDTH, LENGTH, ROWS, VOCABULARY = 64, 200, 16, 50
 FAR = 150  # tokens back
 
 
-def drawn_as_torch_does(model: nn.Module) -> nn.Module:
+def draw_as_torch_does(model: nn.Module) -> None:
     """Draw the recurrent weights anew, uniformly in 1 / sqrt(units), as torch does."""
     for module in model.modules():
         if isinstance(module, nn.RNNBase):
             module.reset_parameters()
-    return model
 
 
 def norms(name: str, seed: int, length: int) -> list[float]:
     """The norm of the gradient at each distance from the last token, relative to that of the last token."""
     torch.manual_seed(seed)
     model = classifier(name.removesuffix(", torch's weights"), WIDTH, VOCABULARY, 2)
-    model = drawn_as_torch_does(model) if name.endswith("weights") else model
+    if name.endswith("weights"):
+        draw_as_torch_does(model)
     embedded = torch.randn(ROWS, length, WIDTH, requires_grad=True)
     mask = AttentionMask(torch.ones(ROWS, length, dtype=torch.bool), length, causal=True)
     states = model.backbone.stack(embedded, mask)
-    (states[:, -1] * torch.randn(ROWS, WIDTH)).sum().backward()
-    found = embedded.grad.norm(dim=-1).mean(0).flip(0)
+    (gradient,) = torch.autograd.grad((states[:, -1] * torch.randn(ROWS, WIDTH)).sum(), embedded)
+    found = gradient.norm(dim=-1).mean(0).flip(0)
     return (found / found[0]).clamp(min=1e-30).log10().tolist()
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from torch import nn
-
 from heedful.config.convolutional import ConvolutionalConfig
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import ModelConfig, TextModelConfig
@@ -26,6 +24,6 @@ OPPONENTS: dict[str, Callable[[int], TextModelConfig]] = {  # by width
 COLOURS = dict(zip(OPPONENTS, ("#b5651d", "#5a8fc8", "#3a7d44", "#c9a227", "#a05195", "#222222"), strict=True))
 
 
-def classifier(name: str, width: int, vocabulary: int, classes: int) -> nn.Module:
+def classifier(name: str, width: int, vocabulary: int, classes: int) -> TextClassifier:
     """Build a classifier of texts that reads from left to right and decides by the state of the last token."""
     return TextClassifier(OPPONENTS[name](width), vocabulary, classes)
