@@ -10,6 +10,8 @@ from typing import Literal
 from heedful.config.families import FAMILIES, FamilyName
 from heedful.wording import counted
 
+Poolings = Literal["first", "mean", "max", "last", "sum"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
@@ -122,9 +124,7 @@ class TextModelConfig(ArchitectureConfig):
     scale_embeddings: bool = True  # token vectors times sqrt(d_model) (section 3.4)
     segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
     init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
-    pooling: Literal["first", "mean", "max", "last", "sum"] | None = (
-        None  # None: encoder first, decoder last; ranking mean
-    )
+    pooling: Poolings | None = None  # None: encoder first, decoder last, ranking mean; other architectures have others
     pooler: Literal["dense", "none"] = "dense"  # before a classifier's output; dense: tanh(W x + b), BERT's
 
     @property
