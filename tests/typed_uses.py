@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 import heedful
+from heedful.data.vector_space import Neighbour
 from heedful.decode.filler import MaskCandidate
 from heedful.decode.generator import Generation, GenerationRequest
 from heedful.decode.translator import Translation, Translator
@@ -21,6 +22,7 @@ from heedful.predict.classifier import Classified, Classifier
 from heedful.predict.retriever import Hit
 from heedful.predict.scorer import Scored
 from heedful.predict.tagger import TaggedWords
+from heedful.predict.word_vectors import WordVectors
 
 TEXT, TEXTS = "a text", ["a text", "another"]
 FOLDER = Path("run")
@@ -83,6 +85,12 @@ def vectors(lines: Iterator[str]) -> None:
     assert_type(retriever.encode_lines(lines), Iterator[NDArray[np.float32]])
     assert_type(retriever.search(TEXT, TEXTS, k=1), list[Hit])
     assert_type(retriever.search(TEXTS, TEXTS, vectors=retriever.encode(TEXTS)), list[list[Hit]])
+    words = heedful.load("run", task="word_vectors")
+    assert_type(words, WordVectors)
+    assert_type(words("king"), NDArray[np.float32])
+    assert_type(words.encode(lines), NDArray[np.float32])
+    assert_type(words.analogy("king", "man", "woman", k=1), list[Neighbour])
+    assert_type(words.similarity("king", "queen"), float)
 
 
 def any_task() -> None:

@@ -148,11 +148,11 @@ def blocks(windows: WordWindows, window: int, length: int) -> WordBlocks:
     before, after = (np.pad(side, (0, rest)).reshape(-1, 1, length) for side in (windows.before, windows.after))
     size = length + 2 * window
     steps = np.arange(size)[:, None] - window - np.arange(length)
-    small = np.int16  # of 16 bits, so that a comparison of all places takes no time
-    steps, before, after = steps.astype(small), before.astype(small), after.astype(small)
+    # Small numbers, so that a comparison of all places takes no time; one that is below 0 becomes a large one.
+    first, span = steps.astype(np.uint16) + before.astype(np.uint16), (before + after).astype(np.uint16)
     return WordBlocks(
         words=row[window : window + count + rest].reshape(-1, length),
         around=np.lib.stride_tricks.sliding_window_view(row, size)[::length],
-        in_window=(steps >= -before) & (steps <= after) & (steps != 0),
+        in_window=(first <= span) & (steps != 0),
         sizes=np.pad(windows.sizes, (0, rest)).reshape(-1, length),
     )
