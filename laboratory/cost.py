@@ -66,6 +66,8 @@ def main() -> None:
             values = torch.tensor(over_length[name])[:, :, place].mean(0)
             panel.loglog(lengths, values, marker="o", label=name, color=COLOURS[name])
             panel.set(xlabel="length N", ylabel=f"forward and backward, {unit}")
+            panel.minorticks_off()
+            panel.set_xticks(lengths, map(str, lengths))
     panels[0].legend()
     checks = []
     for name, (in_length, in_width) in EXPONENTS.items():

@@ -9,7 +9,7 @@ from heedful.config.schema import ModelConfig, TextModelConfig
 from heedful.models.task_heads import TextClassifier
 
 RECURRENT = RecurrentConfig(family="decoder", layers=2, dropout=0.0)
-CONVOLUTIONAL = ConvolutionalConfig(family="decoder", dropout=0.0, max_positions=2048)
+CONVOLUTIONAL = ConvolutionalConfig(family="decoder", dropout=0.0, max_positions=4096)
 TRANSFORMER = ModelConfig(
     family="decoder", decoder_layers=2, heads=4, dropout=0.0, norm="pre", positions="rotary", pooler="none"
 )
