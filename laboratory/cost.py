@@ -50,14 +50,12 @@ def slope(sizes: tuple[int, ...], values: list[float]) -> float:
 
 def main() -> None:
     options = findings.arguments(__doc__, seeds=5)
-    lengths, widths = ((32, 64), (16, 32)) if options.quick else (LENGTHS, WIDTHS)
+    lengths, widths, wide = ((32, 64), (16, 32), 32) if options.quick else (LENGTHS, WIDTHS, SHORT_WIDTH)
     runs = range(options.seeds)
     over_length = {name: [[step(name, n, WIDTH) for n in lengths] for _ in runs] for name in EXPONENTS}
     over_width = {name: [[step(name, LENGTH, d)[0] for d in widths] for _ in runs] for name in EXPONENTS}
     ratios = {
-        rows: [
-            step("LSTM", SHORT, SHORT_WIDTH, rows)[0] / step("Transformer", SHORT, SHORT_WIDTH, rows)[0] for _ in runs
-        ]
+        rows: [step("LSTM", SHORT, wide, rows)[0] / step("Transformer", SHORT, wide, rows)[0] for _ in runs]
         for rows in (1, 64)
     }
     figure, panels = plt.subplots(1, 2, figsize=(9, 4))

@@ -24,8 +24,8 @@ def rows(distance: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.cat([symbols[:, None], noise], dim=1), symbols
 
 
-def accuracies(name: str, seed: int, updates: int) -> list[float]:
-    """Train a model, and score it at each distance."""
+def accuracies(name: str, seed: int, updates: int, count: int) -> list[float]:
+    """Train a model, and score it on so many rows at each distance."""
     torch.manual_seed(seed)
     model = classifier(name, WIDTH, SYMBOLS + NOISE, SYMBOLS)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
@@ -42,7 +42,7 @@ def accuracies(name: str, seed: int, updates: int) -> list[float]:
     found = []
     with torch.no_grad():
         for distance in DISTANCES:
-            tokens, symbols = rows(distance, 512)
+            tokens, symbols = rows(distance, count)
             said = model(tokens, torch.ones_like(tokens, dtype=torch.bool)).argmax(-1)
             found.append(float((said == symbols).float().mean()))
     print(name, seed, [round(value, 3) for value in found], flush=True)
@@ -51,8 +51,8 @@ def accuracies(name: str, seed: int, updates: int) -> list[float]:
 
 def main() -> None:
     options = findings.arguments(__doc__, seeds=3)
-    updates = 3 if options.quick else UPDATES
-    curves = {name: [accuracies(name, seed, updates) for seed in range(options.seeds)] for name in OPPONENTS}
+    updates, count = (3, 5) if options.quick else (UPDATES, 512)
+    curves = {name: [accuracies(name, seed, updates, count) for seed in range(options.seeds)] for name in OPPONENTS}
     figure, axes = plt.subplots(figsize=(7, 4))
     for name, found in curves.items():
         axes.plot(DISTANCES, torch.tensor(found).mean(0), marker="o", label=name, color=COLOURS[name])
