@@ -5,15 +5,13 @@ B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabu
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.config.convolutional import ConvolutionalConfig
 from heedful.models.backbone import Backbone, InputLayerType
-from heedful.models.initialization import initialise
-from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
+from heedful.models.text_encoder_decoder import TextEncoderDecoder
 from heedful.nn.convolution import ConvolutionalStack, NamedConvolutionalStack
 from heedful.nn.convolutional_decoder import ConvolutionalDecoder, ConvolvedSource
-from heedful.nn.embedding import Embedding
 from heedful.nn.masks import AttentionMask
 from heedful.text.tokenizer import BOS
 
@@ -38,23 +36,13 @@ class ConvolutionalLanguageBackbone(Backbone[InputLayerType]):
         super().__init__(config, embedding, ConvolutionalStack(config, config.decoder_layers, causal=True))
 
 
-class ConvolutionalEncoderDecoder(SourceToTarget):
+class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
     """Convolutional encoder-decoder, ConvS2S: encodes a source text and predicts the tokens of a target text."""
 
-    has_segments = False
-
-    def __init__(self, config: ConvolutionalConfig, source_vocab: int, target_vocab: int) -> None:
-        super().__init__()
-        self.source_embedding = Embedding(source_vocab, config)
-        self.target_embedding = Embedding(target_vocab, config)
+    def add_layers(self, config: ConvolutionalConfig) -> None:
+        """Create the encoder and the decoder."""
         self.encoder = ConvolutionalStack(config, config.encoder_layers, causal=False)
         self.decoder = ConvolutionalDecoder(config)
-        self.output = nn.Linear(config.d_model, target_vocab, bias=config.output_bias)
-        initialise(self, config)
-        if config.tie != "none":
-            self.output.weight = self.target_embedding.weight
-        if config.tie == "all":
-            self.source_embedding = self.target_embedding
 
     def hidden(
         self,
@@ -86,14 +74,6 @@ class ConvolutionalEncoderDecoder(SourceToTarget):
             NamedConvolutionalStack("enc", "src", self.encoder),
             NamedConvolutionalStack("dec", "tgt", self.decoder.stack, alignments),
         ]
-
-    def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the source or of the target."""
-        return {"src": self.source_embedding, "tgt": self.target_embedding}[line]
-
-    def token_rows(self) -> Names:
-        """Embeddings of both vocabularies, and the output."""
-        return {"source_embedding.weight": "source", "target_embedding.weight": "target"} | OUTPUT_ROWS
 
     def max_positions(self) -> int | None:
         """The size of the table of learned positions; None without positions."""

@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from heedful.config.recurrent import RecurrentConfig
 from heedful.models.backbone import Backbone, InputLayerType
-from heedful.models.initialization import initialise
-from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
-from heedful.nn.embedding import Embedding
+from heedful.models.text_encoder_decoder import TextEncoderDecoder
 from heedful.nn.masks import AttentionMask
 from heedful.nn.recurrent import NamedRecurrentStack, RecurrentStack
 from heedful.nn.recurrent_decoder import DecoderState, EncodedSource, build_decoder
@@ -57,24 +55,14 @@ class Bridge(nn.Module):
         return torch.stack([torch.tanh(hidden), *cell])[:, None]
 
 
-class RecurrentEncoderDecoder(SourceToTarget):
+class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
     """Recurrent encoder-decoder: encodes a source text and predicts the tokens of a target text."""
 
-    has_segments = False
-
-    def __init__(self, config: RecurrentConfig, source_vocab: int, target_vocab: int) -> None:
-        super().__init__()
-        self.source_embedding = Embedding(source_vocab, config)
-        self.target_embedding = Embedding(target_vocab, config)
+    def add_layers(self, config: RecurrentConfig) -> None:
+        """Create the encoder and the decoder."""
         self.encoder = RecurrentStack(config, directions=1 + config.bidirectional)
         self.bridges = nn.ModuleList(Bridge(config) for _ in range(config.layers))
         self.decoder = build_decoder(config)
-        self.output = nn.Linear(config.d_model, target_vocab, bias=config.output_bias)
-        initialise(self, config)
-        if config.tie != "none":
-            self.output.weight = self.target_embedding.weight
-        if config.tie == "all":
-            self.source_embedding = self.target_embedding
 
     def hidden(
         self,
@@ -109,14 +97,6 @@ class RecurrentEncoderDecoder(SourceToTarget):
             NamedRecurrentStack("enc", "src", self.encoder, self.encoder),
             NamedRecurrentStack("dec", "tgt", decoder.stack, decoder, list(self.bridges), alignment),
         ]
-
-    def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the source or of the target."""
-        return {"src": self.source_embedding, "tgt": self.target_embedding}[line]
-
-    def token_rows(self) -> Names:
-        """Embeddings of both vocabularies, and the output."""
-        return {"source_embedding.weight": "source", "target_embedding.weight": "target"} | OUTPUT_ROWS
 
 
 class RecurrentDecodingState:

@@ -5,12 +5,11 @@ B batch, R rows of a search, N source tokens or other inputs of F features, T ta
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.config.schema import ModelConfig
-from heedful.models.initialization import initialise
-from heedful.models.model import OUTPUT_ROWS, Model, Names, SourceToTarget
-from heedful.nn.embedding import Embedding
+from heedful.models.model import Model, Names
+from heedful.models.text_encoder_decoder import TextEncoderDecoder
 from heedful.nn.masks import AttentionMask, BeamLanes
 from heedful.nn.positions import POSITIONS
 from heedful.nn.stack import Decoder, Memory, NamedStack, Stack
@@ -22,25 +21,15 @@ SIDES: dict[str, Names] = {
 }
 
 
-class EncoderDecoder(SourceToTarget):
+class EncoderDecoder(TextEncoderDecoder[ModelConfig]):
     """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text."""
 
-    has_segments = False
-
-    def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
-        super().__init__()
+    def add_layers(self, config: ModelConfig) -> None:
+        """Create the encoder and the decoder."""
         positions = POSITIONS[config.positions]
         self.source_eos = config.source_eos
-        self.source_embedding = Embedding(source_vocab, config)
-        self.target_embedding = Embedding(target_vocab, config)
         self.encoder = Stack(config, config.encoder_layers, positions(config, causal=False))
         self.decoder = Decoder(config, positions(config, causal=True))
-        self.output = nn.Linear(config.d_model, target_vocab, bias=config.output_bias)
-        initialise(self, config)
-        if config.tie != "none":
-            self.output.weight = self.target_embedding.weight
-        if config.tie == "all":
-            self.source_embedding = self.target_embedding
 
     def hidden(
         self,
@@ -69,14 +58,6 @@ class EncoderDecoder(SourceToTarget):
     def named_stacks(self) -> list[NamedStack]:
         """The encoder and the decoder."""
         return [NamedStack("enc", "src", self.encoder), NamedStack("dec", "tgt", self.decoder)]
-
-    def embedding_of(self, line: str) -> Embedding:
-        """The embeddings of the source or of the target."""
-        return {"src": self.source_embedding, "tgt": self.target_embedding}[line]
-
-    def token_rows(self) -> Names:
-        """Embeddings of both vocabularies, and the output."""
-        return {"source_embedding.weight": "source", "target_embedding.weight": "target"} | OUTPUT_ROWS
 
     def warm_start_names(self, start: Model) -> Names:
         """Another encoder-decoder as it is; a BERT becomes the encoder, a GPT the decoder (Rothe et al. 2020)."""
