@@ -8,10 +8,14 @@ from torch import nn
 from heedful.config.bag_of_words import BagOfWordsConfig
 from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
 from heedful.config.recurrent import RecurrentConfig
-from heedful.config.schema import ArchitectureConfig, ModelConfig, TextModelConfig
+from heedful.config.schema import ArchitectureConfig, DecodeConfig, GenerateConfig, ModelConfig, TextModelConfig
+from heedful.decode.generator import Generator
+from heedful.decode.translator import Translator
 from heedful.models import LanguageModel, SourceToTarget, TextClassifier, TokenClassifier
 from heedful.models.architectures import model_class
+from heedful.text.tokenizer_pair import TokenizerPair
 from shown_modules import GATED, gated
+from subjects import TOKENIZER
 
 VOCABULARY = 23
 OWN = "class of one's own"
@@ -81,3 +85,14 @@ def opinionated(model):
     """Spread the outputs, so that a mistake shows in what is chosen."""
     nn.init.normal_(model.output.weight, std=1.0)
     return model.eval()
+
+
+def translator(name: str) -> Translator:
+    """A translator of that architecture for the texts of `subjects`."""
+    pair = TokenizerPair(TOKENIZER, TOKENIZER)
+    return Translator(encoder_decoder(name, len(TOKENIZER)), pair, DecodeConfig(beam=3, max_extra=5))
+
+
+def generator(name: str) -> Generator:
+    """A generator of that architecture for the texts of `subjects`."""
+    return Generator(language_model(name, len(TOKENIZER)), TOKENIZER, GenerateConfig(max_tokens=7))

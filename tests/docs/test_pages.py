@@ -18,7 +18,8 @@ from reader import Reader, hasty_tools
 
 CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").glob("*.md")}
 READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != ROOT / "recipes" and steps(page)]
-UNRUN = {"docs/performance.md": 3}  # blocks
+LABORATORY = ROOT / "docs/laboratory"  # tests/test_laboratory.py runs them, made small
+UNRUN = {"docs/performance.md": 3} | {name_of(page): 1 for page in LABORATORY.glob("*.md")}  # blocks
 CODE = {"bash", "console", "python", "toml"}
 NO_CODE = {"json", "text"}  # data, and what a command prints
 

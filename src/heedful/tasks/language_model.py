@@ -3,8 +3,8 @@
 B batch, T tokens.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +12,15 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.documents import check_files, document_lines
-from heedful.data.prepare_text import check_documents, fewest_documents, prepare_running_text
-from heedful.data.prepared_data import PreparedData
-from heedful.data.stream import TokenStream, WindowPlan, windows
+from heedful.config.schema import Recipe
+from heedful.data.prepare_text import prepare_running_text
+from heedful.data.stream import TokenStream, windows
 from heedful.decode.generator import Generator
 from heedful.losses import Loss, cross_entropy, perplexity
 from heedful.models import LanguageModel
 from heedful.nn.masks import AttentionMask
-from heedful.tasks.task import Mean, Scores, Task
+from heedful.tasks.running_text import RunningText
+from heedful.tasks.task import Mean, Scores
 from heedful.text.tokenizer import PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -70,34 +69,12 @@ def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
     return cross_entropy(hidden[real], model.output.weight, batch.predicted[real], smoothing, model.output.bias)
 
 
-class CausalLanguageModelling(Task[CausalBatch]):
+class CausalLanguageModelling(RunningText[CausalBatch]):
     """Causal language modelling task: learns to predict the next token of running text, for GPT models."""
 
     families = ("decoder",)
     command = "heedful generate"
     scores = ("loss", "perplexity", "byte_perplexity")
-
-    def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
-        super().__init__(recipe, text.tokenizers, text.digest)
-        self.text = text
-        self.plan = self.plan_of(text.train[0])
-
-    @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what running text needs; see `heedful.data.prepare_text.check_documents`."""
-        check_documents(recipe)
-
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Return the recipe unchanged after checking that its training and validation texts are not empty."""
-        fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
-        return recipe
-
-    @classmethod
-    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the lines of a corpus, to find errors in its files early."""
-        check_files(corpus, recipe.data)
-        return document_lines(corpus, recipe.data)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "CausalLanguageModelling":
@@ -113,14 +90,6 @@ class CausalLanguageModelling(Task[CausalBatch]):
     def use(cls, model: LanguageModel, recipe: Recipe, tokenizers: TokenizerPair) -> Generator:
         """Create the predictor that generates text with the language model."""
         return Generator(model, tokenizers.source, recipe.generate, recipe.data.max_length)
-
-    def plan_of(self, stream: TokenStream) -> WindowPlan:
-        """Plan the windows into which a text is cut for batches."""
-        return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, each as the starts of its windows."""
-        return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> CausalBatch:
         """Read the windows of one batch from the training text; nothing in the batch is random."""

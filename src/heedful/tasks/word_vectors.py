@@ -3,8 +3,8 @@
 N words, B blocks of L words, C words around a block, K negative samples of a block, M predictions.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -13,15 +13,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.schema import Recipe
 from heedful.config.word2vec import Word2VecConfig
-from heedful.data.documents import check_files, document_lines
 from heedful.data.huffman import HuffmanCodes, huffman_codes
-from heedful.data.prepare_text import check_documents, fewest_documents
 from heedful.data.prepare_words import prepare_words
 from heedful.data.prepared_data import PreparedData
 from heedful.data.random_numbers import NOISE, draw
-from heedful.data.stream import TokenStream, WindowPlan
+from heedful.data.stream import TokenStream
 from heedful.data.word_windows import (
     NoiseDistribution,
     WordWindows,
@@ -36,7 +34,8 @@ from heedful.losses import Loss
 from heedful.models import model_class
 from heedful.models.word2vec import Word2Vec
 from heedful.predict.word_vectors import WordVectors
-from heedful.tasks.task import Scores, Task
+from heedful.tasks.running_text import RunningText
+from heedful.tasks.task import Scores
 from heedful.tasks.word2vec_objectives import hierarchical_softmax, negative_sampling, softmax
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -70,7 +69,7 @@ class PairBatch:
 WordBatch = BlockBatch | PairBatch
 
 
-class WordVectorTraining(Task[WordBatch]):
+class WordVectorTraining(RunningText[WordBatch]):
     """Word vectors task: learns a vector for each word from the words around it."""
 
     families = ("word_vectors",)
@@ -79,30 +78,11 @@ class WordVectorTraining(Task[WordBatch]):
     scores = ("loss",)
 
     def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
-        super().__init__(recipe, text.tokenizers, text.digest)
+        super().__init__(recipe, text)
         self.options = options_of(recipe)
-        self.text = text
-        self.plan = self.plan_of(text.train[0])
         self.counts = count_words(text.train[0].ids, len(text.tokenizers.source))
         self.keep = keep_probabilities(self.counts, self.options.subsample)
         self.noise = NoiseDistribution(self.counts, self.options.noise_power)
-
-    @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what running text needs; see `heedful.data.prepare_text.check_documents`."""
-        check_documents(recipe)
-
-    @classmethod
-    def resolve(cls, recipe: Recipe) -> Recipe:
-        """Return the recipe unchanged after checking that its training and validation texts are not empty."""
-        fewest_documents(replace(recipe, data=replace(recipe.data, documents="line")), most=1)
-        return recipe
-
-    @classmethod
-    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
-        """Iterate over the lines of a corpus, to find errors in its files early."""
-        check_files(corpus, recipe.data)
-        return document_lines(corpus, recipe.data)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "WordVectorTraining":
@@ -125,14 +105,6 @@ class WordVectorTraining(Task[WordBatch]):
     def codes(self) -> HuffmanCodes:
         """The Huffman codes of the words, for hierarchical softmax."""
         return huffman_codes(self.counts)
-
-    def plan_of(self, stream: TokenStream) -> WindowPlan:
-        """Plan the pieces into which a text is cut for batches."""
-        return WindowPlan(stream, self.recipe.data.max_length, self.recipe.train.batch_tokens, self.recipe.train.seed)
-
-    def epoch(self, number: int) -> list[np.ndarray]:
-        """List the batches of an epoch, each as the starts of its pieces of text."""
-        return self.plan.epoch(number)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> WordBatch:
         """Read the pieces of one batch from the training text, with words, windows and samples drawn anew."""

@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 import heedful
-from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, encoder_decoder, language_model
+from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
 from heedful.config.convolutional import ConvolutionalConfig
-from heedful.config.schema import DecodeConfig, GenerateConfig
-from heedful.decode.generator import Generator
-from heedful.decode.translator import Translator
-from heedful.text.tokenizer_pair import TokenizerPair
-from subjects import TEXT, TOKENIZER
+from subjects import TEXT
 
 TRANSLATORS = {name: config for name, config in ENCODER_DECODERS.items() if isinstance(config, ConvolutionalConfig)}
 GENERATORS = {name: config for name, config in LANGUAGE_MODELS.items() if isinstance(config, ConvolutionalConfig)}
-
-
-def translator(name: str) -> Translator:
-    pair = TokenizerPair(TOKENIZER, TOKENIZER)
-    return Translator(encoder_decoder(name, len(TOKENIZER)), pair, DecodeConfig(beam=3, max_extra=5))
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
@@ -38,7 +29,6 @@ def test_outputs_and_alignments_of_every_layer_are_recorded(name):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_outputs_of_a_language_model_are_recorded(name):
-    built = language_model(name, len(TOKENIZER))
-    found = heedful.trace(Generator(built, TOKENIZER, GenerateConfig(max_tokens=7)), TEXT)
+    found = heedful.trace(generator(name), TEXT)
     assert max(found.checks.values()) < 1e-5
     assert [key for key in found if key.endswith(".hidden")] == ["dec.0.hidden", "dec.1.hidden"]

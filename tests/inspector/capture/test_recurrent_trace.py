@@ -4,24 +4,16 @@ import numpy as np
 import pytest
 
 import heedful
-from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, encoder_decoder, language_model
+from every_architecture import ENCODER_DECODERS, LANGUAGE_MODELS, generator, translator
 from heedful.config.recurrent import RecurrentConfig
-from heedful.config.schema import DecodeConfig, GenerateConfig, Recipe
-from heedful.decode.generator import Generator
-from heedful.decode.translator import Translator
+from heedful.config.schema import Recipe
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.trace import Trace
 from heedful.nn.recurrent import GATES
-from heedful.text.tokenizer_pair import TokenizerPair
-from subjects import TEXT, TOKENIZER
+from subjects import TEXT
 
 TRANSLATORS = {name: config for name, config in ENCODER_DECODERS.items() if isinstance(config, RecurrentConfig)}
 GENERATORS = {name: config for name, config in LANGUAGE_MODELS.items() if isinstance(config, RecurrentConfig)}
-
-
-def translator(name: str) -> Translator:
-    pair = TokenizerPair(TOKENIZER, TOKENIZER)
-    return Translator(encoder_decoder(name, len(TOKENIZER)), pair, DecodeConfig(beam=3, max_extra=5))
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
@@ -46,9 +38,7 @@ def test_states_gates_and_alignments_of_a_translator_are_recorded(name):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_states_and_gates_of_a_language_model_are_recorded(name):
-    found = heedful.trace(
-        Generator(language_model(name, len(TOKENIZER)), TOKENIZER, GenerateConfig(max_tokens=7)), TEXT
-    )
+    found = heedful.trace(generator(name), TEXT)
     assert max(found.checks.values()) < 1e-5
     gates = {key.rpartition(".")[2] for key in found if key.endswith("_gate")}
     assert gates == set(GATES[GENERATORS[name].cell])
