@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+JOBS ?= $(shell expr 1 + $$(nproc 2>/dev/null || sysctl -n hw.ncpu))
 
 export NO_MKDOCS_2_WARNING := 1
 
@@ -12,11 +12,11 @@ PAGE := src/heedful/inspector/page/index.html
 DEVELOPMENT := $(VENV)/.installed-dev
 PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 NODE := PATH="$(abspath $(BIN)):$$PATH"
-PYTEST := $(BIN)/python -m pytest -n $(JOBS)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 
 .DEFAULT_GOAL := help
-.PHONY: help install page demo test avx2 quick check format docs benchmark wheel
+.PHONY: help install page demo test avx2 quick check check-code check-docs check-page format docs benchmark wheel
 
 help: ## list these commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,7 +41,6 @@ demo: $(RUNTIME) $(PAGE) ## train a small translator, score it, use it, draw its
 	@echo $(BIN)/heedful inspect demo/run --data demo/data
 
 test: $(DEVELOPMENT) $(PAGE) ## run every test
-	$(BIN)/python -m pytest -m compile tests/train
 	$(BIN)/python -m pytest -m alone tests/web
 	$(PYTEST)
 
@@ -51,12 +50,18 @@ avx2: $(DEVELOPMENT) ## the demo for 50 updates and the tests that depend on the
 quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
 	$(PYTEST) -m "not slow"
 
-check: $(DEVELOPMENT) $(PAGE) ## lint, format, types, floors, documentation, the page
+check: check-code check-docs check-page ## lint, format, types, floors, documentation, the page
+
+check-code: $(DEVELOPMENT)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+check-docs: $(DEVELOPMENT)
 	$(BIN)/mkdocs build --quiet --strict
+
+check-page: $(PAGE)
 	cd web && $(NODE) npm run --silent check && $(NODE) npm run --silent test
 
 format: $(DEVELOPMENT) ## write the code as ruff wants it

@@ -1,79 +1,80 @@
-"""Recall of a token against its distance, trained: python laboratory/distance.py [--help]
+"""Recall, agreement and copying against distance, trained: python laboratory/distance.py [--help]"""
 
-Each model reads one token to be remembered, then noise, then says the token.
-"""
-
-import math
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 import findings
 import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
+from far_answers import TASKS, VOCABULARY
 from findings import Check
-from opponents import COLOURS, OPPONENTS, classifier
+from opponents import COLOURS, OPPONENTS
+from torch import Tensor
 
-SYMBOLS, NOISE = 8, 8  # tokens to remember, tokens between
-WIDTH, LONGEST, UPDATES, ROWS = 64, 64, 1200, 64
-DISTANCES = (1, 2, 4, 8, 16, 32, 64, 96, 128)
+from heedful.models import LanguageModel
 
-
-def rows(distance: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids and symbols: a symbol, then so many tokens of noise."""
-    symbols = torch.randint(0, SYMBOLS, (count,))
-    noise = torch.randint(SYMBOLS, SYMBOLS + NOISE, (count, distance))
-    return torch.cat([symbols[:, None], noise], dim=1), symbols
+WIDTH, UPDATES, ROWS = 64, 1200, 64
 
 
-def accuracies(name: str, seed: int, updates: int, count: int) -> list[float]:
-    """Train a model, and score it on so many rows at each distance."""
+def accuracies(task: str, name: str, seed: int, updates: int, count: int) -> list[float]:
+    """Train a language model on the answers of a task, and score it on so many rows at each distance."""
     torch.manual_seed(seed)
-    model = classifier(name, WIDTH, SYMBOLS + NOISE, SYMBOLS)
+    one = TASKS[task]
+    model = LanguageModel(OPPONENTS[name](WIDTH), VOCABULARY)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: 1 - update / updates)
+
+    def logits(tokens: Tensor, answers: Tensor) -> Tensor:
+        return model(tokens, torch.ones_like(tokens, dtype=torch.bool))[:, -answers.size(1) :]
+
     for _ in range(updates):
-        tokens, symbols = rows(int(torch.randint(1, LONGEST + 1, ())), ROWS)
-        loss = F.cross_entropy(model(tokens, torch.ones_like(tokens, dtype=torch.bool)), symbols)
+        tokens, answers = one.rows(int(torch.randint(1, one.longest + 1, ())), ROWS)
+        loss = F.cross_entropy(logits(tokens, answers).flatten(0, 1), answers.flatten())
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
     model.eval()
-    found = []
     with torch.no_grad():
-        for distance in DISTANCES:
-            tokens, symbols = rows(distance, count)
-            said = model(tokens, torch.ones_like(tokens, dtype=torch.bool)).argmax(-1)
-            found.append(float((said == symbols).float().mean()))
-    print(name, seed, [round(value, 3) for value in found], flush=True)
+        tests = [one.rows(distance, count) for distance in one.distances]
+        found = [float((logits(*test).argmax(-1) == test[1]).float().mean()) for test in tests]
+    print(task, name, seed, [round(value, 3) for value in found], flush=True)
     return found
 
 
 def main() -> None:
     options = findings.arguments(__doc__, seeds=3)
-    updates, count = (3, 5) if options.quick else (UPDATES, 512)
-    curves = {name: [accuracies(name, seed, updates, count) for seed in range(options.seeds)] for name in OPPONENTS}
-    figure, axes = plt.subplots(figsize=(7, 4))
-    for name, found in curves.items():
-        axes.plot(DISTANCES, torch.tensor(found).mean(0), marker="o", label=name, color=COLOURS[name])
-    axes.axhline(1 / SYMBOLS, color="#999999", linestyle=":", linewidth=1)
-    axes.axvline(LONGEST, color="#999999", linestyle=":", linewidth=1)
-    axes.set(xlabel="tokens between", ylabel="accuracy", xscale="log")
-    axes.legend(fontsize="small")
+    updates, count = (1, 5) if options.quick else (UPDATES, 256)
+    jobs = [(task, name, seed, updates, count) for task in TASKS for name in OPPONENTS for seed in range(options.seeds)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.threads, context, torch.set_num_threads, (1,)) as processes:
+        curves = dict(zip(jobs, processes.map(accuracies, *zip(*jobs, strict=True)), strict=True))
+    figure, panels = plt.subplots(1, len(TASKS), figsize=(12, 4), sharey=True)
+    for panel, (task, one) in zip(panels, TASKS.items(), strict=True):
+        for name in OPPONENTS:
+            means = torch.tensor([curves[job] for job in jobs if job[:2] == (task, name)]).mean(0)
+            panel.plot(one.distances, means, marker="o", label=name, color=COLOURS[name])
+        panel.axhline(one.chance, color="#999999", linestyle=":", linewidth=1)
+        panel.axvline(one.longest, color="#999999", linestyle=":", linewidth=1)
+        panel.set(title=task, xlabel="distance", ylabel="accuracy", xscale="log")
+    panels[0].legend(fontsize="small")
 
-    def check(name: str, distance: int, least: float = -math.inf, most: float = math.inf) -> Check:
-        values = [curve[DISTANCES.index(distance)] for curve in curves[name]]
-        return Check("accuracy", values, least, most, {"name": name, "distance": distance})
+    def check(task: str, name: str, distance: int, **bounds: float) -> Check:
+        place = TASKS[task].distances.index(distance)
+        values = [curves[job][place] for job in jobs if job[:2] == (task, name)]
+        return Check(task, values, case={"name": name, "distance": distance}, **bounds)
 
-    checks = [
-        check("RNN", 64, most=0.5),
-        check("LSTM", 64, least=0.9),
-        check("CNN, 2 layers", 64, most=0.2),
-        check("CNN, 8 layers", 8, least=0.9),
-        check("CNN, 8 layers", 64, most=0.2),
-        check("Transformer", 64, least=0.9),
-        check("Transformer", 128, least=0.9),
-    ]
+    checks = []
+    for task, one in TASKS.items():
+        checks += [
+            check(task, "RNN", one.longest, most=(1 + one.chance) / 2),
+            *[check(task, name, one.longest, least=0.9) for name in ("GRU", "LSTM", "Transformer")],
+            check(task, "Transformer", 2 * one.longest, least=0.9),
+            check(task, "CNN, 8 layers", 8, least=0.9),
+            *[check(task, f"CNN, {n} layers", 2 * one.longest, most=one.chance + 0.1) for n in (2, 8)],
+        ]
     findings.publish("distance", checks, figure, options)
 
 

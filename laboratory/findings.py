@@ -52,7 +52,7 @@ class Check:
 
     Attributes:
         quantity: its name in the table `measured` of the texts.
-        values: the measured values.
+        values: the measured values; one of a quantity that no seed changes.
         least: the claim holds from this value on.
         most: the claim holds up to this value.
         case: what to fill into the text, such as the name of a model.
@@ -66,7 +66,9 @@ class Check:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the mean, by Student's t."""
+        """The 95 % confidence interval of the mean, by Student's t; a single value is free of chance."""
+        if len(self.values) == 1:
+            return self.values[0], self.values[0]
         half = STUDENT[len(self.values) - 1] * stdev(self.values) / math.sqrt(len(self.values))
         return fmean(self.values) - half, fmean(self.values) + half
 

@@ -152,3 +152,14 @@ def test_keys_and_values_have_free_sizes():
     assert layer(layer.queries(x), *layer.keys_values(x), torch.zeros(1, 1, 1, 5)).shape == (3, 5, 24)
     assert layer.q.weight.shape == (28, 24)
     assert layer.out.weight.shape == (24, 52)
+
+
+def test_heads_that_look_at_fixed_neighbours_are_a_convolution():
+    torch.manual_seed(0)
+    layer = Attention(ModelConfig(d_model=6, heads=3, d_v=5)).double()
+    x, places = torch.randn(2, 11, 6, dtype=torch.float64), torch.arange(11)
+    offsets = torch.tensor([-1, 0, 1])[:, None, None]  # one for each head
+    bias = torch.where(places - places[:, None] == offsets, 0.0, MASKED_SCORE).double()
+    kernels = torch.einsum("dhu,hui->dih", layer.out.weight.unflatten(1, (3, 5)), layer.v.weight.unflatten(0, (3, 5)))
+    want = torch.nn.functional.conv1d(x.mT, kernels, layer.out(layer.v.bias)).mT
+    torch.testing.assert_close(layer(layer.queries(x), *layer.keys_values(x), bias[None])[:, 1:-1], want)

@@ -1,37 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from toy_step import CPU, learner, rows
 from two_processes import in_two
 
-from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.data.random_numbers import seed_of
-from heedful.models import EncoderDecoder
-from heedful.nn.stack import stacks
-from heedful.tasks.sequence_to_sequence import collate, loss
-from heedful.train.training_step import TrainingStep
-
-CPU = torch.device("cpu")
-
-
-def learner(precision="float32", dropout=0.0, encoder_layers=2, **optimizer):
-    torch.manual_seed(0)
-    model = ModelConfig(d_model=24, heads=4, d_ff=37, encoder_layers=encoder_layers, decoder_layers=1, dropout=dropout)
-    recipe = Recipe(
-        model=model,
-        optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
-        train=TrainConfig(precision=precision),
-    )
-    return TrainingStep(EncoderDecoder(model, 23, 23), lambda m, b: [loss(m, b, recipe.train.label_smoothing)], recipe)
-
-
-def rows(*lengths):
-    """Ids of given lengths, padded, each ending in <eos>."""
-    rng = np.random.default_rng(sum(lengths))
-    ids = np.zeros((len(lengths), max(lengths)), dtype=np.int64)
-    for row, length in zip(ids, lengths, strict=True):
-        row[: length - 1] = rng.integers(4, 23, length - 1)
-        row[length - 1] = 3
-    return ids
+from heedful.tasks.sequence_to_sequence import collate
 
 
 def gradients(taught, batches):
@@ -45,7 +19,7 @@ def gradients(taught, batches):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_several_uneven_batches_have_the_gradient_of_one(norm):
     source, target = rows(7, 5, 3, 2, 2), rows(5, 7, 2, 3, 1)
-    taught = [learner(), learner()]
+    taught = [learner(norm=norm), learner(norm=norm)]
     whole = gradients(taught[0], [collate(source, target, CPU)])
     parts = gradients(taught[1], [collate(source[s], target[s], CPU) for s in (slice(0, 1), slice(1, 3), slice(3, 5))])
     for a, b in zip(whole, parts, strict=True):
@@ -164,15 +138,3 @@ def test_seeds_are_a_function_of_their_key():
     assert seed_of(1, 2, 3) == seed_of(1, 2, 3)
     keys = [(s, u, b) for s in range(7) for u in range(11) for b in range(3)]
     assert len({seed_of(*key) for key in keys}) == len(keys)
-
-
-@pytest.mark.compile
-def test_a_compiled_update_equals_a_plain_one():
-    batch = collate(rows(7, 5), rows(5, 3), CPU)
-    plain, compiled = learner(encoder_layers=1), learner(encoder_layers=1)
-    for stack in stacks(compiled.precision.replica):
-        stack.compile(dynamic=True)
-    for number in (1, 2):
-        a, b = plain.update([batch], number), compiled.update([batch], number)
-        assert a.losses == pytest.approx(b.losses, rel=1e-4)
-        assert a.norm == pytest.approx(b.norm, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Time and memory of a layer against length and width: python laboratory/cost.py [--help]
+"""Time and memory of a layer against length and width: python laboratory/layer_cost.py [--help]
 
 Exponents are the slopes of log time, or log memory, over the longest lengths or the largest widths.
 """
@@ -75,7 +75,7 @@ def main() -> None:
             checks.append(Check(quantity, slopes, *near[0], {"name": name}))
         checks.append(Check("time_width", [slope(widths, run) for run in over_width[name]], *near[1], {"name": name}))
     checks += [Check("ratio", found, most=1, case={"rows": rows}) for rows, found in ratios.items()]
-    findings.publish("cost", checks, figure, options)
+    findings.publish("layer_cost", checks, figure, options)
 
 
 if __name__ == "__main__":

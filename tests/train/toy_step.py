@@ -1,0 +1,33 @@
+"""A small translator with its training step, and ids of uneven rows, for the tests of updates."""
+
+import numpy as np
+import torch
+
+from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
+from heedful.models import EncoderDecoder
+from heedful.tasks.sequence_to_sequence import loss
+from heedful.train.training_step import TrainingStep
+
+CPU = torch.device("cpu")
+
+
+def learner(precision="float32", dropout=0.0, encoder_layers=2, norm="post", **optimizer):
+    torch.manual_seed(0)
+    sizes = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": encoder_layers, "decoder_layers": 1}
+    model = ModelConfig(**sizes, dropout=dropout, norm=norm)
+    recipe = Recipe(
+        model=model,
+        optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
+        train=TrainConfig(precision=precision),
+    )
+    return TrainingStep(EncoderDecoder(model, 23, 23), lambda m, b: [loss(m, b, recipe.train.label_smoothing)], recipe)
+
+
+def rows(*lengths):
+    """Ids of given lengths, padded, each ending in <eos>."""
+    rng = np.random.default_rng(sum(lengths))
+    ids = np.zeros((len(lengths), max(lengths)), dtype=np.int64)
+    for row, length in zip(ids, lengths, strict=True):
+        row[: length - 1] = rng.integers(4, 23, length - 1)
+        row[length - 1] = 3
+    return ids
