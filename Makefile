@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= $(shell expr 1 + $$(nproc 2>/dev/null || sysctl -n hw.ncpu))
+JOBS ?= 2
 
 export NO_MKDOCS_2_WARNING := 1
 
@@ -44,7 +44,7 @@ test: $(DEVELOPMENT) $(PAGE) ## run every test
 	$(BIN)/python -m pytest -m alone tests/web
 	$(PYTEST)
 
-avx2: $(DEVELOPMENT) ## the demo for 50 updates and the tests that depend on the processor, as on an AVX2 laptop
+avx2: $(DEVELOPMENT) ## the demo for 20 updates and the tests that depend on the processor, as on an AVX2 laptop
 	$(AVX2) $(PYTEST) tests/train/test_demo.py tests/train/test_training_step.py tests/machine tests/nn tests/test_losses.py tests/test_optim.py
 
 quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment

@@ -2,6 +2,7 @@
 # Make what the benchmarks' peers need, outside of heedful's own environment: sh benchmarks/peers/environments.sh [FOLDER]
 #   FOLDER/ctranslate2  an environment with CTranslate2
 #   FOLDER/gensim       an environment with gensim
+#   FOLDER/joeynmt      JoeyNMT, for heedful's environment
 #   FOLDER/bertviz      BertViz, and FOLDER/bertviz-web the three scripts that it takes from a CDN (needs npm)
 #   FOLDER/libshim.so   makes MKL take the kernels that it has for Intel's processors on any other (needs a C compiler)
 set -eu
@@ -11,6 +12,8 @@ python3 -m venv "$folder/ctranslate2"
 "$folder/ctranslate2/bin/pip" install --quiet ctranslate2==4.8.5 numpy safetensors
 python3 -m venv "$folder/gensim"
 "$folder/gensim/bin/pip" install --quiet gensim==4.4.0
+python3 -m pip install --quiet --no-deps --target "$folder/joeynmt" joeynmt==2.3.0
+python3 -m pip install --quiet --target "$folder/joeynmt" importlib_metadata
 python3 -m pip install --quiet --no-deps --target "$folder/bertviz" bertviz==1.4.1
 python3 -m pip install --quiet --target "$folder/bertviz" ipython
 if command -v npm > /dev/null; then

@@ -1,4 +1,5 @@
-"""The command `heedful` for readers in a hurry: training ends after a few updates, and a server once it was looked at.
+"""The command `heedful` for readers in a hurry: training ends after a few updates on little text, and a server once it
+was looked at.
 
 `python hasty.py SOCKET` has loaded torch before anybody asks, and forks for each command. What the tests put on PATH as
 `heedful` is `ASK`: it hands over arguments, folder and streams, so that the commands of a page work as they stand.
@@ -17,7 +18,7 @@ from urllib.request import urlopen
 
 from heedful.cli import main
 
-LOADED = ("torch", "sacrebleu", "heedful.checkpoint", "heedful.train.loop")
+LOADED = ("torch", "torch._dynamo", "sacrebleu", "heedful.checkpoint", "heedful.train.loop")
 READY = "ready\n"
 SHORT = {
     "train.max_updates": 4,
@@ -28,7 +29,7 @@ SHORT = {
     "optimizer.warmup": 1,
 }
 CHANGES = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
-ADDED = {"train": CHANGES, "compare": [*CHANGES, "--updates", "4"]}
+ADDED = {"train": CHANGES, "compare": [*CHANGES, "--updates", "4"], "scenes": ["--train", "3000"]}
 ASK = """#!{python} -IS
 import json, os, socket, sys
 asked = {{"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}

@@ -33,10 +33,10 @@ def heedful(*arguments: object) -> str:
     return run.stderr
 
 
-def test_fifty_updates_of_the_demo_learn_in_the_precision_that_suits_the_processor(tmp_path):
+def test_twenty_updates_of_the_demo_learn_in_the_precision_that_suits_the_processor(tmp_path):
     heedful("scenes", "en-de", "--out", tmp_path / "text", "--train", 3001)
-    every = [f"--set=train.{key}=25" for key in ("validate_every", "save_every", "log_every")]
-    updates = ["--set=train.max_updates=50", "--set=optimizer.warmup=11"]
+    every = [f"--set=train.{key}=10" for key in ("validate_every", "save_every", "log_every")]
+    updates = ["--set=train.max_updates=20", "--set=optimizer.warmup=5"]
     said = heedful("train", RECIPE, "--data", tmp_path / "text", "--out", tmp_path / "run", *updates, *every)
     chosen = choose_precision(CPU).precision
     assert f"precision: {chosen} (" in said
