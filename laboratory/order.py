@@ -18,7 +18,9 @@ from heedful.config.schema import ModelConfig
 from heedful.models.task_heads import TextClassifier
 
 WIDTH, WORDS, LENGTH, UPDATES, ROWS = 32, 20, 7, 600, 64
-TRANSFORMER = ModelConfig(family="encoder", d_model=WIDTH, d_ff=64, heads=4, encoder_layers=2, dropout=0.0, norm="pre")
+TRANSFORMER = ModelConfig(
+    family="encoder", d_model=WIDTH, d_ff=64, heads=4, encoder_layers=2, dropout=0.0, norm="pre", pooling="mean"
+)
 BLIND = ("bag of words", "Transformer without positions")  # to the order of words
 MODELS = {
     "bag of words": BagOfWordsConfig(d_model=WIDTH, dropout=0.0, pooler="dense"),

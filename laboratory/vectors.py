@@ -88,6 +88,7 @@ def main() -> None:
         panel.scatter(*points.T, s=9, color="#5a8fc8")
         for word, point in zip(WORDS, points, strict=True):
             panel.annotate(word, point, fontsize="small")
+        panel.margins(0.12)
         panel.set(title=title, xticks=[], yticks=[])
     findings.publish("vectors", checks, figure, options)
 
