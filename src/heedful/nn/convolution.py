@@ -64,7 +64,7 @@ class ConvolutionCache:
 
 
 class GatedConvolution(nn.Module):
-    """One-dimensional convolution with a gated linear unit: (x * W + b) . sigmoid(x * V + c) (Dauphin et al. 2017).
+    """Convolution over neighbouring tokens, half of whose outputs gate the other half (GLU; Dauphin et al. 2017).
 
     A gated linear unit divides the variance by 4, and dropout multiplies that of its inputs by 1 / (1 - rate): the
     weights are drawn so that the outputs have the variance of the inputs (Gehring et al. 2017, section 3.5).
