@@ -8,6 +8,7 @@ rest is as in train_step.py.
 
 import sys
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -29,7 +30,7 @@ SPECIAL = {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
 
 def heedful(config: RecurrentConfig, device: torch.device, precision: Literal["float32", "bfloat16"]) -> Step:
     optimizer = OptimizerConfig(lr=1e-4, schedule="constant", warmup=0)
-    recipe = Recipe(model=config, optimizer=optimizer, train=TrainConfig(precision=precision))
+    recipe = Recipe(optimizer=optimizer, train=TrainConfig(precision=precision))
     model = RecurrentEncoderDecoder(config, VOCAB, VOCAB).to(device)
     learner = TrainingStep(model, lambda model, batch: [loss(model, batch, 0.1)], recipe)
     return lambda batch: learner.update([batch], 1)
@@ -37,20 +38,20 @@ def heedful(config: RecurrentConfig, device: torch.device, precision: Literal["f
 
 def joeynmt(config: RecurrentConfig, device: torch.device) -> Step:
     sys.path.append(str(PEERS))
-    from joeynmt.model import build_model
-    from joeynmt.vocabulary import Vocabulary
-
+    peer = {name: import_module(f"joeynmt.{name}") for name in ("model", "vocabulary")}
     names = {f"{name}_token": f"<{name}>" for name in SPECIAL} | {f"{name}_id": id for name, id in SPECIAL.items()}
     special = SimpleNamespace(**names, sep_token=None, sep_id=None, lang_tags=[])
     words = ["<pad>", "<unk>", "<bos>", "<eos>", *map(str, range(4, VOCAB))]
-    vocabulary = Vocabulary(words, special)
+    vocabulary = peer["vocabulary"].Vocabulary(words, special)
     half: dict[str, Any] = {"type": "recurrent", "rnn_type": config.cell, "num_layers": config.layers}
     half |= {"embeddings": {"embedding_dim": config.d_model, "scale": False}, "dropout": config.dropout}
     encoder = half | {"hidden_size": config.d_model // 2, "bidirectional": True}
     decoder = half | {"hidden_size": config.d_model, "hidden_dropout": config.dropout, "attention": "luong"}
     decoder |= {"input_feeding": config.input_feeding, "init_hidden": "bridge"}
     tied = {"tied_embeddings": True, "tied_softmax": True}
-    model = build_model({"encoder": encoder, "decoder": decoder, **tied}, vocabulary, vocabulary).to(device)
+    model = (
+        peer["model"].build_model({"encoder": encoder, "decoder": decoder, **tied}, vocabulary, vocabulary).to(device)
+    )
     model.loss_function = ("crossentropy", 0.1)
 
     def mean_loss(batch: PairBatch) -> Tensor:

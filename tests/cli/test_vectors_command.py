@@ -75,6 +75,8 @@ def test_two_words_or_files_of_pairs_are_compared(file, tmp_path):
         (["nearest", "kings"], "did you mean king?"),
         (["plot", "--out", "map.gif"], ".png or .svg"),
         (["plot", "king", "queen", "--out", "map.png"], "span no plane"),
+        (["plot", "king", "queen", "man", "--method", "tsne"], "five words or more"),
+        (["plot", "--method", "umap"], "choose one of pca, tsne"),
         (["export", "out", "--format", "npy"], "choose one of"),
     ],
 )
@@ -84,11 +86,12 @@ def test_what_cannot_work_is_refused_with_the_remedy(arguments, message, file, t
         invoke("vectors", *arguments, "--model", file)
 
 
+@pytest.mark.parametrize("method", ["pca", "tsne"])
 @pytest.mark.parametrize("name", ["map.png", "map.svg"])
-def test_words_are_drawn_in_the_plane_the_same_every_time(name, file, tmp_path):
+def test_words_are_drawn_in_the_plane_the_same_every_time(name, method, file, tmp_path):
     pictures = [tmp_path / f"{number}-{name}" for number in range(2)]
     for picture in pictures:
-        invoke("vectors", "plot", "--model", file, "--out", picture)
+        invoke("vectors", "plot", "--model", file, "--out", picture, "--method", method)
     assert pictures[0].read_bytes() == pictures[1].read_bytes()
     if name.endswith("svg"):
         assert "</svg>" in pictures[0].read_text()

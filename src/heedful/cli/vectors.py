@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,10 @@ from heedful.errors import InputError
 from heedful.wording import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from heedful.data.vector_space import Neighbour, VectorSpace
+    from heedful.inspector.pictures.word_map import WordMap
 
 app = typer.Typer(
     name="vectors",
@@ -130,25 +134,55 @@ def plot(
     ] = None,
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
     count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
+    method: Annotated[
+        str, typer.Option(help="Where words go: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
+    ] = "pca",
 ) -> None:
-    """Draw words in the plane, by the first two principal components of their vectors."""
+    """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
     try:
         from heedful.inspector.pictures.drawing import FORMATS
-        from heedful.inspector.pictures.word_map import WordMap, draw_words
+        from heedful.inspector.pictures.word_map import draw_words
     except ModuleNotFoundError as error:
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
         raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
     check_output(out, option="--out")
-    from heedful.inspector.measures.principal_components import principal_components
-
+    if method not in METHODS:
+        raise InputError(f"--method {method}: choose one of {', '.join(METHODS)}")
     space = space_of(model)
     chosen = words or space.words[:count]
-    found = principal_components(space.directions[space.rows(chosen)])
-    missing = draw_words(WordMap(found.places, chosen, found.shares, f"model {model}"), out)
-    typer.echo(f"{out}: {counted(len(chosen), 'words')}, {sum(found.shares):.0%} of their variance", err=True)
+    picture, told = METHODS[method](space.directions[space.rows(chosen)], chosen, f"model {model}")
+    missing = draw_words(picture, out)
+    typer.echo(f"{out}: {counted(len(chosen), 'words')}, {told}", err=True)
     if missing:
         typer.echo(f"No font here has {' '.join(sorted(missing))}; words with them are drawn as boxes", err=True)
+
+
+def most_variance(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
+    """Place words by the first two principal components of their vectors, and tell how much these hold."""
+    from heedful.inspector.measures.principal_components import principal_components
+    from heedful.inspector.pictures.word_map import WordMap
+
+    found = principal_components(vectors)
+    x, y = (
+        f"principal component {number}: {share:.0%} of the variance" for number, share in enumerate(found.shares, 1)
+    )
+    return WordMap(found.places, words, (x, y), title), f"{sum(found.shares):.0%} of their variance"
+
+
+def neighbours_together(vectors: "np.ndarray", words: Sequence[str], title: str) -> "tuple[WordMap, str]":
+    """Place words by t-SNE, and tell how it is to be read."""
+    try:
+        from heedful.inspector.measures.neighbour_map import neighbour_map
+    except ModuleNotFoundError as error:
+        raise InputError('t-SNE needs scikit-learn: pip install "heedful[tsne]"') from error
+    from heedful.inspector.pictures.word_map import WordMap
+
+    axes = ("t-SNE: near words are neighbours, far distances mean little", "")
+    return WordMap(neighbour_map(vectors), words, axes, title), "neighbours together"
+
+
+METHODS = {"pca": most_variance, "tsne": neighbours_together}
 
 
 @app.command()

@@ -26,7 +26,7 @@ class WordMap:
 
     places: Float[np.ndarray, "N 2"]
     words: Sequence[str]
-    shares: tuple[float, float]  # of the variance, along either axis
+    axes: tuple[str, str]  # what they mean
     title: str
 
 
@@ -56,9 +56,8 @@ def draw_words(picture: WordMap, path: Path) -> set[str]:
         axes.grid(color="#e4e9ef", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.set_aspect("equal", adjustable="datalim")
-        for name, share in zip(("x", "y"), picture.shares, strict=True):
-            label = f"principal component {1 + (name == 'y')}: {share:.0%} of the variance"
-            getattr(axes, f"set_{name}label")(label, fontsize=8, color=FAINT)
+        axes.set_xlabel(picture.axes[0], fontsize=8, color=FAINT)
+        axes.set_ylabel(picture.axes[1], fontsize=8, color=FAINT)
         axes.set_title(picture.title, loc="left", fontsize=12, parse_math=False)
         try:
             figure.savefig(path, dpi=160, metadata=FORMATS[path.suffix])
