@@ -25,7 +25,7 @@ from heedful.tasks.sequence_to_sequence import PairBatch, loss
 from heedful.train.training_step import TrainingStep
 
 PEERS = Path("build/peers/joeynmt")
-SPECIAL = {"pad": 0, "unk": 1, "bos": 2, "eos": 3}
+SPECIAL = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}  # JoeyNMT's, in its order
 
 
 def heedful(config: RecurrentConfig, device: torch.device, precision: Literal["float32", "bfloat16"]) -> Step:
@@ -41,8 +41,7 @@ def joeynmt(config: RecurrentConfig, device: torch.device) -> Step:
     peer = {name: import_module(f"joeynmt.{name}") for name in ("model", "vocabulary")}
     names = {f"{name}_token": f"<{name}>" for name in SPECIAL} | {f"{name}_id": id for name, id in SPECIAL.items()}
     special = SimpleNamespace(**names, sep_token=None, sep_id=None, lang_tags=[])
-    words = ["<pad>", "<unk>", "<bos>", "<eos>", *map(str, range(4, VOCAB))]
-    vocabulary = peer["vocabulary"].Vocabulary(words, special)
+    vocabulary = peer["vocabulary"].Vocabulary([str(id) for id in range(4, VOCAB)], special)
     half: dict[str, Any] = {"type": "recurrent", "rnn_type": config.cell, "num_layers": config.layers}
     half |= {"embeddings": {"embedding_dim": config.d_model, "scale": False}, "dropout": config.dropout}
     encoder = half | {"hidden_size": config.d_model // 2, "bidirectional": True}
@@ -55,15 +54,14 @@ def joeynmt(config: RecurrentConfig, device: torch.device) -> Step:
     model.loss_function = ("crossentropy", 0.1)
 
     def mean_loss(batch: PairBatch) -> Tensor:
-        total = model(
-            return_type="loss",
-            src=batch.source,
-            src_length=batch.source_padding_mask.sum(1),
-            src_mask=batch.source_padding_mask[:, None],
-            trg_input=batch.target_in,
-            trg=batch.target_out,
-            trg_mask=batch.target_padding_mask[:, None],
-        )[0]
+        lengths, order = batch.source_padding_mask.sum(1).sort(descending=True)  # as its data loader has them
+        source, target_in, target_out = (
+            ids[order].masked_fill(ids[order] == 0, SPECIAL["pad"])
+            for ids in (batch.source, batch.target_in, batch.target_out)
+        )
+        masks = {"src_mask": source != SPECIAL["pad"], "trg_mask": target_out != SPECIAL["pad"]}
+        ids = {"src": source, "src_length": lengths, "trg_input": target_in, "trg": target_out}
+        total = model(return_type="loss", **ids, **{name: mask[:, None] for name, mask in masks.items()})[0]
         return total / batch.target_tokens
 
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
