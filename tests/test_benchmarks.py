@@ -6,13 +6,16 @@ from functools import partial
 import gpt_step
 import pytest
 import race
+import recurrent_step
 import torch
 import train_mechanisms
 import train_step
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from heedful.compare.flops import count_flops
 from heedful.config.schema import ModelConfig
+from heedful.models.recurrent import RecurrentEncoderDecoder
 
 CPU = torch.device("cpu")
 TOY = ModelConfig(d_model=8, d_ff=24, heads=2, encoder_layers=3, decoder_layers=2, dropout=0.1)
@@ -22,6 +25,13 @@ TOY_GPT = gpt_step.preset(2, 64, 13)
 @pytest.mark.parametrize("name", train_step.SYSTEMS)
 def test_each_system_of_the_training_benchmark_steps_on_a_cpu(name):
     steps_on_a_cpu(train_step.SYSTEMS[name], race.Size(TOY, train_step.batches, 211, 1, 2), train_step.flops)
+
+
+@pytest.mark.parametrize("name", [name for name in recurrent_step.SYSTEMS if name.startswith("heedful")])
+@pytest.mark.parametrize("size", recurrent_step.SIZES.values(), ids=recurrent_step.SIZES)
+def test_each_recurrent_system_of_heedful_steps_on_a_cpu(name, size):
+    toy = replace(size, config=replace(size.config, d_model=8), cells=211, warm_up=1, steps=2)
+    steps_on_a_cpu(recurrent_step.SYSTEMS[name], toy, recurrent_step.flops)
 
 
 @pytest.mark.parametrize("name", gpt_step.SYSTEMS)
@@ -64,6 +74,19 @@ def test_the_work_of_an_encoder_decoder_is_what_torch_counts_less_the_hidden_hal
     length = batch.target_in.size(1)
     hidden = 6 * config.d_model * config.decoder_layers * 5 * length**2
     assert train_step.flops(config, batch) + hidden == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("size", recurrent_step.SIZES.values(), ids=recurrent_step.SIZES)
+def test_the_work_of_a_recurrent_model_is_what_is_counted_but_for_the_first_state_of_its_decoder(size):
+    config = replace(size.config, d_model=14, dropout=0.0)
+    model = RecurrentEncoderDecoder(config, 23, 23)
+    with pytest.MonkeyPatch.context() as patch:
+        for script in (recurrent_step, train_step):
+            patch.setattr(script, "VOCAB", 23)
+        batch = train_step.batch(train_step.np.random.default_rng(1), torch.full((5, 2), 17).numpy(), CPU)
+        padding_masks = batch.source_padding_mask, batch.target_padding_mask
+        forward = count_flops(lambda: model(batch.source, padding_masks[0], batch.target_in, padding_masks[1]))
+        assert recurrent_step.flops(config, batch) == pytest.approx(3 * forward, rel=0.01)
 
 
 def test_the_work_of_a_gpt_is_what_torch_counts_less_the_hidden_half_of_causal_scores():
