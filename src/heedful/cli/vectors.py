@@ -135,7 +135,8 @@ def plot(
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("vectors.png"),
     count: Annotated[int, typer.Option(min=3, help="Words to draw if none are given.")] = 100,
     method: Annotated[
-        str, typer.Option(help="Where words go: pca (principal components, most variance) or tsne (t-SNE, neighbours).")
+        str,
+        typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours)."),
     ] = "pca",
 ) -> None:
     """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
