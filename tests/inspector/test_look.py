@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import heedful
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import model_of
@@ -17,7 +18,9 @@ from heedful.nn.stack import Block, DecoderBlock
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from interrupted import train
 from subjects import GERMAN, TEXT, TOKENIZER, classifier, filler, generator, searcher, translator
+from toy_vectors import toy_recipe
 
 
 def test_the_numbers_are_those_of_the_best_answer():
@@ -166,3 +169,29 @@ def test_a_model_that_computes_no_numbers_is_told_of(subject):
 def test_what_cannot_be_asked_is_refused(question, words):
     with pytest.raises(InputError, match=words):
         look(translator(), question)
+
+
+def toy_vectors(folder):
+    train(toy_recipe(folder), folder / "run")
+    return heedful.load(folder / "run")
+
+
+def test_word_vectors_answer_with_the_neighbours_of_each_word_and_name_those_that_have_no_vector(tmp_path):
+    vectors = toy_vectors(tmp_path)
+    seen = look(vectors, Question(text="The king, zebras and the Queen"))
+    assert seen.unknown == ["zebras", "and"]
+    assert [answer.place for answer in seen.answers] == [0, 1, 2, 3]
+    words = ["the", "king", "the", "queen"]
+    assert [label.removeprefix("▁") for label in seen.trace.lines["src"].read.labels] == words
+    np.testing.assert_array_equal(seen.trace["src.tok"].values, vectors.vectors(words))
+    for word, answer in zip(words, seen.answers, strict=True):
+        near = [(option.text, option.score) for option in answer.options]
+        assert near == [tuple(one) for one in vectors.nearest(word)]
+
+
+def test_a_text_of_words_without_vectors_is_refused(tmp_path):
+    vectors = toy_vectors(tmp_path)
+    with pytest.raises(InputError, match="no word of the text has a vector"):
+        look(vectors, Question(text="zebras"))
+    with pytest.raises(InputError, match="have no output"):
+        look(vectors, Question(text="king", target="queen"))

@@ -32,6 +32,7 @@ from heedful.inspector.capture.trace import Trace, traced
 from heedful.inspector.measures.answers import Answer, answers, continued, found_by_search, given
 from heedful.inspector.measures.beam_search import BeamLog, Ghost, explain_search
 from heedful.inspector.measures.logit_lens import Lens, lens, speaks
+from heedful.predict.word_vectors import WordVectors
 
 WIDEST = 20  # largest beam size of a logged search: the candidates of a step grow with its square
 
@@ -125,7 +126,8 @@ def unknown(subject: Any, question: Question) -> list[str]:
     pair = tokenizers_of(subject)
     written = [text for text in (question.target, question.reference, question.prefix) if text]
     read = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
-    found = [pair.source.unknown(text) for text in read] + [pair.target.unknown(text) for text in written]
+    lacking = subject.unknown if isinstance(subject, WordVectors) else pair.source.unknown
+    found = [lacking(text) for text in read] + [pair.target.unknown(text) for text in written]
     return list(dict.fromkeys(word for words in found for word in words))
 
 

@@ -76,6 +76,11 @@ class Model(nn.Module):
         """The text that the outputs belong to: "src", which is read, or "tgt", which is written."""
         return "tgt"
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The texts that the model looks at: "src", "tgt", or both."""
+        return (self.line,)
+
     def named_stacks(self) -> list[NamedStack]:
         """The stacks of blocks whose tensors the inspector names; none in a model that is no Transformer."""
         return []
@@ -124,6 +129,11 @@ class SourceToTarget(Model, ABC):
     """
 
     output: nn.Linear
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The source and the target."""
+        return ("src", "tgt")
 
     def forward(
         self,

@@ -44,6 +44,11 @@ class Word2Vec(Model):
         """Look up the vectors of words."""
         return self.embedding(words)
 
+    @property
+    def line(self) -> str:
+        """The one text, which is read."""
+        return "src"
+
     def embedding_of(self, line: str) -> EmbeddingTable | None:
         """The table of the word vectors; there is one kind of text."""
         return self.embedding if line == "src" else None

@@ -74,10 +74,21 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         found = one_or_all(lambda each: map(self._mean, each), texts, as_text)
         return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
 
+    def words(self, text: str) -> list[str]:
+        """Cut a text into words and phrases, as the training text was cut."""
+        [words] = join_all([words_of(text, self.cutting)], vocabulary_phrases(self.tokenizer, self.options))
+        return list(words)
+
+    def unknown(self, text: str) -> list[str]:
+        """The words of a text that have no vector."""
+        return [word for word in self.words(text) if self.space.find(word) is None]
+
+    def rows(self, text: str) -> list[int]:
+        """The rows of the vectors of a text's words in `space`, in the order of the text; other words are left out."""
+        return [row for word in self.words(text) if (row := self.space.find(word)) is not None]
+
     def _mean(self, text: str) -> Vectors:
-        passes = vocabulary_phrases(self.tokenizer, self.options)
-        [words] = join_all([words_of(text, self.cutting)], passes)
-        rows = sorted(row for word in words if (row := self.space.find(word)) is not None)  # sums in one order
+        rows = sorted(self.rows(text))  # sums in one order
         return self.space.matrix[rows].sum(0) / max(1, len(rows))
 
     def similarity(self, first: str, second: str) -> float:

@@ -1,8 +1,10 @@
 """The neighbours of a token are those that a plain search finds, in the table of its own line."""
 
+import numpy as np
 import pytest
 import torch
 
+import every_architecture
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import trace
 from heedful.inspector.measures.embeddings import neighbours, row
@@ -56,6 +58,21 @@ def test_a_row_times_its_scale_is_what_enters_the_model():
             assert not found.segments
 
 
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(every_architecture.translator, name) for name in every_architecture.ENCODER_DECODERS]
+    + [(every_architecture.generator, name) for name in every_architecture.LANGUAGE_MODELS],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_every_architecture_shows_the_rows_that_its_tokens_are_looked_up_in(make, name):
+    subject = make(name)
+    seen = trace(subject, TEXT, GERMAN)
+    for line, tokens in seen.lines.items():
+        rows = [row(subject.model, line, token) for token in tokens.read.ids]
+        expected = np.array([np.array(found.values) * found.scale for found in rows])
+        np.testing.assert_allclose(seen[f"{line}.tok"].values, expected, rtol=1e-6, atol=1e-6)
+
+
 def test_segments_are_told_of():
     assert row(filler().model, "src", 5).segments
     assert not row(generator().model, "tgt", 5).segments
@@ -67,7 +84,7 @@ def test_no_more_neighbours_are_found_than_there_are():
 
 
 @pytest.mark.parametrize(
-    ("line", "token", "words"), [("src", 5, "reads tgt"), ("tgt", -1, "token -1"), ("tgt", 10**6, "0")]
+    ("line", "token", "words"), [("src", 5, "looks at tgt"), ("tgt", -1, "token -1"), ("tgt", 10**6, "0")]
 )
 def test_what_is_not_there_is_refused(line, token, words):
     subject = generator()

@@ -8,7 +8,7 @@ import { statesIn } from "../views/states/layers";
 /** Views that ask a model what no file can know. */
 const ASKING: Page[] = ["heads", "bias", "compare", "training"];
 /** Views of the stacks of a Transformer, which other architectures do not have. */
-const OF_STACKS: Page[] = ["tokens", "formula", "stream", "heads", "bias", "compare", "tour"];
+const OF_STACKS: Page[] = ["formula", "stream", "heads", "bias", "compare", "tour"];
 
 class Session {
   source = $state.raw<Source | null>(null);
@@ -44,6 +44,7 @@ class Session {
     if (!look) return page === "answer";
     if (ASKING.includes(page) && !this.source!.live) return false;
     if (OF_STACKS.includes(page) && look.model.stacks.length === 0) return false;
+    if (page === "tokens") return Object.keys(look.lines).some((line) => `${line}.tok` in look.tensors);
     if (page === "attention") return look.blocks.length > 0;
     if (page === "states") return statesIn(Object.keys(look.tensors)).length > 0;
     if (page === "lens" || page === "bias") return look.lens !== null;

@@ -26,6 +26,7 @@ from heedful.predict.classifier import Classifier
 from heedful.predict.retriever import Retriever
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
+from heedful.predict.word_vectors import WordVectors
 from heedful.tasks.sequence_to_sequence import collate
 from heedful.text.padding import pad
 from heedful.text.sequence import segments, sequence
@@ -182,6 +183,22 @@ def of_predictor(
     return of_row(subject.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
+def of_words(subject: WordVectors, text: str, target: str | None) -> ForwardPass:
+    """Forward pass of word vectors over a text: the vector of each word that has one.
+
+    Raises:
+        InputError: no word of the text has a vector, or there is a second text.
+    """
+    if target is not None:
+        raise InputError("word vectors have no output to be given; leave the target out")
+    ids = [subject.tokenizer.first_word + row for row in subject.rows(text)]
+    if not ids:
+        raise InputError("no word of the text has a vector; give others")
+    words = torch.tensor([ids], device=subject.model.embedding.weight.device)
+    line = TokenLine(Pieces.of(ids, subject.tokenizer))
+    return ForwardPass(subject.model, subject.tokenizer, {"src": line}, lambda: subject.model(words))
+
+
 def of_row(model: Model, tokenizer: Tokenizer, row: list[int]) -> ForwardPass:
     """Forward pass of a model with a backbone, such as BERT with a task head, over one row of token ids."""
     ids, padding_mask = pad([row])
@@ -205,6 +222,7 @@ READINGS: dict[type, Callable[[Any, str, str | None], ForwardPass]] = {
     Translator: of_translator,
     Generator: of_generator,
     Filler: of_filler,
+    WordVectors: of_words,
     **dict.fromkeys((Classifier, Scorer, Tagger, Retriever, Answerer), of_predictor),
 }
 

@@ -111,6 +111,10 @@ def taps(model: Model) -> dict[str, Tap]:
     found = {name: tap for stack in model.named_stacks() for name, tap in _of_stack(stack)}
     found |= {name: tap for stack in model.recurrent_stacks() for name, tap in _of_recurrent_stack(stack)}
     found |= {name: tap for stack in model.convolutional_stacks() for name, tap in _of_convolutional_stack(stack)}
+    for line in model.lines:
+        table = model.embedding_of(line)
+        if f"{line}.tok" not in found and isinstance(table, nn.Module):
+            found[f"{line}.tok"] = Tap(table, "output", _axes(STREAM, {"token": f"{line}.read"}))
     if hasattr(model, "output"):
         axes = _axes(model.logit_axes, {"token": f"{model.line}.read"})
         found["logits"] = Tap(model.get_submodule("output"), "output", axes)

@@ -21,9 +21,10 @@ from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
+from heedful.predict.word_vectors import WordVectors
 from heedful.text.tokenizer import EOS, MASK, Tokenizer
 
-CANDIDATES = 10  # words for each gap
+CANDIDATES = 10  # words for each gap, and neighbours of each word
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _written(found: Hypothesis, tokenizer: Tokenizer) -> Option:
 
 @singledispatch
 def answers(subject: Any, text: str, second: str | None = None) -> list[Answer]:
-    """Answers of a filler, classifier, tagger, answerer or scorer for a text or a pair of texts.
+    """Answers of a filler, classifier, tagger, answerer or scorer for a text or a pair of texts, or of word vectors.
 
     Empty for other predictors, and for a filler whose text has no gap.
     """
@@ -127,6 +128,13 @@ def _(subject: Tagger, text: str, second: str | None = None) -> list[Answer]:
 def _(subject: Answerer, text: str, second: str | None = None) -> list[Answer]:
     [found] = subject.predict([Text(text, second)])
     return [Answer([Option(found.answer, found.probability)])]
+
+
+@answers.register
+def _(subject: WordVectors, text: str, second: str | None = None) -> list[Answer]:
+    del second  # `reading` refuses one
+    near = [subject.nearest(subject.space.words[row], CANDIDATES) for row in subject.rows(text)]
+    return [Answer([Option(one.word, score=one.similarity) for one in found], i) for i, found in enumerate(near)]
 
 
 @answers.register

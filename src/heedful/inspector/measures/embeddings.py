@@ -7,7 +7,8 @@ import torch.nn.functional as F
 
 from heedful.errors import InputError
 from heedful.models import Model
-from heedful.nn.embedding import Embedding, Segments
+from heedful.models.model import EmbeddingTable
+from heedful.nn.embedding import Segments
 from heedful.text.tokenizer import Tokenizer
 
 
@@ -37,7 +38,7 @@ class EmbeddingRow:
     segments: bool
 
 
-def embedding(model: Model, line: str) -> Embedding:
+def embedding(model: Model, line: str) -> EmbeddingTable:
     """Return a model's embedding table for its source or its target tokens.
 
     Args:
@@ -47,10 +48,9 @@ def embedding(model: Model, line: str) -> Embedding:
     Raises:
         InputError: the model reads no such sequence.
     """
-    lines = [stack.sequence for stack in model.named_stacks()]
-    table = model.embedding_of(line) if line in lines else None
-    if not isinstance(table, Embedding):
-        raise InputError(f"the model reads no {line}; it reads {' and '.join(lines) or 'what only it knows'}")
+    table = model.embedding_of(line) if line in model.lines else None
+    if table is None:
+        raise InputError(f"the model looks up no tokens of {line!r}; it looks at {' and '.join(model.lines)}")
     return table
 
 
@@ -65,7 +65,8 @@ def row(model: Model, line: str, token: int) -> EmbeddingRow:
     check(table, token)
     values = table.weight.detach()[token].float().cpu()
     segments = any(isinstance(module, Segments) for module in model.modules())
-    return EmbeddingRow(values.tolist(), float(values.norm()), table.scale, segments)
+    scale = getattr(table, "scale", 1.0)  # torch's own embeddings have none
+    return EmbeddingRow(values.tolist(), float(values.norm()), scale, segments)
 
 
 @torch.no_grad()
@@ -91,7 +92,7 @@ def neighbours(model: Model, tokenizer: Tokenizer, line: str, token: int, count:
     return [Neighbour(*found) for found in zip(ids, tokenizer.pieces(ids), best, strict=True)]
 
 
-def check(table: Embedding, token: int) -> None:
+def check(table: EmbeddingTable, token: int) -> None:
     """Raise an InputError if the embedding table has no row for a token id."""
     if not 0 <= token < len(table.weight):
         raise InputError(f"token {token}: the table has {len(table.weight)}, counted from 0")

@@ -26,7 +26,9 @@ export interface Stage {
 /** What becomes of one token before the first block: embedded, with its position, as it enters. */
 export function stages(tensors: Map<string, Tensor>, line: string, place: number, positions: string): Stage[] {
   const names = adds(positions) ? (["tok", "pos", "sum", "in"] as const) : (["tok", "in"] as const);
-  return names.map((name) => ({ name, vector: part(tensors.get(`${line}.${name}`)!, place).values }));
+  return names
+    .filter((name) => tensors.has(`${line}.${name}`))
+    .map((name) => ({ name, vector: part(tensors.get(`${line}.${name}`)!, place).values }));
 }
 
 export function adds(positions: string): boolean {
