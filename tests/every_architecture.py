@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from children import SHAPES, VOCABULARY, shape, stirred
 from heedful.config.bag_of_words import BagOfWordsConfig
 from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
 from heedful.config.recurrent import RecurrentConfig
@@ -17,7 +18,6 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from shown_modules import GATED, gated
 from subjects import TOKENIZER
 
-VOCABULARY = 23
 OWN = "class of one's own"
 
 _TRANSFORMER = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=2, decoder_layers=2, tie="output")
@@ -37,8 +37,9 @@ ENCODER_DECODERS: dict[str, ArchitectureConfig] = {
     "convolutional": _CONVOLUTIONAL,
     "convolutional of even width": replace(_CONVOLUTIONAL, kernel_size=4, channels=11, positions="none"),
 }
+TRANSFORMERS = {f"transformer: {', '.join(map(str, given))}": shape(*given) for given in SHAPES}
 LANGUAGE_MODELS: dict[str, TextModelConfig] = {
-    "transformer": replace(_TRANSFORMER, family="decoder"),
+    **{name: replace(config, family="decoder") for name, config in TRANSFORMERS.items()},
     "elman": replace(_RECURRENT, family="decoder", cell="elman"),
     "lstm": replace(_RECURRENT, family="decoder", residual=True, layer_norm=True),
     "gru": replace(_RECURRENT, family="decoder", cell="gru", layers=1),
@@ -46,7 +47,8 @@ LANGUAGE_MODELS: dict[str, TextModelConfig] = {
     "convolutional of even width": replace(_CONVOLUTIONAL, family="decoder", kernel_size=4, positions="none"),
 }
 ENCODERS: dict[str, TextModelConfig] = {
-    "transformer": replace(_TRANSFORMER, family="encoder", segments=2),
+    **{name: replace(config, family="encoder", segments=2) for name, config in TRANSFORMERS.items()},
+    "transformer decoder": replace(_TRANSFORMER, family="decoder", segments=2),
     "elman": replace(_RECURRENT, family="encoder", cell="elman", layers=1),
     "lstm": replace(_RECURRENT, family="encoder", residual=True, segments=2),
     "lstm in one direction": replace(_RECURRENT, family="encoder", bidirectional=False, pooling="last"),
@@ -82,9 +84,9 @@ def token_classifier(name: str, classes: int) -> TokenClassifier:
 
 
 def opinionated(model):
-    """Spread the outputs, so that a mistake shows in what is chosen."""
+    """Spread the outputs, so that a mistake shows in what is chosen, and stir the vectors."""
     nn.init.normal_(model.output.weight, std=1.0)
-    return model.eval()
+    return stirred(model)
 
 
 def translator(name: str) -> Translator:

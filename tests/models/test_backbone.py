@@ -1,12 +1,12 @@
-"""BERT: every token sees every token, and no padding."""
+"""BERT: every token sees every token; segments; the transform of a masked language model."""
 
 from functools import partial
 
 import pytest
 import torch
-from children import SHAPES, VOCABULARY, ids, ones, padded, shape, stirred
 
-from heedful.models import EncoderOnly, MaskedLanguageModel, TextClassifier, TokenClassifier
+from children import SHAPES, VOCABULARY, ids, ones, shape, stirred
+from heedful.models import EncoderOnly, MaskedLanguageModel, TextClassifier
 from heedful.nn.embedding import Embedding
 
 close = partial(torch.testing.assert_close, atol=1e-5, rtol=1e-5)
@@ -16,17 +16,6 @@ every_shape = pytest.mark.parametrize(("positions", "norm", "normalization", "kv
 def encoder(*given, **more) -> EncoderOnly:
     config = shape(*given, **more)
     return stirred(EncoderOnly(config, Embedding(VOCABULARY, config)))
-
-
-@every_shape
-def test_padding_does_not_matter(positions, norm, normalization, kv_heads):
-    built = encoder(positions, norm, normalization, kv_heads, segments=2)
-    rows = [ids(1, n)[0] for n in (5, 13, 2)]
-    wants = [built(row[None], ones(row[None]), row[None] % 2)[0] for row in rows]
-    for side in ("left", "right"):
-        tokens, padding_mask = padded(rows, side)
-        for row, real, want in zip(built(tokens, padding_mask, tokens % 2), padding_mask, wants, strict=True):
-            close(row[real], want)
 
 
 @every_shape
@@ -79,19 +68,6 @@ def test_neighbours_are_told_from_the_first_state():
     pooler, output = head.pooler.dense, head.output
     want = (states[:, 0] @ pooler.weight.T + pooler.bias).tanh() @ output.weight.T + output.bias
     close(head(states, ones(tokens)), want)
-
-
-@pytest.mark.parametrize("family", ["encoder", "decoder"])
-@pytest.mark.parametrize("kind", [TextClassifier, TokenClassifier])
-def test_a_decision_does_not_depend_on_padding(family, kind):
-    built = stirred(kind(shape("rotary", "pre", "layer", 2, family=family, segments=2), 23, 5))
-    rows = [ids(1, n)[0] for n in (5, 13, 2)]
-    tokens, padding_mask = padded(rows, "right")
-    got = built(tokens, padding_mask, tokens % 2)
-    for row, real, alone in zip(got, padding_mask, rows, strict=True):
-        want = built(alone[None], ones(alone[None]), alone[None] % 2)[0]
-        close(row if kind is TextClassifier else row[real], want)
-        assert want.shape == ((5,) if kind is TextClassifier else (len(alone), 5))
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])

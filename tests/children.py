@@ -10,7 +10,6 @@ from heedful.config.schema import ModelConfig
 from heedful.nn.positions import POSITIONS
 
 VOCABULARY = 23
-M = TypeVar("M", bound=nn.Module)
 # A quarter of all shapes: any two of their properties meet in every combination.
 SHAPES = [
     (positions, norm, ["layer", "rms"][(pre + number) % 2], [None, 2][(pre + number // 2) % 2])
@@ -22,7 +21,7 @@ M = TypeVar("M", bound=nn.Module)
 
 def shape(positions: str, norm: str, normalization: str, kv_heads: int | None, **more: object) -> ModelConfig:
     """A small model of that shape."""
-    sizes = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": 2, "decoder_layers": 2, "max_positions": 61}
+    sizes = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": 2, "decoder_layers": 2, "max_positions": 97}
     given = {"positions": positions, "norm": norm, "normalization": normalization, "kv_heads": kv_heads}
     return ModelConfig(**{**sizes, **given, **more})
 
