@@ -3,6 +3,7 @@
 #   FOLDER/ctranslate2  an environment with CTranslate2
 #   FOLDER/gensim       an environment with gensim
 #   FOLDER/joeynmt      JoeyNMT, for heedful's environment
+#   FOLDER/joeynmt-alone  an environment with JoeyNMT and what it needs to train
 #   FOLDER/bertviz      BertViz, and FOLDER/bertviz-web the three scripts that it takes from a CDN (needs npm)
 #   FOLDER/libshim.so   makes MKL take the kernels that it has for Intel's processors on any other (needs a C compiler)
 set -eu
@@ -14,6 +15,11 @@ python3 -m venv "$folder/gensim"
 "$folder/gensim/bin/pip" install --quiet gensim==4.4.0
 python3 -m pip install --quiet --no-deps --target "$folder/joeynmt" joeynmt==2.3.0
 python3 -m pip install --quiet --target "$folder/joeynmt" importlib_metadata
+python3 -m venv "$folder/joeynmt-alone"
+"$folder/joeynmt-alone/bin/pip" install --quiet torch==2.13.0
+"$folder/joeynmt-alone/bin/pip" install --quiet --no-deps joeynmt==2.3.0
+"$folder/joeynmt-alone/bin/pip" install --quiet importlib_metadata pandas pyarrow datasets seaborn matplotlib wrapt \
+  sacrebleu sacremoses sentencepiece subword-nmt tensorboard protobuf six packaging pyyaml
 python3 -m pip install --quiet --no-deps --target "$folder/bertviz" bertviz==1.4.1
 python3 -m pip install --quiet --target "$folder/bertviz" ipython
 if command -v npm > /dev/null; then
