@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from children import ids, ones
 
+from children import ids, ones
 from heedful.config.bag_of_words import BagOfWordsConfig
 from heedful.models import TextClassifier
 

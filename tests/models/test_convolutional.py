@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from children import ids, ones, padded
 
+from children import ids, ones, padded
 from heedful.config.convolutional import ConvolutionalConfig
 from heedful.models import SourceToTarget, TextClassifier
 from heedful.models.architectures import model_class

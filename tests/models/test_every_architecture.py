@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from children import ids, ones, padded
 from torch import Tensor
 
 import heedful
+from children import ids, ones, padded
 from every_architecture import (
     ENCODER_DECODERS,
     ENCODERS,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from children import ids, ones, padded
 
+from children import ids, ones, padded
 from heedful.config.convolutional import TextCNNConfig
 from heedful.models import TextClassifier, TokenClassifier
 from heedful.models.parameters import count_parameters

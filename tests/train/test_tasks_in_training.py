@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from two_processes import in_two
+import torch
 
 import heedful
 from heedful.config.load import recipe_to_dict
@@ -22,6 +22,7 @@ from heedful.tasks import find_task
 from heedful.train import loop
 from heedful.train.logger import LOG, RESULT
 from interrupted import stop_after, train
+from several_processes import in_processes
 from toy_tasks import TASKS, recipe, write_text
 
 
@@ -50,18 +51,21 @@ def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(task, text, tm
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("task", ["language_model", "masked_lm", "classification"])
-def test_two_processes_validate_as_one(task, text, tmp_path):
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("processes", [2, 3])
+def test_several_processes_validate_exactly_as_one(task, processes, text, tmp_path):
     prepared = find_task(task).prepare(recipe(task, text), tmp_path / "data", lambda _: None)
     model = prepared.build(prepared.recipe, prepared.tokenizers).eval()
 
     def work(reducer):
         one = copy.copy(prepared)
         one.reducer = reducer
-        return one.validate(model)
+        with torch.no_grad():
+            return one.validate(model)
 
-    alone = prepared.validate(model)
-    assert in_two(work) == [pytest.approx(alone, rel=1e-6)] * 2
+    with torch.no_grad():
+        alone = prepared.validate(model)
+    assert in_processes(processes, work) == [alone] * processes
 
 
 @pytest.mark.parametrize("task", TASKS)

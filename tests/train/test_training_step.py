@@ -1,11 +1,10 @@
-import numpy as np
 import pytest
 import torch
 from toy_step import CPU, learner, rows
-from two_processes import in_two
 
 from heedful.data.random_numbers import seed_of
 from heedful.tasks.sequence_to_sequence import collate
+from several_processes import in_processes
 
 
 def gradients(taught, batches):
@@ -100,26 +99,24 @@ def test_an_update_steps_on_the_gradient_of_all_its_batches(precision):
     assert (whole - cut).norm() < 0.03 * whole.norm()
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("count", [5, 1])
-def test_two_processes_step_on_the_gradient_of_the_whole_batch(precision, count):
-    source, target = rows(7, 5, 3, 2, 2)[:count], rows(5, 7, 2, 3, 1)[:count]
-    batch = collate(source, target, CPU)
-    whole, update = stepped_on(learner(precision), [batch]), learner(precision).update([batch], 1)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "autocast"])
+@pytest.mark.parametrize(("count", "processes"), [(2, 2), (1, 2), (3, 2), (5, 3)])
+def test_several_processes_step_as_one_with_all_batches(precision, count, processes):
+    batches = [collate(rows(7 - i, 5), rows(5, 3 + i), CPU) for i in range(count)]
+    single = learner(precision)
+    told = single.update(batches, 1)
 
     def work(reducer):
-        ids = reducer.shard(np.arange(count))
-        shards = [collate(source[ids], target[ids], CPU)] if len(ids) else []
-        taught[reducer.rank].reducer = again[reducer.rank].reducer = reducer
-        return stepped_on(taught[reducer.rank], shards), again[reducer.rank].update(shards, 1)
+        taught[reducer.rank].reducer = reducer
+        return taught[reducer.rank].update(list(reducer.share(batches)), 1)
 
-    taught, again = ([learner(precision), learner(precision)] for _ in range(2))
-    (first, told), (second, told_again) = in_two(work)
-    assert torch.equal(first, second)
-    assert told == told_again
-    assert (whole - first).norm() < (1e-6 if precision == "float32" else 0.03) * whole.norm()
-    assert (told.counts, told.tokens) == (update.counts, update.tokens)
-    assert told.losses == pytest.approx(update.losses, rel=1e-6 if precision == "float32" else 0.01)
+    taught = [learner(precision) for _ in range(processes)]
+    found = in_processes(processes, work)
+    for one, update in zip(taught, found, strict=True):
+        assert (update.tokens, update.counts, update.lr) == (told.tokens, told.counts, told.lr)
+        assert (update.losses, update.nlls) == (told.losses, told.nlls)
+        for mine, wanted in zip(one.model.parameters(), single.model.parameters(), strict=True):
+            torch.testing.assert_close(mine, wanted, atol=0 if count <= 2 else 1e-6, rtol=0 if count <= 2 else 1e-5)
 
 
 def stepped_on(taught, batches):

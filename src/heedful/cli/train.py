@@ -2,9 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from heedful.config.schema import Recipe
+    from heedful.train.loop import Outcome
 
 
 def train(
@@ -26,6 +32,14 @@ def train(
             "--set", metavar="KEY=VALUE", help="Change a setting of the recipe, such as train.seed=2. Can be repeated."
         ),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Processes on this machine that share the batches of each update (data parallelism). "
+            "For several machines use torchrun.",
+        ),
+    ] = 1,
 ) -> None:
     """Train a model as a recipe says, or resume a run that was interrupted.
 
@@ -35,17 +49,39 @@ def train(
     from rich.console import Console
 
     from heedful.config.load import load_recipe
-    from heedful.tasks import find_task
+    from heedful.parallel import end_process, is_first_process, of_torchrun
     from heedful.train.loop import train as run
 
     settings = load_recipe(recipe, overrides or (), data)
     folder = out or Path("runs") / settings.name
     console = Console(stderr=True)
+    if processes > 1 and not of_torchrun():
+        raise typer.Exit(in_processes(settings, processes))
     outcome = run(settings, folder, console)
+    if is_first_process():
+        conclude(settings, folder, outcome, console)
+    if of_torchrun():
+        end_process(outcome.exit_code)
+    raise typer.Exit(outcome.exit_code)
+
+
+def in_processes(recipe: "Recipe", count: int) -> int:
+    """Check a recipe, and start this command again in several processes; return the exit code of all."""
+    from heedful.parallel.launch import launch
+    from heedful.train.preflight import check_processes, preflight
+
+    preflight(recipe)
+    check_processes(recipe, count)
+    return launch([sys.executable, "-m", "heedful", *sys.argv[1:]], count)
+
+
+def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Console") -> None:
+    """Say how an interrupted run goes on, or what can be done with the model."""
+    from heedful.tasks import find_task
+
     if outcome.exit_code:
         console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
         console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False, markup=False)
-        raise typer.Exit(outcome.exit_code)
-    task = find_task(settings.task)
-    advice = f"the model is in {folder / 'model'}; try: {task.usage(folder)}"
+        return
+    advice = f"the model is in {folder / 'model'}; try: {find_task(recipe.task).usage(folder)}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

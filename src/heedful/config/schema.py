@@ -216,7 +216,7 @@ class TrainConfig:
     precision: Literal["auto", "float32", "bfloat16", "autocast"] = "auto"
     compile: bool = False
     device: str = "auto"
-    threads: int | None = None  # None: what torch chooses, and no more than there are cores
+    threads: int | None = None  # of each process; None: what torch chooses, and no more than there are cores
     validate_every: int = 1000  # updates
     validate_decoding: bool = True  # decode the validation set greedily and score it
     best: str | None = None  # the score that the best checkpoint has the best of; None: the first that the task names
@@ -227,6 +227,13 @@ class TrainConfig:
     average_last: int = 1  # checkpoint averaging: the final model is the mean of so many, unless a single one is better
     log_every: int = 50  # updates
     tensorboard: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelConfig:
+    """Settings of training in several processes, on one machine or on many. No result depends on them."""
+
+    timeout_minutes: float = 10.0  # how long processes wait for one that does not answer before the training ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,5 +280,6 @@ class Recipe:
     model: ModelConfig = field(default_factory=ModelConfig)  # of another architecture: its own ArchitectureConfig
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     generate: GenerateConfig = field(default_factory=GenerateConfig)

@@ -114,5 +114,7 @@ class ExampleTask(Task[B]):
     def results_of(self, model: torch.nn.Module, result: Callable[[B], torch.Tensor]) -> np.ndarray:
         """Run a model on the validation examples; return the results in order, one row of `result` for each."""
         _, store = self.valid
-        found = np.concatenate([result(batch).cpu().numpy() for batch in self.batches_of(store, model)])
+        own = [result(batch).cpu().numpy() for batch in self.reducer.share(self.batches_of(store, model))]
+        told = self.reducer.in_order([(rows.dtype.str, rows.tolist()) for rows in own])
+        found = np.concatenate([np.array(rows, dtype) for dtype, rows in told])
         return found[np.argsort(np.concatenate(self.valid_plan(store)))]

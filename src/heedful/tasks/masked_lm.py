@@ -53,6 +53,12 @@ class Accuracy:
     right: int = 0
     count: int = 0
 
+    @classmethod
+    def total(cls, counts: Iterable[tuple[int, int]]) -> "Accuracy":
+        """Sum counters, each given by its right decisions and its count."""
+        right, count = zip(*counts, strict=True)
+        return cls(sum(right), sum(count))
+
     def add(self, logits: Float[Tensor, "N C"], wanted: Int[Tensor, " N"]) -> None:
         """Count the rows whose most probable class is the wanted one."""
         self.right += int((logits.argmax(-1) == wanted).sum())
@@ -175,10 +181,11 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     def accuracies(self, model: MaskedLanguageModel, batches: Iterable[MaskedBatch]) -> Scores:
         """Compute the accuracy of the masked tokens and, of passage pairs, of next-sentence prediction."""
         tokens, pairs = Accuracy(), Accuracy()
-        for batch in batches:
+        for batch in self.reducer.share(batches):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
             if model.next_sentence is not None:
                 pairs.add(model.next_sentence(states, batch.padding_mask), batch.strange)
+        tokens, pairs = (Accuracy.total(self.reducer.gather([one.right, one.count])) for one in (tokens, pairs))
         neighbours = {"next_sentence_accuracy": pairs.value} if pairs.count else {}
         return {"accuracy": tokens.value, **neighbours}

@@ -211,12 +211,14 @@ class SequenceToSequence(Task[PairBatch]):
         """Decode the raw validation texts; return each output with its reference."""
         sources, references = zip(*self.prepared.valid_text, strict=True)
         translator = Translator(model, self.tokenizers, config)
-        self.progress.begin("texts", len(sources))
-        found = list(translator.translate_lines(sources, done=self.progress.advance))
-        if cut := sum(output.truncated for output in found):
+        own = list(self.reducer.share(sources))
+        self.progress.begin("texts", len(own))
+        outputs = translator.translate_lines(own, done=self.progress.advance)
+        found = self.reducer.in_order([(output.text, output.truncated) for output in outputs])
+        if cut := sum(truncated for _, truncated in found):
             limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
             self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")
-        return [(output.text, reference) for output, reference in zip(found, references, strict=True)]
+        return [(text, reference) for (text, _), reference in zip(found, references, strict=True)]
 
 
 class TextToText(SequenceToSequence):

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -11,12 +10,12 @@ import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import Model
 from heedful.models.word_vectors import place_vectors
+from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.predict import AnyPredictor
 from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -63,7 +62,7 @@ class Task(ABC, Generic[B]):
         tokenizers: the tokenizers of source and target; for tasks on one kind of text both are the same.
         digest: SHA-256 of all that the prepared data depends on.
         progress: reports the progress of `validate` and `test`.
-        reducer: shares the batches of the validation set among the processes of a run, and sums their losses.
+        reducer: shares the validation set among the processes of a run, and joins what they found.
     """
 
     families: ClassVar[tuple[str, ...]]
@@ -176,13 +175,12 @@ class Task(ABC, Generic[B]):
 
     def mean_losses(self, model: Any, batches: Iterable[B]) -> list[Mean]:
         """Compute the mean of each term of the loss over all batches, of which each process computes its share."""
-        share = islice(batches, self.reducer.rank, None, self.reducer.world_size)
-        terms = [
-            [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)] for batch in share
+        own = [
+            [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)]
+            for batch in self.reducer.share(batches)
         ]
-        sums = self.reducer.sum_values(np.array(terms, dtype=np.float64).sum(axis=0).ravel().tolist())
-        rows = zip(sums[::3], sums[1::3], sums[2::3], strict=True)
-        return [Mean(total / max(count, 1), nll / max(count, 1)) for total, nll, count in rows]
+        sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)
+        return [Mean(total / max(count, 1), nll / max(count, 1)) for total, nll, count in sums.tolist()]
 
     @property
     def best(self) -> str:

@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -160,6 +161,35 @@ def tensorboard(folder: Path, update: int) -> Board:
         return SummaryWriter(str(place), purge_step=update + 1)
     except OSError as error:
         raise cannot_write(place, error) from error
+
+
+class Logger(AbstractContextManager, Protocol):
+    """Interface of what a trainer tells about its run."""
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+
+    def advance(self, tokens: int) -> None:
+        """Count a finished update and its tokens."""
+
+    def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
+        """Log values of an update."""
+
+    def record_validation(self, update: int, scores: Scores) -> None:
+        """Log the scores of a validation."""
+
+    def restart_clock(self) -> None:
+        """Restart the measurement of speed."""
+
+    def conclude(self, update: int, scores: Scores) -> None:
+        """Write the result of a run that has ended."""
+
+
+class NoLogger(Logger):
+    """Logger of the processes of a run that leave it to the first one to log: it writes nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the block; nothing is to be closed."""
 
 
 class RunLogger:

@@ -7,6 +7,7 @@ From text to loss, for translation: `data.prepare_pairs` encodes the text into s
 `train.trainer` and `train.training_step` do the rest.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
+from heedful.parallel import Reducer, join_process_group, local_processes
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
-from heedful.train.logger import NoBoard, RunLogger, tensorboard
-from heedful.train.preflight import preflight
+from heedful.train.agreement import check_agreement
+from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
+from heedful.train.preflight import check_processes, preflight
 from heedful.train.resume import check_same_run
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
@@ -46,25 +49,20 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
     recipe = preflight(recipe)
-    task = find_task(recipe.task)
-    prepare_process(recipe.train.threads)
-    with claim(folder), Interruption() as interruption:
-        checkpoints = open_checkpoints(recipe, folder)
-        saved = latest(checkpoints, recipe, console)
-        recipe = with_precision(recipe, saved, console)
-        with ProgressReporter("preparing the data", say=console.print):
-            prepared = task.prepare(recipe, data or folder / "data", console.print)
-        trainer = Trainer(prepared, folder, checkpoints, console)
-        if saved:
-            trainer.resume(saved)
+    with (
+        join_process_group(recipe.parallel.timeout_minutes) as reducer,
+        claim(folder) if reducer.is_first else nullcontext(),
+        Interruption() as interruption,
+    ):
+        check_processes(recipe, reducer.world_size)
+        prepare_process(recipe.train.threads, local_processes())
+        console = console if reducer.is_first else Console(quiet=True)
+        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
-        with (
-            open_logger(recipe, folder, trainer.state.update, console) as logger,
-            wait_policy(trainer.device, logger.say) as waiting,
-        ):
+        with open_logger(trainer) as logger, wait_policy(trainer.device, logger.say) as waiting:
             trainer.begin(logger)
-            while not trainer.is_finished() and not interruption.signal:
+            while not trainer.is_finished() and not interruption.of_any(reducer):
                 trainer.update(logger)
                 waiting.adapt()
             trainer.save()
@@ -72,6 +70,25 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
                 return Outcome(trainer.state.update, interruption.exit_code)
             trainer.finish(logger)
             return Outcome(trainer.state.update, 0)
+
+
+def open_trainer(recipe: Recipe, folder: Path, data: Path, console: Console, reducer: Reducer) -> Trainer:
+    """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint.
+
+    Raises:
+        InputError: the data or the checkpoint do not fit the recipe.
+        RunError: a folder cannot be written, or the processes disagree.
+    """
+    checkpoints = open_checkpoints(recipe, folder)
+    saved = latest(checkpoints, recipe, console) if reducer.is_first else None
+    precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
+    recipe = replace(recipe, train=replace(recipe.train, precision=precision))
+    with ProgressReporter("preparing the data", say=console.print):
+        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
+    trainer = Trainer(task, folder, checkpoints, console, reducer)
+    trainer.resume(saved)
+    check_agreement(trainer)
+    return trainer
 
 
 def open_checkpoints(recipe: Recipe, folder: Path) -> Checkpoints:
@@ -93,8 +110,8 @@ def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console) -> Checkp
     return found.checkpoint
 
 
-def with_precision(recipe: Recipe, saved: Checkpoint | None, console: Console) -> Recipe:
-    """Replace `precision = "auto"` by the precision of the resumed run, else by the faster one on this machine.
+def precision_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> str:
+    """Choose the precision for `precision = "auto"`: that of the resumed run, else the faster one on this machine.
 
     The choice and its reason are printed, also if the precision that was asked for is the slower one.
     """
@@ -104,10 +121,13 @@ def with_precision(recipe: Recipe, saved: Checkpoint | None, console: Console) -
         console.print(f"precision: {precision} ({choice.reason})", soft_wrap=True)
     elif precision != "float32" and choice.precision == "float32":
         console.print(f"precision: {precision}, which is slow here ({choice.reason})", soft_wrap=True)
-    return replace(recipe, train=replace(recipe.train, precision=precision))
+    return precision
 
 
-def open_logger(recipe: Recipe, folder: Path, update: int, console: Console) -> RunLogger:
-    """Create the logger of a run that starts or resumes at `update`."""
-    board = tensorboard(folder, update) if recipe.train.tensorboard else NoBoard()
-    return RunLogger(folder, update, recipe.train.max_updates, board, console)
+def open_logger(trainer: Trainer) -> Logger:
+    """Create the logger of a run that starts or resumes; of several processes the first one logs."""
+    if not trainer.reducer.is_first:
+        return NoLogger()
+    train, update = trainer.recipe.train, trainer.state.update
+    board = tensorboard(trainer.folder, update) if train.tensorboard else NoBoard()
+    return RunLogger(trainer.folder, update, train.max_updates, board, trainer.console)

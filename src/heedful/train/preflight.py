@@ -58,6 +58,22 @@ class Problems:
             raise InputError(messages[0])
 
 
+def check_processes(recipe: Recipe, count: int) -> None:
+    """Check that each of several processes gets a batch of an update.
+
+    Raises:
+        InputError: an update has fewer batches than there are processes.
+    """
+    train = recipe.train
+    if train.accumulate < count:
+        size = train.batch_tokens * train.accumulate // count
+        raise InputError(
+            f"train.accumulate = {train.accumulate}: the batches of an update are shared among the processes, and "
+            f"{count} processes need as many. The same tokens in more batches: --set train.accumulate={count} "
+            f"--set train.batch_tokens={size}"
+        )
+
+
 def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[CorpusConfig] = ()) -> Recipe:
     """Check a recipe against its files, the models it starts from and this machine.
 

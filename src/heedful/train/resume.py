@@ -21,6 +21,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "decode.patience",
     "decode.batch_tokens",
     "generate",
+    "parallel",
     "train.max_updates",
     "train.max_epochs",
     "train.max_minutes",

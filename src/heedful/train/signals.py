@@ -4,6 +4,8 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
+from heedful.parallel import Reducer
+
 
 class Interruption:
     """Context manager that notes the first SIGINT or SIGTERM instead of ending the process; main thread only."""
@@ -32,6 +34,12 @@ class Interruption:
         """Restore the signal handlers that were set before."""
         for number, handler in self.before.items():
             signal.signal(number, handler)
+
+    def of_any(self, reducer: Reducer) -> bool:
+        """True if any process of the training has received a signal; all processes then take it for their own."""
+        number = max(reducer.gather(int(self.signal or 0)))
+        self.signal = signal.Signals(number) if number else None
+        return self.signal is not None
 
     @property
     def exit_code(self) -> int:

@@ -11,11 +11,11 @@ from torch import Tensor
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
-from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.errors import RunError
 from heedful.machine import choose_device, environment
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
+from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.storage.manifest import MANIFEST
 from heedful.tasks.task import Batch, Scores, Task
 from heedful.train.checkpoint_averaging import (
@@ -29,7 +29,7 @@ from heedful.train.checkpoint_averaging import (
 )
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
-from heedful.train.logger import RunLogger, logged_scores, result
+from heedful.train.logger import Logger, logged_scores, result
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warm_start import copy_start_weights
@@ -45,7 +45,7 @@ class Trainer:
         folder: The folder of the run.
         checkpoints: The saved checkpoints of the run.
         console: The terminal.
-        reducer: Shares the examples of each batch among the processes of the run, and sums what they compute.
+        reducer: Shares the batches of each update among the processes of the run, and joins what they compute.
     """
 
     def __init__(
@@ -75,22 +75,30 @@ class Trainer:
         self.batches = task.epoch(self.state.epoch)
         self.saved_at = time.monotonic()
 
-    def resume(self, saved: Checkpoint) -> None:
-        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters."""
-        load_weights(self.model, saved.weights)
-        load_optimizer_tensors(self.training_step.optimizer, self.model, saved.optimizer)
-        self.state = TrainerState.from_json(saved.state["progress"])
+    def resume(self, saved: Checkpoint | None) -> None:
+        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters.
+
+        Args:
+            saved: the checkpoint in the first process, from which all others get it; None: the run begins.
+        """
+        state = self.reducer.from_first(lambda: saved and saved.state)
+        if state is None:
+            return
+        load_weights(self.model, self.reducer.tensors_from_first(saved.weights if saved else {}))
+        optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
+        load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
+        self.state = TrainerState.from_json(state["progress"])
         self.batches = self.task.epoch(self.state.epoch)
-        if self.validation_is_due() and (logged := logged_scores(self.folder, self.state.update)):
+        if self.validation_is_due() and (logged := self.logged(self.state.update)):
             self.note(logged)
         if self.has_ended():
             self.console.print(ending_line(result(self.folder)), markup=False, highlight=False, soft_wrap=True)
             return
         self.console.print(f"going on after update {self.state.update}")
-        if saved.state["environment"] != environment(self.device):
+        if state["environment"] != environment(self.device):
             self.console.print("the machine or torch differs from the last time: exact to rounding only")
 
-    def begin(self, logger: RunLogger) -> None:
+    def begin(self, logger: Logger) -> None:
         """Begin training: print remarks on the recipe, and validate if an interrupted run has missed a validation."""
         for remark in remarks(self.recipe):
             logger.say(remark)
@@ -101,8 +109,12 @@ class Trainer:
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
+        return self.is_finished() and self.reducer.from_first(self.model_is_written)
+
+    def model_is_written(self) -> bool:
+        """True if the folder of the run holds the final model of this update."""
         written = result(self.folder).get("update") == self.state.update
-        return self.is_finished() and written and (self.folder / "model" / MANIFEST).is_file()
+        return written and (self.folder / "model" / MANIFEST).is_file()
 
     def is_finished(self) -> bool:
         """True if the recipe asks for no more updates: by its limits or early stopping."""
@@ -114,17 +126,19 @@ class Trainer:
             or stops_early(state, train.patience)
         )
 
-    def update(self, logger: RunLogger) -> None:
+    def update(self, logger: Logger) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
 
         Saving comes before validation: whatever may happen in a validation, no update is lost.
         """
         begin = time.perf_counter()
         done = self.training_step.update(self.next_batches(), self.state.update + 1)
-        self.state.seconds += time.perf_counter() - begin
+        took = time.perf_counter() - begin
+        seconds, minutes = self.reducer.from_first(lambda: [took, (time.monotonic() - self.saved_at) / 60])
+        self.state.seconds += seconds
         self.count(done, logger)
         validates = self.validation_is_due()
-        if validates or self.save_is_due():
+        if validates or self.save_is_due(minutes):
             self.try_to_save()
         if validates:
             self.validate(logger)
@@ -134,20 +148,18 @@ class Trainer:
         state = self.state
         return state.update % self.recipe.train.validate_every == 0 and state.validated < state.update
 
-    def save_is_due(self) -> bool:
-        """True if a checkpoint is due, by the number of updates or by the clock."""
-        minutes = (time.monotonic() - self.saved_at) / 60
+    def save_is_due(self, minutes: float) -> bool:
+        """True if a checkpoint is due, by the number of updates or the minutes since the last one."""
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def next_batches(self) -> list[Batch]:
-        """Prepare the batches of the next update (gradient accumulation); an epoch's last update may have fewer."""
+        """Prepare this process's batches of the next update (gradient accumulation); an epoch's last may have fewer."""
         start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
-        shards = [shard for shard in map(self.reducer.shard, ids) if len(shard)]
-        return [self.task.batch(shard, self.state.epoch, self.device) for shard in shards]
+        return [self.task.batch(own, self.state.epoch, self.device) for own in self.reducer.share(ids)]
 
-    def count(self, update: Update, logger: RunLogger) -> None:
+    def count(self, update: Update, logger: Logger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
 
         Raises:
@@ -174,7 +186,7 @@ class Trainer:
             logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm}, state.seconds)
             state.window = LogWindow()
 
-    def validate(self, logger: RunLogger) -> None:
+    def validate(self, logger: Logger) -> None:
         """Score the model on the validation set, log the scores, and update the best checkpoint."""
         scores = self.scores()
         if scores is not None:
@@ -185,7 +197,7 @@ class Trainer:
     def note(self, scores: Scores | None) -> None:
         """Note validation scores for early stopping, and mark the best checkpoint."""
         note_validation(self.state, scores, self.task.best)
-        if scores is not None:
+        if scores is not None and self.reducer.is_first:
             self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
@@ -197,7 +209,8 @@ class Trainer:
     def scores(self) -> Scores | None:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
         self.model.eval()
-        return self.task.validate(self.model)
+        scores = self.task.validate(self.model)
+        return self.reducer.from_first(lambda: scores)
 
     def try_to_save(self) -> None:
         """Save a checkpoint; if that fails, report it and go on, so that a full disk does not end a run."""
@@ -210,10 +223,14 @@ class Trainer:
     def save(self) -> None:
         """Save a checkpoint of the current state, after earlier checkpoints that still wait in memory.
 
+        The first process saves.
+
         Raises:
             RunError: a checkpoint could not be written; the earlier ones are intact.
         """
         self.saved_at = time.monotonic()
+        if not self.reducer.is_first:
+            return
         told = {
             "progress": self.state.to_json(),
             "data": self.task.digest,
@@ -229,7 +246,7 @@ class Trainer:
         )
         self.saver.save(checkpoint, self.best())
 
-    def finish(self, logger: RunLogger) -> None:
+    def finish(self, logger: Logger) -> None:
         """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
 
         Raises:
@@ -237,11 +254,12 @@ class Trainer:
         """
         end, best = self.state.update, self.best()
         wanted = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
-        lost = self.checkpoints.lost(chain(*wanted))
+        lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(updates, self.scores_of(updates)) for updates in sorted(found)]
         chosen = choose(candidates, self.task.best)
-        write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates))
+        if self.reducer.is_first:
+            write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates))
         logger.say(choice_line(chosen, candidates, self.task.best))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
@@ -253,7 +271,12 @@ class Trainer:
 
     def scores_of(self, updates: Updates) -> Scores | None:
         """Score the mean of saved checkpoints on the validation set; for a single one, the log may have the scores."""
-        if len(updates) == 1 and (logged := logged_scores(self.folder, updates[0])):
+        if len(updates) == 1 and (logged := self.logged(updates[0])):
             return logged
-        load_weights(self.model, self.mean(updates))
+        mean = self.mean(updates) if self.reducer.is_first else {}
+        load_weights(self.model, self.reducer.tensors_from_first(mean))
         return self.scores()
+
+    def logged(self, update: int) -> Scores | None:
+        """Scores that the log of the run has for an update; None if it has none."""
+        return self.reducer.from_first(lambda: logged_scores(self.folder, update))

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from heedful.config.schema import Recipe
 from heedful.data.random_numbers import seed_of
-from heedful.data_parallel import SINGLE_PROCESS, Reducer
 from heedful.losses import Loss
 from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
+from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.tasks.task import Batch
 from heedful.train.mixed_precision import PRECISIONS
 
@@ -40,7 +40,7 @@ class TrainingStep:
         model: The model, in float32.
         objective: Computes the terms of the loss of a batch.
         recipe: The recipe of the run.
-        reducer: Sums counts, losses and gradients over all processes that train the model.
+        reducer: Joins counts and losses, and sums gradients, of all processes that train the model.
     """
 
     def __init__(
@@ -67,18 +67,17 @@ class TrainingStep:
             batches: This process's batches; none, if all examples are those of other processes.
             number: The number of the update.
         """
-        own = [sum(parts) for parts in zip(*((batch.tokens, *batch.counts) for batch in batches), strict=True)]
-        tokens, *counts = self.reducer.sum_values(own)
+        rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])
+        tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
         self.precision.replica.train()
         self.precision.refresh()
-        places = range(self.reducer.rank, len(batches) * self.reducer.world_size, self.reducer.world_size)
+        places = self.reducer.share(range(len(rows)))
         losses = [self.backward(batch, (number, i), counts) for i, batch in zip(places, batches, strict=True)]
         self.reducer.sum_gradients(self.model)
         lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
         norm = self.step(lr, sum(counts))
-        computed = torch.stack(losses).double().sum(0).T.flatten().tolist() if losses else []
-        sums = self.reducer.sum_values(computed)
-        totals, nlls = sums[: len(counts)], sums[len(counts) :]
+        computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])
+        totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:

@@ -1,0 +1,20 @@
+"""Training in several processes: what they share of each update, how they sum it, and how they are started."""
+
+from heedful.parallel.process_group import (
+    end_process,
+    is_first_process,
+    join_process_group,
+    local_processes,
+    of_torchrun,
+)
+from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
+
+__all__ = [
+    "SINGLE_PROCESS",
+    "Reducer",
+    "end_process",
+    "is_first_process",
+    "join_process_group",
+    "local_processes",
+    "of_torchrun",
+]

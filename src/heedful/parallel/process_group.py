@@ -1,0 +1,171 @@
+"""The processes that torchrun has started, as a process group of torch.distributed."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NoReturn, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
+
+from heedful.errors import HeedfulError, RunError
+from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
+
+T = TypeVar("T")
+PATIENCE = timedelta(days=7)  # that others wait while data is prepared; torchrun ends them if the first one fails
+SILENCE = 5.0  # seconds before others than the first process tell of an error: by then torchrun has ended them
+BUCKET = 1 << 23  # elements that are summed at once: few calls, and little memory beside the gradients
+
+
+class ProcessGroup(Reducer):
+    """Reducer over the default process group of torch.distributed: gloo for the CPU, NCCL for GPUs."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(dist.get_rank(), dist.get_world_size())
+        self.store = store
+        self.steps = 0  # calls of `after_first`
+
+    def gather(self, value: Any) -> list[Any]:
+        """Collect a JSON value of each process, in the order of their ranks."""
+        text = as_bytes(value)
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.world_size)]
+        dist.all_gather(sizes, torch.tensor([len(text)]))
+        longest = max(int(size) for size in sizes)
+        parts = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
+        dist.all_gather(parts, torch.nn.functional.pad(text, (0, longest - len(text))))
+        return [from_bytes(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
+
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process only, and give its JSON value to all processes."""
+        text = as_bytes(function()) if self.is_first else torch.empty(0, dtype=torch.uint8)
+        size = torch.tensor([len(text)])
+        dist.broadcast(size, 0)
+        told = text if self.is_first else torch.empty(int(size), dtype=torch.uint8)
+        dist.broadcast(told, 0)
+        return from_bytes(told)
+
+    def after_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process, then in one process of each other machine, then in all others."""
+        self.steps += 1
+        host = f"host {os.environ['GROUP_RANK']}"
+        leads = int(os.environ["LOCAL_RANK"]) == 0
+        if not self.is_first:
+            self.store.wait([f"{self.steps} host 0" if leads else f"{self.steps} {host}"], PATIENCE)
+        value = function()
+        if leads:
+            self.store.set(f"{self.steps} {host}", "done")
+        return value
+
+    def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give the tensors of the first process to all, on the CPU; what the others pass is left unread."""
+        facts = self.from_first(lambda: {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()})
+        found = {}
+        for name, (dtype, shape) in facts.items():
+            kind = getattr(torch, dtype.removeprefix("torch."))
+            found[name] = tensors[name].cpu().contiguous() if self.is_first else torch.empty(shape, dtype=kind)
+            dist.broadcast(found[name], 0)
+        return found
+
+    @torch.no_grad()
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Sum the gradient of each parameter over all processes, in place."""
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        known = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8)
+        dist.all_reduce(known, dist.ReduceOp.MAX)
+        grads = []
+        for parameter in (parameters[place] for place in known.nonzero().flatten().tolist()):
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            grads.append(parameter.grad)
+        for bucket in buckets(grads):
+            joined = torch.cat([grad.flatten() for grad in bucket])
+            dist.all_reduce(joined)
+            for grad, part in zip(bucket, joined.split([grad.numel() for grad in bucket]), strict=True):
+                grad.copy_(part.view_as(grad))
+
+
+def buckets(tensors: Iterable[Tensor]) -> Iterator[list[Tensor]]:
+    """Split tensors into lists of at most `BUCKET` elements, or of one larger tensor, in their order."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        if bucket and sum(one.numel() for one in bucket) + tensor.numel() > BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
+
+
+def as_bytes(value: Any) -> Tensor:
+    """Encode a JSON value as a tensor of bytes; numbers come back to the last bit, NaN too."""
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+
+
+def from_bytes(text: Tensor) -> Any:
+    """Decode a JSON value from a tensor of bytes."""
+    return json.loads(text.numpy().tobytes())
+
+
+@contextmanager
+def join_process_group(minutes: float) -> Iterator[Reducer]:
+    """Join the processes that torchrun has started with this one; without torchrun it is a single process.
+
+    Args:
+        minutes: the time that a process waits for the others before it gives up.
+    """
+    if not of_torchrun():
+        yield SINGLE_PROCESS
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    store, rank, world_size = next(rendezvous("env://"))
+    store.set_timeout(timedelta(minutes=minutes))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timedelta(minutes=minutes))
+    try:
+        yield ProcessGroup(PrefixStore("heedful", store))
+    except (HeedfulError, RuntimeError) as error:
+        time.sleep(SILENCE * (rank > 0))
+        raise error if isinstance(error, HeedfulError) or not of_peers(error) else lost(rank, error) from error
+    finally:
+        dist.destroy_process_group()
+
+
+def of_peers(error: RuntimeError) -> bool:
+    """True for an error of gloo or NCCL: another process has ended, or does not answer."""
+    return isinstance(error, dist.DistError) or "gloo" in str(error)
+
+
+def lost(rank: int, error: RuntimeError) -> RunError:
+    """Make the error of a process that can go no further without the others."""
+    reason = str(error).splitlines()[0]
+    return RunError(f"process {rank} gets no answer from the others ({reason}); the same command goes on")
+
+
+def of_torchrun() -> bool:
+    """True in a process that torchrun has started."""
+    return dist.is_torchelastic_launched()
+
+
+def is_first_process() -> bool:
+    """True in a process without torchrun, and in the first of those that torchrun has started."""
+    return not of_torchrun() or os.environ["RANK"] == "0"
+
+
+def local_processes() -> int:
+    """The number of processes that torchrun has started on this machine; 1 without torchrun."""
+    return int(os.environ["LOCAL_WORLD_SIZE"]) if of_torchrun() else 1
+
+
+def end_process(code: int) -> NoReturn:
+    """End a process of a group with an exit code, at once: threads of gloo may abort one that ends by itself."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,97 @@
+"""Reducer: what one process of a training does with the others (data parallelism), and what it is to a single one."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+T = TypeVar("T")
+
+
+class Reducer(ABC):
+    """Reducer of a process: tells it which part of the work is its own, and sums what all processes computed.
+
+    All processes call the same methods in the same order, and get the same results.
+
+    Attributes:
+        rank: The number of this process, from 0 to `world_size` - 1.
+        world_size: The number of processes.
+    """
+
+    def __init__(self, rank: int, world_size: int) -> None:
+        self.rank = rank
+        self.world_size = world_size
+
+    @property
+    def is_first(self) -> bool:
+        """True in the process that writes the files of the run and prints."""
+        return self.rank == 0
+
+    def share(self, items: Iterable[T]) -> Iterator[T]:
+        """Iterate over the items of this process: every `world_size`-th, beginning at its rank."""
+        return islice(items, self.rank, None, self.world_size)
+
+    @abstractmethod
+    def gather(self, value: Any) -> list[Any]:
+        """Collect a JSON value of each process, in the order of their ranks."""
+
+    @abstractmethod
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process only, and give its JSON value to all processes."""
+
+    @abstractmethod
+    def after_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process, then in one process of each other machine, then in all others.
+
+        So what the first call writes is there for the others to read.
+        """
+
+    @abstractmethod
+    def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give the tensors of the first process to all; what the others pass is left unread."""
+
+    @abstractmethod
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Sum the gradient of each parameter over all processes, in place.
+
+        A gradient that is None in some processes counts as zeros there; one that is None in all of them stays None.
+        """
+
+    def in_order(self, own: Sequence[T]) -> list[T]:
+        """Join what all processes made of their share, JSON values, in the order of the items that `share` dealt out.
+
+        Sums over the result do not depend on the number of processes.
+        """
+        lists = self.gather(list(own))
+        return [one[place] for place in range(len(lists[0])) for one in lists if place < len(one)]
+
+
+class SingleProcess(Reducer):
+    """Reducer of a training in a single process: all work is its own, and sums are what it computed."""
+
+    def __init__(self) -> None:
+        super().__init__(rank=0, world_size=1)
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return a list of the one value."""
+        return [value]
+
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Return the value of the function."""
+        return function()
+
+    def after_first(self, function: Callable[[], T]) -> T:
+        """Return the value of the function."""
+        return function()
+
+    def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the tensors unchanged."""
+        return dict(tensors)
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Leave the gradients unchanged."""
+
+
+SINGLE_PROCESS = SingleProcess()

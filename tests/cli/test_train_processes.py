@@ -1,0 +1,95 @@
+"""`heedful train --processes`: a run of several processes is that of one to the last bit, also if it is stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import heedful
+from heedful.config.load import recipe_to_dict
+from heedful.config.toml import to_toml
+from heedful.train import loop
+from heedful.train.logger import LOG
+from interrupted import stop_after, train
+from reversal import fingerprint, recipe, write_pairs
+
+SOURCE = str(Path(heedful.__file__).parents[1])
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")])}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    write_pairs(folder, "train", 101, seed=1)
+    write_pairs(folder, "valid", 11, seed=2)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def settings(text):
+    found = recipe(text, train={"accumulate": 2, "max_updates": 61}, model={"dropout": 0.1})
+    (text / "config.toml").write_text(to_toml(recipe_to_dict(found)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(settings, text):
+    assert train(settings, text / "whole") == loop.Outcome(61, 0)
+    return fingerprint(text / "whole")
+
+
+def start(text: Path, folder: Path, processes: int) -> subprocess.Popen[str]:
+    options = ["--out", str(folder), "--processes", str(processes)]
+    command = [sys.executable, "-m", "heedful", "train", str(text), *options]
+    return subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_updates(folder: Path, begun: subprocess.Popen[str]) -> None:
+    while not ((folder / LOG).is_file() and (folder / LOG).read_text()) and begun.poll() is None:
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_a_run_goes_from_one_process_to_two_and_back_bit_for_bit(settings, text, whole, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(1, patch)
+        assert train(settings, tmp_path / "parts") == loop.Outcome(1, 143)
+    begun = start(text, tmp_path / "parts", 2)
+    wait_for_updates(tmp_path / "parts", begun)
+    begun.send_signal(signal.SIGTERM)
+    _, said = begun.communicate()
+    assert begun.returncode == 143, said
+    assert said.count("stopped and saved after update") == 1
+    assert train(settings, tmp_path / "parts") == loop.Outcome(61, 0)
+    assert fingerprint(tmp_path / "parts") == whole
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_ends_all_with_its_exit_code_and_the_run_goes_on(settings, text, whole, tmp_path):
+    begun = start(text, tmp_path / "parts", 2)
+    wait_for_updates(tmp_path / "parts", begun)
+    os.kill(second_of(begun.pid), signal.SIGKILL)
+    _, said = begun.communicate(timeout=60)
+    assert begun.returncode == 137, said
+    assert "Traceback" not in said
+    assert train(settings, tmp_path / "parts") == loop.Outcome(61, 0)
+    assert fingerprint(tmp_path / "parts") == whole
+
+
+def second_of(launcher: int) -> int:
+    """The second of the processes that a command has started."""
+    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    [found] = [pid for pid in children if b"\0RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes()]
+    return int(found)
+
+
+@pytest.mark.usefixtures("settings")
+def test_more_processes_than_batches_of_an_update_are_refused_with_the_remedy(text, tmp_path):
+    refused = start(text, tmp_path / "run", 4)
+    _, said = refused.communicate()
+    assert refused.returncode == 2
+    assert "--set train.accumulate=4 --set train.batch_tokens=30" in said

@@ -1,0 +1,52 @@
+"""Several processes that train one model, played by threads."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+from torch import nn
+
+from heedful.parallel import Reducer
+
+
+class OneOfSeveral(Reducer):
+    """One of several threads, which hand each other what they have."""
+
+    def __init__(self, rank: int, given: list[Any], barrier: Barrier) -> None:
+        super().__init__(rank, len(given))
+        self.given = given
+        self.barrier = barrier
+
+    def gather(self, value):
+        self.given[self.rank] = value
+        self.barrier.wait()
+        values = list(self.given)
+        self.barrier.wait()
+        return values
+
+    def from_first(self, function):
+        return self.gather(function() if self.is_first else None)[0]
+
+    def after_first(self, function):
+        for rank in range(self.world_size):
+            if rank == self.rank:
+                value = function()
+            self.barrier.wait()
+        return value
+
+    def tensors_from_first(self, tensors):
+        return self.gather(tensors)[0]
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        parameters = list(model.parameters())
+        for parameter, *grads in zip(parameters, *self.gather([p.grad for p in parameters]), strict=True):
+            known = [grad for grad in grads if grad is not None]
+            parameter.grad = sum(known[1:], known[0].clone()) if known else None
+
+
+def in_processes(count: int, work: Callable[[Reducer], Any]) -> list[Any]:
+    """What several processes return that do the same work, in the order of their ranks."""
+    given, barrier = [None] * count, Barrier(count, timeout=60)
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, [OneOfSeveral(rank, given, barrier) for rank in range(count)]))
