@@ -69,7 +69,7 @@ def test_a_best_that_cannot_be_marked_is_marked_before_anything_is_deleted(text,
 def test_a_kill_while_checkpoints_wait_in_memory_changes_nothing(whole, text, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         full_disk(patch, lambda path: "step-00000010" in str(path) or "step-00000014" in str(path))
-        patch.setattr(Trainer, "save_is_due", lambda run: dies_at(17, run))
+        patch.setattr(Trainer, "save_is_due", lambda run, _: dies_at(17, run))
         with pytest.raises(KeyboardInterrupt):
             train(recipe(text), tmp_path / "run")
     assert newest(tmp_path / "run") == 7
@@ -122,7 +122,7 @@ def test_a_crash_in_a_validation_loses_no_update_and_changes_nothing(whole, text
 
 def test_a_kill_between_validating_and_the_next_save_changes_nothing(whole, text, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "save_is_due", lambda run: dies_at(9, run))
+        patch.setattr(Trainer, "save_is_due", lambda run, _: dies_at(9, run))
         with pytest.raises(KeyboardInterrupt):
             train(recipe(text), tmp_path / "run")
     monkeypatch.setattr(Trainer, "validate", unexpected(7))
