@@ -73,14 +73,14 @@ def language_model(name: str, vocabulary: int = VOCABULARY) -> LanguageModel:
     return opinionated(LanguageModel(LANGUAGE_MODELS[name], vocabulary))
 
 
-def text_classifier(name: str, classes: int) -> TextClassifier:
+def text_classifier(name: str, classes: int, vocabulary: int = VOCABULARY) -> TextClassifier:
     torch.manual_seed(3)
-    return opinionated(TextClassifier(ENCODERS[name], VOCABULARY, classes))
+    return opinionated(TextClassifier(ENCODERS[name], vocabulary, classes))
 
 
-def token_classifier(name: str, classes: int) -> TokenClassifier:
+def token_classifier(name: str, classes: int, vocabulary: int = VOCABULARY) -> TokenClassifier:
     torch.manual_seed(3)
-    return opinionated(TokenClassifier(ENCODERS[name], VOCABULARY, classes))
+    return opinionated(TokenClassifier(ENCODERS[name], vocabulary, classes))
 
 
 def opinionated(model):

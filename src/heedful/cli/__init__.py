@@ -26,6 +26,7 @@ from heedful.cli import (
     train,
     translate,
     vectors,
+    verify,
 )
 from heedful.errors import HeedfulError
 
@@ -48,6 +49,7 @@ for command in (
     train.train,
     evaluate.evaluate,
     compare.compare,
+    verify.verify,
     translate.translate,
     generate.generate,
     fill.fill,

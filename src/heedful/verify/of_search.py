@@ -1,0 +1,110 @@
+"""Checks of decoding: a token at a time, hypotheses that change places, greedy search and exhaustive search."""
+
+from itertools import product
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.config.schema import DecodeConfig
+from heedful.decode.beam import beam_search, search
+from heedful.decode.greedy import greedy_search
+from heedful.models.model import DecodingState
+from heedful.text.tokenizer import EOS
+from heedful.verify.differences import furthest
+from heedful.verify.subject import Generating, Subject
+
+STEPS = 5  # tokens that are written
+LONGEST = 3  # tokens of an output that are few enough to try all
+IMPOSSIBLE = -1e4  # logit of a token that is cut from the vocabulary
+
+
+def token_by_token(subject: Subject) -> float | None:
+    """Logits of a token at a time, with a cache, beside those of the whole text at once."""
+    if not isinstance(subject, Generating):
+        return None
+    written = torch.stack([subject.ids(STEPS) for _ in subject.examples])
+    return furthest(stepwise(subject.start(subject.examples), written), whole(subject, written, range(len(written))))
+
+
+def selected(subject: Subject) -> float | None:
+    """Logits of rows that a search has repeated and dropped on its way, beside those of the whole texts at once."""
+    if not isinstance(subject, Generating):
+        return None
+    written, rows = torch.stack([subject.ids(STEPS) for _ in subject.examples]), [0, 0, 1, 3, 3]
+    state = subject.start(subject.examples)
+    first = stepwise(state, written[:, :3])
+    state.select(torch.tensor(rows))
+    went_on = [state.step(written[rows, place - 1]) for place in range(3, STEPS)]
+    found = [torch.cat([first[row], *(x[i : i + 1] for x in went_on)]) for i, row in enumerate(rows)]
+    return furthest(found, whole(subject, written[rows], rows))
+
+
+def stepwise(state: DecodingState, written: Int[Tensor, "R T"]) -> list[Float[Tensor, "T V"]]:
+    """The logits of each token of written texts, a token at a time."""
+    fed = torch.cat([state.begin[:, None], written[:, :-1]], dim=1)
+    return list(torch.stack([state.step(column) for column in fed.T], dim=1))
+
+
+def whole(subject: Generating, written: Int[Tensor, "R T"], rows: range | list[int]) -> list[Float[Tensor, "T V"]]:
+    """The logits of each token of written texts, all at once, for each example alone."""
+    return [subject.forced(subject.examples[row], text[None])[0] for row, text in zip(rows, written, strict=True)]
+
+
+def greedy(subject: Subject) -> float | None:
+    """The number of examples whose output by beam search of size 1 is not that of greedy search."""
+    if not isinstance(subject, Generating):
+        return None
+    limits, config = [STEPS] * len(subject.examples), DecodeConfig(beam=1)
+    beam = beam_search(subject.start(subject.examples), limits, config)
+    plain = greedy_search(subject.start(subject.examples), limits, config)
+    return float(sum(a[0].tokens != b[0].tokens for a, b in zip(beam, plain, strict=True)))
+
+
+class CutVocabulary:
+    """Decoding state with a vocabulary of a few tokens.
+
+    Args:
+        state: The decoding state of a model.
+        tokens: The tokens that are left.
+    """
+
+    def __init__(self, state: DecodingState, tokens: list[int]) -> None:
+        self.state = state
+        self.tokens = tokens
+        self.begin = state.begin
+
+    def step(self, tokens: Int[Tensor, " R"]) -> Float[Tensor, "R V"]:
+        """Feed one token to each row; return the logits, in which all tokens but those that are left are impossible."""
+        logits = self.state.step(tokens)
+        cut = torch.full_like(logits, IMPOSSIBLE)
+        cut[:, self.tokens] = logits[:, self.tokens]
+        return cut
+
+    def select(self, rows: Int[Tensor, " R2"]) -> None:
+        """Keep, reorder or repeat the rows."""
+        self.state.select(rows)
+
+
+def exhaustive(subject: Subject) -> float | None:
+    """The number of the best five outputs that a wide beam does not find, of all with three tokens out of four."""
+    if not isinstance(subject, Generating):
+        return None
+    example = subject.examples[0]
+    likely = subject.start([example]).step(subject.start([example]).begin)[0].topk(4).indices.tolist()
+    words = [token for token in likely if token != EOS][:3]
+    texts = [[*said, EOS] for length in range(LONGEST) for said in product(words, repeat=length)]
+    texts += [list(said) for said in product(words, repeat=LONGEST)]
+    best = sorted(texts, key=lambda text: -score(subject, text, [EOS, *words]))[:5]
+    state = CutVocabulary(subject.start([example]), [EOS, *words])
+    config = DecodeConfig(beam=len(texts), n_best=5, penalty="average", alpha=0.7, patience=0)
+    [found] = search(state, [LONGEST], config)
+    outputs = [[*one.tokens, EOS] if one.complete else list(one.tokens) for one in found]
+    return float(sum(a != b for a, b in zip(outputs, best, strict=True)))
+
+
+def score(subject: Generating, text: list[int], tokens: list[int]) -> float:
+    """The score of an output of the first example, from logits of the whole output at once."""
+    logits = subject.forced(subject.examples[0], torch.tensor([text]))[0]
+    left = logits[:, tokens].double().log_softmax(-1)
+    return sum(float(left[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** 0.7

@@ -1,0 +1,128 @@
+"""Checks of training: how a batch is cut, how many processes share it, and a break on the way change no update."""
+
+import copy
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.checkpoint import Checkpoint, Checkpoints, write_model
+from heedful.checkpoint.load import LoadedModel, load_model
+from heedful.checkpoint.tensors import read_tensors
+from heedful.config.schema import OptimizerConfig, Recipe
+from heedful.losses import Loss
+from heedful.models import load_weights, weights
+from heedful.optim import load_optimizer_tensors, optimizer_tensors
+from heedful.parallel import SINGLE_PROCESS, Reducer
+from heedful.parallel.launch import launch
+from heedful.train.training_step import TrainingStep
+from heedful.verify.differences import apart, furthest
+from heedful.verify.subject import Example, Subject, subject_of
+
+UPDATES = 4
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class ExampleBatch:
+    """A batch of examples of a subject, as a training step takes it."""
+
+    examples: Sequence[Example]
+    tokens: int
+    counts: tuple[int, ...]
+
+
+def batch_of(subject: Subject, examples: Sequence[Example]) -> ExampleBatch:
+    """Make a batch of examples."""
+    with torch.no_grad():
+        count = subject.loss(subject.model, examples).count
+    return ExampleBatch(examples, count, (count,))
+
+
+def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS) -> TrainingStep:
+    """Make a training step in float32 for a copy of the model of a subject."""
+
+    def objective(model: Any, batch: ExampleBatch) -> list[Loss]:
+        return [subject.loss(model, batch.examples)]
+
+    train = replace(recipe.train, precision="float32", compile=False)
+    optimizer = OptimizerConfig(name="adamw", lr=1e-3, schedule="constant", warmup=0, clip_norm=1.0)
+    model = copy.deepcopy(subject.model).requires_grad_()
+    return TrainingStep(model, objective, replace(recipe, train=train, optimizer=optimizer), reducer)
+
+
+def several_batches(subject: Subject, loaded: LoadedModel) -> float:
+    """The gradient of all examples in several batches, beside that of one batch."""
+
+    def gradient(parts: list[list[Example]]) -> Tensor:
+        step = training_step(subject, loaded.recipe)
+        step.model.eval()  # without dropout, which is drawn anew for each batch
+        batches = [batch_of(subject, part) for part in parts]
+        count = sum(batch.counts[0] for batch in batches)
+        for place, batch in enumerate(batches):
+            step.backward(batch, (1, place), [count])
+        return torch.cat([p.grad.flatten() for p in step.model.parameters() if p.grad is not None])
+
+    examples = subject.examples
+    return apart(gradient([[example] for example in examples]), gradient([examples]))
+
+
+def trained(
+    subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PROCESS, between: Callable | None = None
+) -> TrainingStep:
+    """Train a copy of a model for a few updates of two batches each; `between` is called in the middle."""
+    step = training_step(subject, recipe, reducer)
+    halves = [batch_of(subject, subject.examples[half::2]) for half in (0, 1)]
+    for number in range(1, UPDATES + 1):
+        step.update(list(reducer.share(halves)), number)
+        if between and number == UPDATES // 2:
+            step = between(step)
+    return step
+
+
+def several_processes(subject: Subject, loaded: LoadedModel) -> float:
+    """Weights after updates that two processes share, beside those of one process."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_model(folder / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
+        command = [sys.executable, "-m", "heedful.verify.one_of_two", name, str(subject.random.initial_seed())]
+        if launch(command, PROCESSES):
+            return float("inf")
+        shared = read_tensors(folder / "shared.safetensors")
+        one = load_model(folder / "model")
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        alone = weights(trained(subject_of(one, subject.random.initial_seed()), one.recipe).model)
+        torch.set_num_threads(threads)
+        return furthest([shared[key] for key in alone], list(alone.values()))
+
+
+def resumed(subject: Subject, loaded: LoadedModel) -> float:
+    """Weights after updates with a checkpoint saved and read on the way, beside those without a break."""
+    with TemporaryDirectory() as name:
+
+        def interrupt(step: TrainingStep) -> TrainingStep:
+            own, optimizer = weights(step.model), optimizer_tensors(step.optimizer, step.model)
+            facts = {"recipe": loaded.recipe, "tokenizers": loaded.tokenizers, "state": {}}
+            Checkpoints(Path(name), keep_last=1).save(Checkpoint(step=1, weights=own, optimizer=optimizer, **facts))
+            saved = Checkpoints(Path(name), keep_last=1).load_latest(strict=True).checkpoint
+            fresh = training_step(subject, loaded.recipe)
+            load_weights(fresh.model, saved.weights if saved else {})
+            load_optimizer_tensors(fresh.optimizer, fresh.model, saved.optimizer if saved else {})
+            return fresh
+
+        broken, whole = (trained(subject, loaded.recipe, between=break_) for break_ in (interrupt, None))
+        return furthest(list(weights(broken.model).values()), list(weights(whole.model).values()))
+
+
+def saved(subject: Subject, loaded: LoadedModel) -> float:
+    """Outputs of the model that was written to a folder and read again, beside its own."""
+    with TemporaryDirectory() as name, torch.no_grad():
+        write_model(Path(name) / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
+        read = load_model(Path(name) / "model").model
+        return furthest(subject.outputs(read, subject.examples), subject.outputs(subject.model, subject.examples))

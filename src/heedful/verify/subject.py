@@ -1,0 +1,216 @@
+"""Subjects of verification: models of each kind with examples for them, behind one interface.
+
+V vocabulary or classes, T target tokens, R rows.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from heedful.checkpoint.load import LoadedModel
+from heedful.errors import InputError
+from heedful.losses import Loss, cross_entropy
+from heedful.models import (
+    LanguageModel,
+    MaskedLanguageModel,
+    Model,
+    SentenceEncoder,
+    SourceToTarget,
+    TextClassifier,
+    TokenClassifier,
+)
+from heedful.models.model import DecodingState
+from heedful.nn.masks import AttentionMask
+from heedful.text.tokenizer import BOS, EOS, PAD
+
+Example = tuple[Int[Tensor, " T"], ...]  # token ids: source and target, or one text
+
+LENGTHS = ((7, 2), (1, 5), (11, 1), (3, 7))  # tokens of the source and of the target of each example
+FIRST = 5  # the first token id that is not special
+
+
+class Subject(ABC):
+    """A model under verification with its examples: a list of rows of token ids.
+
+    Args:
+        model: The model, in evaluation mode and float32 on the CPU.
+        vocabulary: The number of tokens that it reads.
+        seed: Another seed gives other examples.
+
+    Attributes:
+        generates: True if the model writes a text token by token.
+        sides: The sides on which rows may be padded.
+    """
+
+    generates: ClassVar[bool] = False
+    sides: tuple[str, ...] = ("right", "left")  # an architecture of a user's own need not know padding on the left
+
+    def __init__(self, model: Model, vocabulary: int, seed: int = 0) -> None:
+        self.model: Any = model
+        self.vocabulary = vocabulary
+        self.random = torch.Generator().manual_seed(seed)
+        self.examples = [self.example(*lengths) for lengths in LENGTHS]
+
+    def ids(self, length: int) -> Int[Tensor, " T"]:
+        """Draw a row of token ids."""
+        return torch.randint(min(FIRST, self.vocabulary - 1), self.vocabulary, (length,), generator=self.random)
+
+    @abstractmethod
+    def example(self, source: int, target: int) -> Example:
+        """Draw an example of these lengths."""
+
+    @abstractmethod
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Float[Tensor, "*T V"]]:
+        """Compute the outputs of each example, all in one batch, padded on one side; without those of the padding."""
+
+    @abstractmethod
+    def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
+        """Compute a loss of all examples in one batch, as training does."""
+
+
+class Generating(Subject):
+    """A model that writes a text token by token, from a source or from a prompt."""
+
+    generates = True
+
+    @abstractmethod
+    def start(self, examples: Sequence[Example]) -> DecodingState:
+        """Begin to decode from the sources or the prompts of examples."""
+
+    @abstractmethod
+    def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
+        """Compute the logits of each token of several written texts, given the source or prompt, all at once."""
+
+    def changed(self, example: Example, kept: int) -> Example:
+        """The example with other tokens in the text that is written, behind the first `kept`."""
+        *source, text = example
+        other = text.clone()
+        other[kept:] = FIRST + (text[kept:] - FIRST + 1) % max(1, self.vocabulary - FIRST)
+        return (*source, other)
+
+
+class PairSubject(Generating):
+    """An encoder-decoder: it reads a source and writes a target."""
+
+    def example(self, source: int, target: int) -> Example:
+        """Draw a source that ends in <eos>, and a target that begins with <bos>."""
+        return torch.cat([self.ids(source), torch.tensor([EOS])]), torch.cat([torch.tensor([BOS]), self.ids(target)])
+
+    def outputs(self, model: SourceToTarget, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        """Compute the logits of the next token at each target position."""
+        sources, targets = (padded(rows, side) for rows in zip(*examples, strict=True))
+        return real_rows(model(*sources, *targets), targets[1])
+
+    def loss(self, model: SourceToTarget, examples: Sequence[Example]) -> Loss:
+        """Compute the cross-entropy of the target tokens behind <bos>, and of <eos>."""
+        sources, targets = (padded(rows, "right") for rows in zip(*examples, strict=True))
+        wanted, _ = padded([torch.cat([target[1:], torch.tensor([EOS])]) for _, target in examples], "right")
+        hidden = model.hidden(*sources, *targets)[targets[1]]
+        return cross_entropy(hidden, model.output.weight, wanted[targets[1]], 0.1, model.output.bias)
+
+    def start(self, examples: Sequence[Example]) -> DecodingState:
+        """Begin to decode from the sources."""
+        return self.model.start(*padded([source for source, _ in examples], "right"))
+
+    def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
+        """Compute the logits of each token of several targets of one source."""
+        source = example[0].expand(len(written), -1)
+        read = F.pad(written[:, :-1], (1, 0), value=BOS)
+        return self.model(source, no_padding(source), read, no_padding(read))
+
+
+class TextSubject(Generating):
+    """A language model: it goes on with a text."""
+
+    def example(self, source: int, target: int) -> Example:
+        """Draw a text."""
+        return (self.ids(source + target),)
+
+    def outputs(self, model: LanguageModel, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        """Compute the logits of the next token at each position."""
+        tokens, padding_mask = padded([text for (text,) in examples], side)
+        return real_rows(model(tokens, padding_mask), padding_mask)
+
+    def loss(self, model: LanguageModel, examples: Sequence[Example]) -> Loss:
+        """Compute the cross-entropy of all tokens but the first of each text."""
+        tokens, padding_mask = padded([text for (text,) in examples], "right")
+        hidden = model.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True))
+        told, wanted = padding_mask[:, 1:], tokens[:, 1:]
+        bias = model.output.bias
+        return cross_entropy(hidden[:, :-1][told], model.output.weight, wanted[told], 0.0, bias)
+
+    def start(self, examples: Sequence[Example]) -> DecodingState:
+        """Begin to decode from the texts as prompts."""
+        return self.model.start(*padded([text for (text,) in examples], "left"))
+
+    def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
+        """Compute the logits of each token of several texts behind one prompt."""
+        tokens = torch.cat([example[0].expand(len(written), -1), written[:, :-1]], dim=1)
+        return self.model(tokens, no_padding(tokens))[:, -written.size(1) :]
+
+
+class RowSubject(Subject):
+    """A model that answers for a text or for each of its tokens: BERT, classifiers, taggers, sentence encoders."""
+
+    def example(self, source: int, target: int) -> Example:
+        """Draw a text."""
+        return (self.ids(source + target),)
+
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        """Compute the outputs for each text, or for each of its tokens."""
+        tokens, padding_mask = padded([text for (text,) in examples], side)
+        found = model(tokens, padding_mask, torch.zeros_like(tokens))
+        return list(found) if found.dim() == 2 else real_rows(found, padding_mask)
+
+    def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
+        """Compute the cross-entropy of the first class; for a sentence encoder the sum of its vectors."""
+        outputs = torch.cat([rows.reshape(-1, rows.size(-1)) for rows in self.outputs(model, examples)]).float()
+        plain = isinstance(model, SentenceEncoder) or outputs.size(-1) == 1
+        terms = outputs.sum(-1) if plain else -outputs.log_softmax(-1)[:, 0]
+        return Loss(terms.sum(), terms.sum().detach(), len(terms))
+
+
+def padded(rows: Sequence[Int[Tensor, " T"]], side: str) -> tuple[Int[Tensor, "R T"], Bool[Tensor, "R T"]]:
+    """Pad rows on one side to the longest of them; return them with the padding mask, True for real tokens."""
+    longest = max(map(len, rows))
+    widths = [(longest - len(row), 0) if side == "left" else (0, longest - len(row)) for row in rows]
+    tokens = torch.stack([F.pad(row, width, value=PAD) for row, width in zip(rows, widths, strict=True)])
+    masks = [F.pad(no_padding(row), width) for row, width in zip(rows, widths, strict=True)]
+    return tokens, torch.stack(masks)
+
+
+def no_padding(tokens: Int[Tensor, "*T"]) -> Bool[Tensor, "*T"]:
+    """The padding mask of tokens of which all are real."""
+    return torch.ones_like(tokens, dtype=torch.bool)
+
+
+def real_rows(x: Float[Tensor, "R T V"], padding_mask: Bool[Tensor, "R T"]) -> list[Tensor]:
+    """The outputs of the real tokens of each row."""
+    return [row[mask] for row, mask in zip(x, padding_mask, strict=True)]
+
+
+def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
+    """Make the subject of a loaded model.
+
+    Raises:
+        InputError: the model reads no tokens, or looks up single words only.
+    """
+    vocabulary = min(len(loaded.tokenizers.source), len(loaded.tokenizers.target))
+    for kind, subject in KINDS.items():
+        if isinstance(loaded.model, kind):
+            found = subject(loaded.model, vocabulary, seed)
+            found.sides = ("right",) if ":" in loaded.recipe.model.architecture else found.sides
+            return found
+    raise InputError(f"{loaded.path}: there is nothing to verify in a model that reads no text")
+
+
+KINDS: dict[type, type[Subject]] = {
+    SourceToTarget: PairSubject,
+    LanguageModel: TextSubject,
+    **dict.fromkeys((MaskedLanguageModel, TextClassifier, TokenClassifier, SentenceEncoder), RowSubject),
+}

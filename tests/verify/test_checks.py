@@ -1,0 +1,164 @@
+"""Every check passes on every architecture, and fails where a bug of its kind is planted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import every_architecture
+from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS
+from heedful.checkpoint.load import LoadedModel
+from heedful.config.schema import Recipe
+from heedful.decode.length_penalty import PENALTIES
+from heedful.models import weights
+from heedful.nn import attention, masks
+from heedful.nn.kv_cache import KVCache
+from heedful.optim import load_optimizer_tensors
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.train.training_step import TrainingStep
+from heedful.verify import CHECKS, of_outputs, of_training, subject_of
+from subjects import TOKENIZER
+
+FAST = [check for check in CHECKS if check.measure is not of_training.several_processes]
+MAKERS = {
+    "translation": (ENCODER_DECODERS, lambda name: every_architecture.encoder_decoder(name, len(TOKENIZER))),
+    "language_model": (LANGUAGE_MODELS, lambda name: every_architecture.language_model(name, len(TOKENIZER))),
+    "classification": (ENCODERS, lambda name: every_architecture.text_classifier(name, 3, len(TOKENIZER))),
+    "tagging": (ENCODERS, lambda name: every_architecture.token_classifier(name, 3, len(TOKENIZER))),
+}
+
+
+def loaded(task: str, name: str) -> LoadedModel:
+    configs, make = MAKERS[task]
+    recipe = Recipe(task=task, model=replace(configs[name], dropout=0.1))
+    recipe = replace(recipe, data=replace(recipe.data, labels=("a", "b", "c"), max_length=61))
+    return LoadedModel(recipe, make(name), TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
+
+
+@pytest.mark.parametrize(("task", "name"), [(task, name) for task, (configs, _) in MAKERS.items() for name in configs])
+def test_every_check_passes_on_every_architecture(task, name):
+    found = loaded(task, name)
+    subject = subject_of(found)
+    before = {key: value.clone() for key, value in weights(found.model).items()}
+    for check in FAST:
+        difference = check.measure(subject, found)
+        assert difference is None or check.passes(difference), (check.name, difference)
+    assert all(torch.equal(value, before[key]) for key, value in weights(found.model).items())
+
+
+def failing(task: str, name: str) -> list[str]:
+    found = loaded(task, name)
+    subject = subject_of(found)
+    differences = {check: check.measure(subject, found) for check in FAST}
+    return [check.name for check, value in differences.items() if value is not None and not check.passes(value)]
+
+
+def padding_is_seen(patch):
+    honest = masks.AttentionMask.__init__
+
+    def careless(self, padding_mask, queries, *, causal):
+        honest(self, padding_mask, queries, causal=causal)
+        if not causal:
+            self.allowed = torch.ones_like(self.allowed)
+
+    patch.setattr(masks.AttentionMask, "__init__", careless)
+
+
+def padding_is_counted(patch):
+    honest = masks.AttentionMask.__init__
+
+    def careless(self, padding_mask, queries, *, causal):
+        honest(self, padding_mask, queries, causal=causal)
+        self.key_positions = torch.arange(self.length).expand_as(self.key_positions)
+        self.query_positions = self.key_positions[:, -queries:]
+
+    patch.setattr(masks.AttentionMask, "__init__", careless)
+
+
+def the_next_token_is_seen(patch):
+    honest = masks.causal_mask
+    patch.setattr(masks, "causal_mask", lambda *sizes: honest(*sizes) | honest(*sizes).roll(1, -1))
+
+
+def a_cache_fades(patch):
+    honest = KVCache.update
+
+    patch.setattr(KVCache, "update", lambda self, *new: [x * 0.99 for x in honest(self, *new)])
+
+
+def a_cache_stays_where_rows_move(patch):
+    def stay(self, rows):
+        self.buffers = [x[torch.arange(len(rows)) % len(x)] for x in self.buffers]
+
+    patch.setattr(KVCache, "select", stay)
+
+
+def long_outputs_are_preferred(patch):
+    patch.setitem(PENALTIES, "average", lambda length, _: length**9)
+
+
+def a_kernel_scales_twice(patch):
+    patch.setattr(of_outputs, "attend", lambda q, k, v, bias: attention.attend(q / 2, k, v, bias))
+
+
+def a_recorder_writes(patch):
+    honest = of_outputs.recording
+
+    def writes(model, keep):
+        model.output.register_forward_hook(lambda *passed: passed[-1].mul_(1.001))
+        return honest(model, keep)
+
+    patch.setattr(of_outputs, "recording", writes)
+
+
+def a_model_is_rounded(patch):
+    honest = of_training.write_model
+
+    def rounded(folder, recipe, tokenizers, tensors):
+        honest(folder, recipe, tokenizers, {name: x.bfloat16().float() for name, x in tensors.items()})
+
+    patch.setattr(of_training, "write_model", rounded)
+
+
+def means_of_means(patch):
+    honest = TrainingStep.backward
+    patch.setattr(TrainingStep, "backward", lambda self, batch, key, _: honest(self, batch, key, batch.counts))
+
+
+def moments_are_lost(patch):
+    patch.setattr(of_training, "load_optimizer_tensors", lambda *_: None)
+
+
+def steps_are_lost(patch):
+    def without_steps(optimizer, model, values):
+        kept = {key: torch.zeros_like(x) if key.startswith("step.") else x for key, x in values.items()}
+        load_optimizer_tensors(optimizer, model, kept)
+
+    patch.setattr(of_training, "load_optimizer_tensors", without_steps)
+
+
+LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
+
+
+@pytest.mark.parametrize(
+    ("bug", "task", "name", "noticed"),
+    [
+        (padding_is_seen, "translation", "transformer", "in a batch"),
+        (padding_is_counted, "language_model", LANGUAGE_MODEL, "in a batch"),
+        (the_next_token_is_seen, "translation", "transformer", "before other ones"),
+        (a_cache_fades, "language_model", LANGUAGE_MODEL, "with a cache"),
+        (a_cache_stays_where_rows_move, "language_model", LANGUAGE_MODEL, "repeats and drops"),
+        (long_outputs_are_preferred, "translation", "gru with Bahdanau's attention", "a wide beam"),
+        (a_kernel_scales_twice, "classification", "transformer decoder", "attention kernels"),
+        (a_recorder_writes, "tagging", "lstm", "all tensors recorded"),
+        (a_model_is_rounded, "translation", "convolutional", "read again"),
+        (means_of_means, "translation", "gru with Bahdanau's attention", "gradient of several"),
+        (moments_are_lost, "language_model", "lstm", "a checkpoint on the way"),
+        (steps_are_lost, "classification", "text cnn", "a checkpoint on the way"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
+    bug(monkeypatch)
+    assert any(noticed in check for check in failing(task, name))
