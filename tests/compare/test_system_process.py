@@ -20,8 +20,8 @@ SETTINGS = ("b:train.seed=2", "train.validate_every=100", "train.save_every=100"
 
 @pytest.mark.slow
 def test_an_interrupted_comparison_goes_on_to_the_same_models(compare, tmp_path):
-    whole = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=SETTINGS, updates=150)
-    systems = [f"a={tmp_path / 'toy.toml'}", f"b={tmp_path / 'toy.toml'}", "--updates", "150"]
+    whole = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=SETTINGS, updates=90)
+    systems = [f"a={tmp_path / 'toy.toml'}", f"b={tmp_path / 'toy.toml'}", "--updates", "90"]
     changes = [word for setting in SETTINGS for word in ("--set", setting)]
     command = [sys.executable, "-m", "heedful", "compare", *systems, *changes, "--out", str(tmp_path / "parts")]
     log = tmp_path / "parts/runs/a/log.jsonl"

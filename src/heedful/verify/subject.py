@@ -164,7 +164,7 @@ class RowSubject(Subject):
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         """Compute the outputs for each text, or for each of its tokens."""
         tokens, padding_mask = padded([text for (text,) in examples], side)
-        found = model(tokens, padding_mask, torch.zeros_like(tokens))
+        found = model(tokens, padding_mask, tokens % 2)
         return list(found) if found.dim() == 2 else real_rows(found, padding_mask)
 
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
