@@ -44,7 +44,7 @@ def header(table: VectorTable) -> bytes:
 
 
 def glove(table: VectorTable) -> Iterator[bytes]:
-    """Yield a line for each word in GloVe's format: the word and its numbers, apart by spaces; there is no header."""
+    """Yield blocks of lines in GloVe's format, a line a word: the word and its numbers, apart by spaces; no header."""
     for begin in range(0, len(table.words), AT_ONCE):
         rows = zip(table.words[begin : begin + AT_ONCE], table.matrix[begin : begin + AT_ONCE], strict=True)
         lines = (f"{word} {' '.join(map(str, row.astype(np.float32)))}\n" for word, row in rows)

@@ -46,7 +46,7 @@ class ScaledGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Multiply the gradient of `x`."""
+        """Multiply the gradient of `x` by the factor that `forward` was given."""
         return gradients[0] * ctx.factor, None
 
 

@@ -43,7 +43,7 @@ B = TypeVar("B", bound=Batch)
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean of one term of the loss over many batches, in nats."""
+    """Mean loss, and mean negative log-likelihood, of one term of the loss over many batches, in nats."""
 
     loss: float  # the loss that is trained on, label smoothing included
     nll: float  # the negative log-likelihood

@@ -120,7 +120,7 @@ class WordVectorTraining(RunningText[WordBatch]):
         return block_batch(windows, len(places), self.options, self.noise, (*key, int(starts[0]) + 1), device)
 
     def loss(self, model: Word2Vec, batch: WordBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the predictions of a batch."""
+        """Compute the loss of a batch by negative sampling, full or hierarchical softmax, as the recipe says."""
         if isinstance(batch, BlockBatch):
             return (sampling_loss(model, batch, self.options),)
         hidden, targets = predictions(model, batch, self.options)

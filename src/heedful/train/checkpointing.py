@@ -28,7 +28,7 @@ class CheckpointSaver:
         self.waiting: dict[int, Checkpoint] = {}
 
     def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Save the waiting checkpoints and a new one, and mark the best one so far.
+        """Save a checkpoint, after those that could not be written before, and mark the best one so far.
 
         Raises:
             RunError: writing failed; a copy of the new checkpoint waits for the next call.

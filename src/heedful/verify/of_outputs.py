@@ -16,19 +16,19 @@ def alone(subject: Subject) -> list[torch.Tensor]:
 
 
 def in_a_batch(subject: Subject) -> float:
-    """Outputs of rows in a batch with longer and shorter ones, beside those of each row alone."""
+    """Difference between outputs of rows in a batch with longer and shorter ones, and of each row alone."""
     sides = [subject.outputs(subject.model, subject.examples, side) for side in subject.sides]
     return max(furthest(together, alone(subject)) for together in sides)
 
 
 def order_of_rows(subject: Subject) -> float:
-    """Outputs of a batch in reverse, beside those of the batch."""
+    """Difference between outputs of a batch in reverse order, and of the batch."""
     outputs = subject.outputs(subject.model, subject.examples)
     return furthest(subject.outputs(subject.model, subject.examples[::-1])[::-1], outputs)
 
 
 def later_tokens(subject: Subject) -> float | None:
-    """Outputs at the first three written tokens with other tokens behind them; None for a model that does not write."""
+    """Change of the outputs at the first three written tokens by other tokens behind; None if the model writes none."""
     if not isinstance(subject, Generating):
         return None
     long = [example for example in subject.examples if len(example[-1]) > 3]
@@ -38,7 +38,7 @@ def later_tokens(subject: Subject) -> float | None:
 
 
 def attention_kernels(subject: Subject) -> float | None:
-    """Attention by the fastest kernels beside the formula in float64; a query that sees nothing gets the mean value."""
+    """Difference between attention kernels and the formula in float64; a query that sees nothing gets the mean value."""
     layers = [module for module in subject.model.modules() if isinstance(module, Attention)]
     if not layers:
         return None
@@ -53,7 +53,7 @@ def attention_kernels(subject: Subject) -> float | None:
 
 
 def recorded(subject: Subject) -> float:
-    """Outputs of a forward pass with every tensor recorded, beside those of one that nobody watches."""
+    """Difference between outputs of a forward pass with every tensor recorded, and of one that nobody watches."""
     watched = []
     for example in subject.examples:
         with recording(subject.model, list(taps(subject.model))):

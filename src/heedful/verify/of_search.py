@@ -20,7 +20,7 @@ IMPOSSIBLE = -1e4  # logit of a token that is cut from the vocabulary
 
 
 def token_by_token(subject: Subject) -> float | None:
-    """Logits of a token at a time, with a cache, beside those of the whole text at once."""
+    """Difference between logits of a token at a time, with a cache, and of the whole text at once."""
     if not isinstance(subject, Generating):
         return None
     written = torch.stack([subject.ids(STEPS) for _ in subject.examples])
@@ -28,7 +28,7 @@ def token_by_token(subject: Subject) -> float | None:
 
 
 def selected(subject: Subject) -> float | None:
-    """Logits of rows that a search has repeated and dropped on its way, beside those of the whole texts at once."""
+    """Difference between logits of rows that a search repeats and drops on its way, and of whole texts at once."""
     if not isinstance(subject, Generating):
         return None
     written, rows = torch.stack([subject.ids(STEPS) for _ in subject.examples]), [0, 0, 1, 3, 3]
@@ -52,7 +52,7 @@ def whole(subject: Generating, written: Int[Tensor, "R T"], rows: range | list[i
 
 
 def greedy(subject: Subject) -> float | None:
-    """The number of examples whose output by beam search of size 1 is not that of greedy search."""
+    """Count the examples whose output by beam search of size 1 is not that of greedy search."""
     if not isinstance(subject, Generating):
         return None
     limits, config = [STEPS] * len(subject.examples), DecodeConfig(beam=1)
@@ -87,7 +87,7 @@ class CutVocabulary:
 
 
 def exhaustive(subject: Subject) -> float | None:
-    """The number of the best five outputs that a wide beam does not find, of all with three tokens out of four."""
+    """Count the best five outputs that a wide beam does not find, of all with three tokens out of four."""
     if not isinstance(subject, Generating):
         return None
     example = subject.examples[0]
@@ -104,7 +104,7 @@ def exhaustive(subject: Subject) -> float | None:
 
 
 def score(subject: Generating, text: list[int], tokens: list[int]) -> float:
-    """The score of an output of the first example, from logits of the whole output at once."""
+    """Score an output of the first example by teacher forcing: mean log-probability among a few tokens."""
     logits = subject.forced(subject.examples[0], torch.tensor([text]))[0]
     left = logits[:, tokens].double().log_softmax(-1)
     return sum(float(left[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** 0.7

@@ -57,7 +57,7 @@ def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PR
 
 
 def several_batches(subject: Subject, loaded: LoadedModel) -> float:
-    """The gradient of all examples in several batches, beside that of one batch."""
+    """Difference between the gradient of all examples in several batches, and in one."""
 
     def gradient(parts: list[list[Example]]) -> Tensor:
         step = training_step(subject, loaded.recipe)
@@ -86,7 +86,7 @@ def trained(
 
 
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
-    """Weights after updates that two processes share, beside those of one process."""
+    """Difference between weights after updates that two processes share, and after those of one process."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
@@ -103,7 +103,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
 
 
 def resumed(subject: Subject, loaded: LoadedModel) -> float:
-    """Weights after updates with a checkpoint saved and read on the way, beside those without a break."""
+    """Difference between weights after updates with a checkpoint saved and read on the way, and without."""
     with TemporaryDirectory() as name:
 
         def interrupt(step: TrainingStep) -> TrainingStep:
@@ -121,7 +121,7 @@ def resumed(subject: Subject, loaded: LoadedModel) -> float:
 
 
 def saved(subject: Subject, loaded: LoadedModel) -> float:
-    """Outputs of the model that was written to a folder and read again, beside its own."""
+    """Difference between the outputs of the model that was written to a folder and read again, and its own."""
     with TemporaryDirectory() as name, torch.no_grad():
         write_model(Path(name) / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
         read = load_model(Path(name) / "model").model

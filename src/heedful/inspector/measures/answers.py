@@ -67,7 +67,7 @@ def found_by_search(found: Sequence[Hypothesis], tokenizer: Tokenizer) -> Answer
 
 
 def continued(found: Generation, tokenizer: Tokenizer) -> Answer:
-    """Answer with a language model's continuation of a prompt as its only option."""
+    """Return a language model's continuation of a prompt as an `Answer` with one option."""
     pieces = tuple(tokenizer.pieces(found.tokens))
     log_probs = tuple(found.token_scores[: len(pieces)])
     return Answer([Option(found.text, pieces=pieces, log_probs=log_probs, complete=found.reason != "length")])
