@@ -95,7 +95,7 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
-    """Return the contents of a model folder's files by name, without the manifest; checkpoints contain the same files."""
+    """Return the contents of a model folder's files by name, without the manifest; a checkpoint has the same files."""
     description = ModelDescription(recipe_to_dict(recipe), *tokenizers.sizes)
     return {
         RECIPE: [json_text(vars(description))],

@@ -64,7 +64,7 @@ class Translations(TextSample):
         return compare_translations(baseline, self)
 
     def part(self, chosen: Sequence[int]) -> "Translations":
-        """Return the translations of some of the sentences, with the first metric only: each metric is slow to compute."""
+        """Return translations of some of the sentences, with the first metric only: each metric is slow to compute."""
         outputs, references = (tuple(texts[i] for i in chosen) for texts in (self.outputs, self.references))
         return Translations(outputs, references, self.language, self.metrics[:1])
 

@@ -38,7 +38,7 @@ def later_tokens(subject: Subject) -> float | None:
 
 
 def attention_kernels(subject: Subject) -> float | None:
-    """Difference between attention kernels and the formula in float64; a query that sees nothing gets the mean value."""
+    """Difference between attention kernels and the formula in float64; a query that sees nothing gets a mean value."""
     layers = [module for module in subject.model.modules() if isinstance(module, Attention)]
     if not layers:
         return None
