@@ -62,7 +62,7 @@ def heedful(seed: int, options: argparse.Namespace, file: Path) -> dict[str, Any
     with claim(folder):
         trainer = Trainer(task, folder, open_checkpoints(recipe, folder), QUIET)
         with (
-            open_logger(recipe, folder, 0, QUIET) as logger,
+            open_logger(trainer) as logger,
             wait_policy(trainer.device, lambda _: None) as waiting,
         ):
             start = time.perf_counter()

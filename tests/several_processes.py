@@ -29,9 +29,10 @@ class OneOfSeveral(Reducer):
         return self.gather(function() if self.is_first else None)[0]
 
     def after_first(self, function):
-        for rank in range(self.world_size):
-            if rank == self.rank:
-                value = function()
+        for _ in range(self.rank):
+            self.barrier.wait()
+        value = function()
+        for _ in range(self.rank, self.world_size):
             self.barrier.wait()
         return value
 
