@@ -19,7 +19,11 @@ from reader import Reader, hasty_tools
 CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").glob("*.md")}
 READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != ROOT / "recipes" and steps(page)]
 LABORATORY = ROOT / "docs/laboratory"  # tests/test_laboratory.py runs them, made small
-UNRUN = {"docs/performance.md": 3} | {name_of(page): 1 for page in LABORATORY.glob("*.md")}  # blocks
+UNRUN = {  # blocks
+    "docs/performance.md": 3,
+    "docs/how-to/several-processes.md": 2,
+    **{name_of(page): 1 for page in LABORATORY.glob("*.md")},
+}
 CODE = {"bash", "console", "python", "toml"}
 NO_CODE = {"json", "text"}  # data, and what a command prints
 

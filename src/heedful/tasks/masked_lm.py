@@ -54,7 +54,7 @@ class Accuracy:
     count: int = 0
 
     @classmethod
-    def total(cls, counts: Iterable[tuple[int, int]]) -> "Accuracy":
+    def total(cls, counts: Iterable[Sequence[int]]) -> "Accuracy":
         """Sum counters, each given by its right decisions and its count."""
         right, count = zip(*counts, strict=True)
         return cls(sum(right), sum(count))
