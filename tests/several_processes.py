@@ -1,5 +1,6 @@
 """Several processes that train one model, played by threads."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -19,6 +20,9 @@ class OneOfSeveral(Reducer):
         self.barrier = barrier
 
     def gather(self, value):
+        return [json.loads(text) for text in self.exchange(json.dumps(value))]
+
+    def exchange(self, value):
         self.given[self.rank] = value
         self.barrier.wait()
         values = list(self.given)
@@ -37,11 +41,11 @@ class OneOfSeveral(Reducer):
         return value
 
     def tensors_from_first(self, tensors):
-        return self.gather(tensors)[0]
+        return self.exchange(tensors)[0]
 
     def sum_gradients(self, model: nn.Module) -> None:
         parameters = list(model.parameters())
-        for parameter, *grads in zip(parameters, *self.gather([p.grad for p in parameters]), strict=True):
+        for parameter, *grads in zip(parameters, *self.exchange([p.grad for p in parameters]), strict=True):
             known = [grad for grad in grads if grad is not None]
             parameter.grad = sum(known[1:], known[0].clone()) if known else None
 

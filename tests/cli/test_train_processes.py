@@ -16,6 +16,7 @@ from heedful.train import loop
 from heedful.train.logger import LOG
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs
+from toy_vectors import toy_recipe
 
 SOURCE = str(Path(heedful.__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")])}
@@ -70,6 +71,17 @@ def test_a_run_goes_from_one_process_to_two_and_back_bit_for_bit(settings, text,
     assert said.count("stopped and saved after update") == 1
     assert train(settings, tmp_path / "parts") == loop.Outcome(401, 0)
     assert fingerprint(tmp_path / "parts") == whole
+
+
+@pytest.mark.slow
+def test_two_processes_train_word_vectors_bit_for_bit_as_one(tmp_path):
+    settings = toy_recipe(tmp_path, train={"accumulate": 2, "max_updates": 23, "threads": 1})
+    (tmp_path / "config.toml").write_text(to_toml(recipe_to_dict(settings)))
+    assert train(settings, tmp_path / "whole") == loop.Outcome(23, 0)
+    begun = start(tmp_path, tmp_path / "parts", 2)
+    _, said = begun.communicate()
+    assert begun.returncode == 0, said
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 
 @pytest.mark.slow

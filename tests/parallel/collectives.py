@@ -28,6 +28,10 @@ def main(folder: Path) -> None:
         if rank == 1:
             model[1].bias.grad = torch.arange(7.0)
         reducer.sum_gradients(model)
+        table = torch.nn.Embedding(11, 2, sparse=True)
+        if rank != 1:
+            table(torch.tensor([7, rank, 7])).sum().backward()
+        reducer.sum_gradients(table)
         tensors = {"a": torch.full((2, 3), 0.1), "b": torch.arange(5)} if rank == 0 else {}
         shared = reducer.tensors_from_first(tensors)
         found = {
@@ -37,6 +41,7 @@ def main(folder: Path) -> None:
             "after first": reducer.after_first(prepare),
             "tensors": {name: tensor.tolist() for name, tensor in shared.items()},
             "gradients": [None if p.grad is None else p.grad.flatten().tolist() for p in model.parameters()],
+            "rows": table.weight.grad.to_dense().tolist(),
         }
         (folder / f"{rank}.json").write_text(json.dumps(found))
     end_process(0)

@@ -18,7 +18,7 @@ from heedful.models import weights
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
-from heedful.train.preflight import preflight
+from heedful.train.preflight import check_processes, preflight
 from interrupted import train
 from reversal import SETTINGS
 
@@ -104,6 +104,21 @@ def test_what_would_stop_a_run_is_found_before_anything_is_made(name: str, chang
     if model := tables.get("model"):
         tables["model"] = {key: str(text / value) if "vectors" in key else value for key, value in model.items()}
     refused(changed(**tables), text, words)
+
+
+def test_several_processes_need_a_gpu_each_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def on(device: str) -> Recipe:
+        return replace(Recipe(), train=replace(Recipe().train, device=device, accumulate=2))
+
+    with pytest.raises(InputError, match=r'train\.device = "cuda:1" is one GPU'):
+        check_processes(on("cuda:1"), 2, 1)
+    check_processes(on("cuda:1"), 1, 1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(InputError, match=r"2 processes need as many GPUs, and torch finds 1 here.*train\.device=cpu"):
+        check_processes(on("auto"), 2, 2)
+    check_processes(on("cpu"), 2, 2)
+    check_processes(on("auto"), 2, 1)
 
 
 def test_curves_need_a_package(changed: Changed, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,7 @@ def test_several_processes_step_as_one_with_all_batches(precision, count, proces
     for one, update in zip(taught, found, strict=True):
         assert (update.tokens, update.counts, update.lr) == (told.tokens, told.counts, told.lr)
         assert (update.losses, update.nlls) == (told.losses, told.nlls)
+        assert update.norm == pytest.approx(told.norm, rel=0 if count <= 2 else 1e-5)
         for mine, wanted in zip(one.model.parameters(), single.model.parameters(), strict=True):
             torch.testing.assert_close(mine, wanted, atol=0 if count <= 2 else 1e-6, rtol=0 if count <= 2 else 1e-5)
 

@@ -11,13 +11,15 @@ from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS
 from heedful.checkpoint.load import LoadedModel
 from heedful.config.schema import Recipe
 from heedful.decode.length_penalty import PENALTIES
+from heedful.errors import RunError
 from heedful.models import weights
 from heedful.nn import attention, masks
 from heedful.nn.kv_cache import KVCache
 from heedful.optim import load_optimizer_tensors
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.train.training_step import TrainingStep
-from heedful.verify import CHECKS, of_outputs, of_training, subject_of
+from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
+from heedful.verify import subject as subject_module
 from subjects import TOKENIZER
 
 FAST = [check for check in CHECKS if check.measure is not of_training.several_processes]
@@ -99,7 +101,53 @@ def long_outputs_are_preferred(patch):
 
 
 def a_kernel_scales_twice(patch):
-    patch.setattr(of_outputs, "attend", lambda q, k, v, bias: attention.attend(q / 2, k, v, bias))
+    honest = attention.scaled_dot_product
+    patch.setattr(attention, "scaled_dot_product", lambda q, *others: honest(q / 2, *others))
+
+
+def a_fused_kernel_scales_twice(patch):
+    honest = attention.F.scaled_dot_product_attention
+    patch.setattr(
+        attention.F, "scaled_dot_product_attention", lambda q, *others, **named: honest(q / 2, *others, **named)
+    )
+
+
+def long_rows_overflow(patch):
+    honest = subject_module.real_rows
+
+    def overflow(x, padding_mask):
+        return [
+            row if index in (0, len(x) - 1) else row * torch.nan for index, row in enumerate(honest(x, padding_mask))
+        ]
+
+    patch.setattr(subject_module, "real_rows", overflow)
+
+
+def the_first_row_is_favoured(patch):
+    honest = masks.AttentionMask.__init__
+
+    def careless(self, padding_mask, queries, *, causal):
+        honest(self, padding_mask, queries, causal=causal)
+        self.allowed = self.allowed.clone()
+        self.allowed[1:, ..., 0] = False
+
+    patch.setattr(masks.AttentionMask, "__init__", careless)
+
+
+def greedy_search_avoids_the_best(patch):
+    honest = of_search.greedy_search
+
+    def second(state, limits, config):
+        step = state.step
+
+        def without_best(tokens):
+            logits = step(tokens)
+            return logits.scatter(-1, logits.argmax(-1, keepdim=True), -torch.inf)
+
+        state.step = without_best
+        return honest(state, limits, config)
+
+    patch.setattr(of_search, "greedy_search", second)
 
 
 def a_recorder_writes(patch):
@@ -150,7 +198,11 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (a_cache_fades, "language_model", LANGUAGE_MODEL, "with a cache"),
         (a_cache_stays_where_rows_move, "language_model", LANGUAGE_MODEL, "repeats and drops"),
         (long_outputs_are_preferred, "translation", "gru with Bahdanau's attention", "a wide beam"),
+        (long_rows_overflow, "translation", "transformer", "in a batch"),
+        (the_first_row_is_favoured, "translation", "transformer", "in another order"),
+        (greedy_search_avoids_the_best, "translation", "lstm with general attention", "beam search of size 1"),
         (a_kernel_scales_twice, "classification", "transformer decoder", "attention kernels"),
+        (a_fused_kernel_scales_twice, "classification", "transformer decoder", "attention kernels"),
         (a_recorder_writes, "tagging", "lstm", "all tensors recorded"),
         (a_model_is_rounded, "translation", "convolutional", "read again"),
         (means_of_means, "translation", "gru with Bahdanau's attention", "gradient of several"),
@@ -162,3 +214,21 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
 def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
     bug(monkeypatch)
     assert any(noticed in check for check in failing(task, name))
+
+
+@pytest.mark.slow
+def test_an_update_of_one_process_that_differs_from_that_of_two_is_noticed(monkeypatch):
+    found, honest = loaded("translation", "lstm with general attention"), TrainingStep.step
+    check = next(check for check in CHECKS if check not in FAST)
+    assert check.passes(check.measure(subject_of(found), found))
+    monkeypatch.setattr(TrainingStep, "step", lambda self, lr, count: honest(self, lr * 1.001, count))
+    assert not check.passes(check.measure(subject_of(found), found))
+
+
+@pytest.mark.slow
+def test_two_processes_that_fail_are_an_error_and_no_difference(monkeypatch):
+    found = loaded("translation", "lstm with general attention")
+    check = next(check for check in CHECKS if check not in FAST)
+    monkeypatch.setattr(of_training, "own_modules", lambda _: ["no_such_module"])
+    with pytest.raises(RunError, match="ended with exit code 2"):
+        check.measure(subject_of(found), found)

@@ -2,7 +2,8 @@
 
 From checkpoint to line: `load_model` reads recipe, tokenizers and weights; the task (`tasks.sequence_to_sequence`)
 builds the model (`models.transformer`) and its predictor (`decode.translator`), which encodes lines, batches them and
-restores their order; `decode.beam` searches through the model's `DecodingState`.
+restores their order; `decode.beam` searches through the model's `DecodingState`, or `decode.greedy` for a beam of 1.
+On the way `storage.manifest` only verifies files, and `tasks.translation` only adds BLEU.
 """
 
 import logging

@@ -1,5 +1,6 @@
 """The typer application of the `heedful` command line; each command is a module here and imports lazily."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -29,6 +30,8 @@ from heedful.cli import (
     verify,
 )
 from heedful.errors import HeedfulError
+
+TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment variable of the processes that torchrun has started
 
 
 def tell_version(wanted: bool) -> None:
@@ -100,5 +103,9 @@ def main() -> None:
     try:
         app()
     except HeedfulError as error:
+        if TORCHRUN in os.environ:
+            from heedful.parallel import end_with_error
+
+            end_with_error(error)
         sys.stderr.write(f"heedful: {error}\n")
         sys.exit(error.exit_code)

@@ -71,8 +71,8 @@ def in_processes(recipe: "Recipe", count: int) -> int:
     from heedful.train.preflight import check_processes, preflight
 
     preflight(recipe)
-    check_processes(recipe, count)
-    return launch([sys.executable, "-m", "heedful", *sys.argv[1:]], count)
+    check_processes(recipe, count, count)
+    return launch([sys.executable, "-m", "heedful", *sys.argv[1:]], count, recipe.parallel.timeout_minutes)
 
 
 def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Console") -> None:

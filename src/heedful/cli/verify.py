@@ -1,4 +1,4 @@
-"""`heedful verify`: measure on a trained model that nothing changes its results which must not."""
+"""`heedful verify`: compare results of a model that should be equal: alone and in a batch, with and without a cache."""
 
 from typing import Annotated
 

@@ -141,15 +141,16 @@ def parse_override(text: str) -> tuple[str, Any]:
 def _overrides(given: Overrides) -> Iterator[Override]:
     """Iterate over overrides from the command line, or from Python; nested mappings change single keys of tables."""
     if isinstance(given, Mapping):
-        yield from (Override(key, value, f"set {key} = {value!r}") for key, value in _flat(given))
+        yield from (Override(key, value, f"set {key} = {value!r}") for key, value in dotted(given))
     else:
         yield from (Override(*parse_override(text), f"--set {text}") for text in given)
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Iterate over nested settings: the dotted key and the value of each, such as ("train.seed", 1)."""
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from dotted(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

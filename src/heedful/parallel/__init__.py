@@ -1,7 +1,9 @@
 """Training in several processes: what they share of each update, how they sum it, and how they are started."""
 
 from heedful.parallel.process_group import (
+    all_processes,
     end_process,
+    end_with_error,
     is_first_process,
     join_process_group,
     local_processes,
@@ -12,7 +14,9 @@ from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
 __all__ = [
     "SINGLE_PROCESS",
     "Reducer",
+    "all_processes",
     "end_process",
+    "end_with_error",
     "is_first_process",
     "join_process_group",
     "local_processes",

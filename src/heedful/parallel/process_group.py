@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -19,9 +20,10 @@ from heedful.errors import HeedfulError, RunError
 from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
 
 T = TypeVar("T")
-PATIENCE = timedelta(days=7)  # that others wait while data is prepared; torchrun ends them if the first one fails
-SILENCE = 5.0  # seconds before others than the first process tell of an error: by then torchrun has ended them
+PATIENCE = 24 * 60 * 60.0  # seconds that processes wait while others prepare data
+SILENCE = 5.0  # seconds before a process tells of an error that is not its own, or not its own alone
 BUCKET = 1 << 23  # elements that are summed at once: few calls, and little memory beside the gradients
+TRAININGS = count(1)  # each training of a process has keys of its own in the store
 
 
 class ProcessGroup(Reducer):
@@ -52,16 +54,31 @@ class ProcessGroup(Reducer):
         return from_bytes(told)
 
     def after_first(self, function: Callable[[], T]) -> T:
-        """Call a function in the first process, then in one process of each other machine, then in all others."""
+        """Call a function in the first process, then in one process of each other machine, then in all others.
+
+        The processes wait for each other at the end: one machine may take long, such as to prepare data.
+
+        Raises:
+            RunError: one of the machines takes longer than `PATIENCE`.
+        """
         self.steps += 1
-        host = f"host {os.environ['GROUP_RANK']}"
-        leads = int(os.environ["LOCAL_RANK"]) == 0
+        machine, leads = int(os.environ["GROUP_RANK"]), int(os.environ["LOCAL_RANK"]) == 0
         if not self.is_first:
-            self.store.wait([f"{self.steps} host 0" if leads else f"{self.steps} {host}"], PATIENCE)
+            self.wait_for(0 if leads else machine)
         value = function()
         if leads:
-            self.store.set(f"{self.steps} {host}", "done")
+            self.store.set(f"{self.steps} {machine}", "done")
+        for other in range(int(os.environ["GROUP_WORLD_SIZE"])):
+            self.wait_for(other)
         return value
+
+    def wait_for(self, machine: int) -> None:
+        """Wait until a machine is done with its part of `after_first`; a signal can end the wait."""
+        end = time.monotonic() + PATIENCE
+        while not self.store.check([f"{self.steps} {machine}"]):
+            if time.monotonic() > end:
+                raise RunError(f"machine {machine} of the training is not ready after {PATIENCE / 3600:g} hours")
+            time.sleep(0.1)
 
     def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Give the tensors of the first process to all, on the CPU; what the others pass is left unread."""
@@ -77,18 +94,42 @@ class ProcessGroup(Reducer):
     def sum_gradients(self, model: nn.Module) -> None:
         """Sum the gradient of each parameter over all processes, in place."""
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        known = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8)
-        dist.all_reduce(known, dist.ReduceOp.MAX)
-        grads = []
-        for parameter in (parameters[place] for place in known.nonzero().flatten().tolist()):
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            grads.append(parameter.grad)
-        for bucket in buckets(grads):
+        kinds = torch.tensor([kind_of(parameter.grad) for parameter in parameters], dtype=torch.uint8)
+        dist.all_reduce(kinds, dist.ReduceOp.MAX)
+        dense = []
+        for parameter, kind in zip(parameters, kinds.tolist(), strict=True):
+            if kind == DENSE:
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                dense.append(parameter.grad)
+            elif kind == SPARSE:
+                parameter.grad = self.sum_rows(parameter)
+        for bucket in buckets(dense):
             joined = torch.cat([grad.flatten() for grad in bucket])
             dist.all_reduce(joined)
             for grad, part in zip(bucket, joined.split([grad.numel() for grad in bucket]), strict=True):
                 grad.copy_(part.view_as(grad))
+
+    def sum_rows(self, parameter: nn.Parameter) -> Tensor:
+        """Sum the sparse gradient of an embedding over all processes, in the order of their ranks."""
+        total = torch.zeros_like(parameter, layout=torch.sparse_coo)
+        own = total if parameter.grad is None else parameter.grad
+        for rank, size in enumerate(self.gather(own._nnz())):
+            mine = rank == self.rank
+            rows = own._indices().contiguous() if mine else own._indices().new_empty(1, size)
+            values = own._values().contiguous() if mine else parameter.new_empty(size, *parameter.shape[1:])
+            dist.broadcast(rows, rank)
+            dist.broadcast(values, rank)
+            told = torch.sparse_coo_tensor(rows, values, parameter.shape, check_invariants=False)
+            total = total + told if rank else told
+        return total
+
+
+NONE, DENSE, SPARSE = range(3)  # kinds of a gradient
+
+
+def kind_of(grad: Tensor | None) -> int:
+    """The kind of a gradient: `NONE`, `DENSE` or `SPARSE`."""
+    return NONE if grad is None else SPARSE if grad.is_sparse else DENSE
 
 
 def buckets(tensors: Iterable[Tensor]) -> Iterator[list[Tensor]]:
@@ -114,28 +155,37 @@ def from_bytes(text: Tensor) -> Any:
 
 
 @contextmanager
-def join_process_group(minutes: float) -> Iterator[Reducer]:
+def join_process_group(minutes: float, device: str = "auto") -> Iterator[Reducer]:
     """Join the processes that torchrun has started with this one; without torchrun it is a single process.
+
+    A process that fails stays in the group until it ends: so torchrun sees its exit code before those of the others.
 
     Args:
         minutes: the time that a process waits for the others before it gives up.
+        device: the device that the recipe names; a GPU of its own is chosen for each process unless it is "cpu".
+
+    Raises:
+        RunError: another process has ended or does not answer.
     """
     if not of_torchrun():
         yield SINGLE_PROCESS
         return
-    if torch.cuda.is_available():
+    backend = "gloo"
+    if device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        backend = "cpu:gloo,cuda:nccl"
     store, rank, world_size = next(rendezvous("env://"))
+    store = PrefixStore(f"heedful {next(TRAININGS)}", store)
     store.set_timeout(timedelta(minutes=minutes))
     dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timedelta(minutes=minutes))
     try:
-        yield ProcessGroup(PrefixStore("heedful", store))
-    except (HeedfulError, RuntimeError) as error:
-        time.sleep(SILENCE * (rank > 0))
-        raise error if isinstance(error, HeedfulError) or not of_peers(error) else lost(rank, error) from error
-    finally:
-        dist.destroy_process_group()
+        yield ProcessGroup(PrefixStore("steps", store))
+    except RuntimeError as error:
+        if not of_peers(error):
+            raise
+        time.sleep(SILENCE)
+        raise lost(rank, error) from error
+    dist.destroy_process_group()
 
 
 def of_peers(error: RuntimeError) -> bool:
@@ -159,9 +209,21 @@ def is_first_process() -> bool:
     return not of_torchrun() or os.environ["RANK"] == "0"
 
 
+def all_processes() -> int:
+    """The number of processes that torchrun has started on all machines; 1 without torchrun."""
+    return int(os.environ["WORLD_SIZE"]) if of_torchrun() else 1
+
+
 def local_processes() -> int:
     """The number of processes that torchrun has started on this machine; 1 without torchrun."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if of_torchrun() else 1
+
+
+def end_with_error(error: HeedfulError) -> NoReturn:
+    """End a process that torchrun has started; the message comes once if the first process has the same error."""
+    time.sleep(0 if is_first_process() else SILENCE)
+    sys.stderr.write(f"heedful: {error}\n")
+    end_process(error.exit_code)
 
 
 def end_process(code: int) -> NoReturn:

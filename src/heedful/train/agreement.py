@@ -1,40 +1,50 @@
-"""Agreement of the processes of a training: they begin with the same weights, data and recipe."""
+"""Agreement of the processes of a training: they begin with the same recipe, data and weights."""
 
-import json
 import zlib
+from collections.abc import Mapping
+from typing import Any
 
 import torch
+from torch import nn
 
-from heedful.config.load import recipe_to_dict
+from heedful.config.load import dotted, recipe_to_dict
+from heedful.config.schema import Recipe
 from heedful.errors import RunError
 from heedful.models import weights
-from heedful.train.trainer import Trainer
+from heedful.parallel import Reducer
 
-MAY_DIFFER = {"device", "threads"}  # settings of [train] that are each machine's own
+MAY_DIFFER = {"data.root", "train.device", "train.threads"}  # settings that are each machine's own
 
 
-def check_agreement(trainer: Trainer) -> None:
-    """Check that all processes of a training begin with the same weights, data and recipe.
+def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:
+    """Check that all processes of a training have the same JSON values.
 
     Raises:
         RunError: they differ; the message names the first process that does, and in what.
     """
-    first, *others = trainer.reducer.gather(checksums(trainer))
+    first, *others = reducer.gather(dict(own))
     for rank, found in enumerate(others, start=1):
-        for what, value in found.items():
-            if value != first[what]:
-                raise RunError(
-                    f"process {rank} has other {what} than process 0: all machines need the same version of heedful, "
-                    "the same recipe and the same files"
-                )
+        other = [name for name in first.keys() | found.keys() if found.get(name) != first.get(name)]
+        if other:
+            raise RunError(
+                f"process {rank} has other {', '.join(sorted(other))} than process 0: all machines need the same "
+                "version of heedful, the same recipe and the same files"
+            )
 
 
-def checksums(trainer: Trainer) -> dict[str, str | int]:
-    """Checksums of what the processes of a training must agree on."""
-    recipe = recipe_to_dict(trainer.recipe)
-    recipe["train"] = {key: value for key, value in recipe["train"].items() if key not in MAY_DIFFER}
-    del recipe["data"]["root"]
+def settings(recipe: Recipe) -> dict[str, Any]:
+    """The settings of a recipe by their dotted keys, without those that are each machine's own.
+
+    Paths below the folder of the data are told from there.
+    """
+    values = {key: value for key, value in dotted(recipe_to_dict(recipe)) if key not in MAY_DIFFER}
+    root = recipe.data.root
+    return {key: value.removeprefix(root) if isinstance(value, str) else value for key, value in values.items()}
+
+
+def checksum(model: nn.Module) -> int:
+    """Compute a checksum (CRC-32) of all weights of a model."""
     crc = 0
-    for tensor in weights(trainer.model).values():
+    for tensor in weights(model).values():
         crc = zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data, crc)
-    return {"weights": crc, "data": trainer.task.digest, "settings": json.dumps(recipe, sort_keys=True)}
+    return crc

@@ -14,6 +14,7 @@ from rich.console import Console
 from heedful.checkpoint import load_model
 from heedful.config.load import Overrides, load_recipe, make_recipe
 from heedful.config.schema import Recipe
+from heedful.parallel import is_first_process
 from heedful.predict import AnyPredictor
 from heedful.train import loop
 from heedful.train.logger import LOG, RESULT
@@ -61,7 +62,8 @@ def train(
     finally:
         torch.set_num_threads(threads)
     if outcome.exit_code:
-        console.print(f"stopped and saved after update {outcome.update}; the same call goes on from there")
+        if is_first_process():
+            console.print(f"stopped and saved after update {outcome.update}; the same call goes on from there")
         signal.raise_signal(outcome.exit_code - 128)
     return TrainingResult(folder, outcome.update, scores_of(folder))
 

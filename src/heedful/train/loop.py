@@ -16,10 +16,10 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
-from heedful.parallel import Reducer, join_process_group, local_processes
+from heedful.parallel import Reducer, all_processes, join_process_group, local_processes
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
-from heedful.train.agreement import check_agreement
+from heedful.train.agreement import check_agreement, checksum, settings
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.preflight import check_processes, preflight
 from heedful.train.resume import check_same_run
@@ -49,24 +49,27 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
     """
     recipe = preflight(recipe)
+    check_processes(recipe, all_processes(), local_processes())
     with (
-        join_process_group(recipe.parallel.timeout_minutes) as reducer,
+        join_process_group(recipe.parallel.timeout_minutes, recipe.train.device) as reducer,
         claim(folder) if reducer.is_first else nullcontext(),
-        Interruption() as interruption,
     ):
-        check_processes(recipe, reducer.world_size)
         prepare_process(recipe.train.threads, local_processes())
         console = console if reducer.is_first else Console(quiet=True)
         trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
-        with open_logger(trainer) as logger, wait_policy(trainer.device, logger.say) as waiting:
+        with (
+            Interruption() as interruption,
+            open_logger(trainer) as logger,
+            wait_policy(trainer.device, logger.say) as waiting,
+        ):
             trainer.begin(logger)
             while not trainer.is_finished() and not interruption.of_any(reducer):
                 trainer.update(logger)
                 waiting.adapt()
             trainer.save()
-            if interruption.signal:
+            if interruption.of_any(reducer):
                 return Outcome(trainer.state.update, interruption.exit_code)
             trainer.finish(logger)
             return Outcome(trainer.state.update, 0)
@@ -85,9 +88,10 @@ def open_trainer(recipe: Recipe, folder: Path, data: Path, console: Console, red
     recipe = replace(recipe, train=replace(recipe.train, precision=precision))
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
+    check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
-    check_agreement(trainer)
+    check_agreement(reducer, {"kind of device": trainer.device.type, "weights": checksum(trainer.model)})
     return trainer
 
 

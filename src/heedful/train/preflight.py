@@ -58,13 +58,26 @@ class Problems:
             raise InputError(messages[0])
 
 
-def check_processes(recipe: Recipe, count: int) -> None:
-    """Check that each of several processes gets a batch of an update.
+def check_processes(recipe: Recipe, count: int, local: int) -> None:
+    """Check that each of several processes gets a batch of an update, and a GPU of its own unless it runs on the CPU.
+
+    Args:
+        recipe: the recipe.
+        count: the number of processes on all machines.
+        local: the number of those on this machine.
 
     Raises:
-        InputError: an update has fewer batches than there are processes.
+        InputError: an update has fewer batches than there are processes, or this machine has fewer GPUs.
     """
     train = recipe.train
+    if count > 1 and ":" in train.device:
+        raise InputError(f'train.device = "{train.device}" is one GPU; several processes need "cuda", one each')
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() and train.device != "cpu" else local
+    if gpus < local:
+        raise InputError(
+            f"{local} processes need as many GPUs, and torch finds {gpus} here: fewer processes, or --set "
+            "train.device=cpu"
+        )
     if train.accumulate < count:
         size = train.batch_tokens * train.accumulate // count
         raise InputError(

@@ -1,11 +1,8 @@
 """Resuming of runs: checks that a recipe changes nothing that the rest of a run computes."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from heedful.checkpoint import Checkpoint
 from heedful.config.families import FAMILIES
-from heedful.config.load import recipe_to_dict
+from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.data.digest import data_digest
 from heedful.errors import InputError
@@ -43,7 +40,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
         InputError: something differs that would change the rest of the run; all such settings are listed.
     """
     free = free_keys(recipe)
-    now, then = dict(_flat(recipe_to_dict(recipe))), dict(_flat(recipe_to_dict(saved.recipe)))
+    now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     changed = [
         f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())
@@ -67,11 +64,3 @@ def free_keys(recipe: Recipe) -> set[str]:
     decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
     automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
     return FREE - timed | automatic if decodes else FREE - timed | automatic | {"decode"}
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

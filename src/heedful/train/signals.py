@@ -1,23 +1,32 @@
-"""Signal handling during training: Ctrl-C and SIGTERM finish the step and save; a second signal ends at once."""
+"""Signals during training: Ctrl-C, SIGTERM and others finish the update and save; a second signal ends at once."""
 
 import signal
 import threading
+import time
 from types import FrameType, TracebackType
 
-from heedful.parallel import Reducer
+from heedful.parallel import Reducer, of_torchrun
+
+ECHO = 5.0  # seconds in which a process of torchrun may get the same signal twice: from torchrun and from its sender
 
 
 class Interruption:
-    """Context manager that notes the first SIGINT or SIGTERM instead of ending the process; main thread only."""
+    """Context manager that notes the first signal instead of ending the process; main thread only.
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    A signal that was ignored before stays ignored, such as SIGHUP below nohup.
+    """
+
+    SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        self.noted = 0.0
 
     def __enter__(self) -> "Interruption":
-        here = self.SIGNALS if threading.current_thread() is threading.main_thread() else ()
-        self.before = {number: signal.signal(number, self.note) for number in here}
+        known = [signal.Signals[name] for name in self.SIGNALS if name in signal.Signals.__members__]
+        here = known if threading.current_thread() is threading.main_thread() else []
+        heard = [number for number in here if signal.getsignal(number) is not signal.SIG_IGN]
+        self.before = {number: signal.signal(number, self.note) for number in heard}
         return self
 
     def __exit__(
@@ -26,9 +35,12 @@ class Interruption:
         self.restore()
 
     def note(self, number: int, _: FrameType | None) -> None:
-        """Handle a signal: remember it and restore the previous handlers for the next one."""
-        self.signal = signal.Signals(number)
-        self.restore()
+        """Handle a signal: remember the first; a second one has the effect that it had before."""
+        if self.signal is None:
+            self.signal, self.noted = signal.Signals(number), time.monotonic()
+        elif not of_torchrun() or time.monotonic() > self.noted + ECHO:
+            self.restore()
+            signal.raise_signal(number)
 
     def restore(self) -> None:
         """Restore the signal handlers that were set before."""
@@ -38,8 +50,9 @@ class Interruption:
     def of_any(self, reducer: Reducer) -> bool:
         """True if any process of the training has received a signal; all processes then take it for their own."""
         number = max(reducer.gather(int(self.signal or 0)))
-        self.signal = signal.Signals(number) if number else None
-        return self.signal is not None
+        if number:
+            self.signal = signal.Signals(number)
+        return number > 0
 
     @property
     def exit_code(self) -> int:

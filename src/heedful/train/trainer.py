@@ -92,7 +92,8 @@ class Trainer:
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
             self.note(logged)
         if self.has_ended():
-            self.console.print(ending_line(result(self.folder)), markup=False, highlight=False, soft_wrap=True)
+            ended = self.reducer.from_first(lambda: result(self.folder))
+            self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
             return
         self.console.print(f"going on after update {self.state.update}")
         if state["environment"] != environment(self.device):
@@ -263,7 +264,7 @@ class Trainer:
         logger.say(choice_line(chosen, candidates, self.task.best))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
-        logger.conclude(end, chosen.scores or {})
+        self.reducer.from_first(lambda: logger.conclude(end, chosen.scores or {}))
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
         """Average the weights of saved checkpoints."""

@@ -1,4 +1,4 @@
-"""Verification of a trained model: what must not matter to its results does not, measured on the model itself."""
+"""Verification of a trained model: compares results that should be equal, such as alone and in a batch."""
 
 from heedful.verify.checks import CHECKS, Check
 from heedful.verify.subject import Subject, subject_of

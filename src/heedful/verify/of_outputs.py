@@ -1,11 +1,10 @@
 """Checks of a forward pass: the other rows of a batch, padding, later tokens, kernels and recording do not matter."""
 
 import torch
-import torch.nn.functional as F
 
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
-from heedful.nn.attention import MASKED_SCORE, Attention, attend, scaled_dot_product
+from heedful.nn.attention import MASKED_SCORE, SENTENCE, Attention, scaled_dot_product
 from heedful.verify.differences import apart, furthest
 from heedful.verify.subject import Generating, Subject
 
@@ -17,8 +16,8 @@ def alone(subject: Subject) -> list[torch.Tensor]:
 
 def in_a_batch(subject: Subject) -> float:
     """Difference between outputs of rows in a batch with longer and shorter ones, and of each row alone."""
-    sides = [subject.outputs(subject.model, subject.examples, side) for side in subject.sides]
-    return max(furthest(together, alone(subject)) for together in sides)
+    together = [rows for side in subject.sides for rows in subject.outputs(subject.model, subject.examples, side)]
+    return furthest(together, alone(subject) * len(subject.sides))
 
 
 def order_of_rows(subject: Subject) -> float:
@@ -38,18 +37,25 @@ def later_tokens(subject: Subject) -> float | None:
 
 
 def attention_kernels(subject: Subject) -> float | None:
-    """Difference between attention kernels and the formula in float64; a query that sees nothing gets a mean value."""
+    """Difference between the kernel of each attention layer and the formula in float64, with few keys and with many.
+
+    Which kernel is the fastest depends on the number of keys. A query that sees nothing gets a mean value.
+    """
     layers = [module for module in subject.model.modules() if isinstance(module, Attention)]
-    if not layers:
-        return None
-    size = layers[0].q.out_features // layers[0].heads
-    q, k, v = (torch.randn(2, 4, length, size, generator=subject.random) for length in (7, 11, 11))
-    bias = torch.zeros(2, 1, 7, 11)
+    found = [of_kernel(layer, keys, subject.random) for layer in layers for keys in (11, SENTENCE + 7)]
+    return float(torch.tensor(found).max()) if found else None
+
+
+def of_kernel(layer: Attention, keys: int, random: torch.Generator) -> float:
+    """Difference between the kernel of an attention layer and the formula in float64."""
+    size, value_size = layer.q.out_features // layer.heads, layer.v.out_features // layer.kv_heads
+    q = torch.randn(2, layer.heads, 7, size, generator=random)
+    k, v = (torch.randn(2, layer.kv_heads, keys, width, generator=random) for width in (size, value_size))
+    bias = torch.zeros(2, 1, 7, keys)
     bias[0, :, :, 8:] = bias[1, :, 3] = MASKED_SCORE  # padding, and a query that sees nothing
     wanted = scaled_dot_product(q.double(), k.double(), v.double(), bias.double())[0].float()
-    wanted[1, :, 3] = v[1].mean(1)
-    fused = F.scaled_dot_product_attention(q, k, v, bias)
-    return max(apart(attend(q, k, v, bias), wanted), apart(fused, wanted))
+    wanted[1, :, 3] = v[1].mean(1).repeat_interleave(layer.heads // layer.kv_heads, dim=0)
+    return apart(layer.kernel(q, k, v, bias, 0.0), wanted)
 
 
 def recorded(subject: Subject) -> float:

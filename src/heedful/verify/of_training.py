@@ -15,6 +15,7 @@ from heedful.checkpoint import Checkpoint, Checkpoints, write_model
 from heedful.checkpoint.load import LoadedModel, load_model
 from heedful.checkpoint.tensors import read_tensors
 from heedful.config.schema import OptimizerConfig, Recipe
+from heedful.errors import Interrupted, RunError
 from heedful.losses import Loss
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
@@ -26,6 +27,7 @@ from heedful.verify.subject import Example, Subject, subject_of
 
 UPDATES = 4
 PROCESSES = 2
+MINUTES = 5.0  # that one of them waits for the other
 
 
 @dataclass(frozen=True)
@@ -86,20 +88,36 @@ def trained(
 
 
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
-    """Difference between weights after updates that two processes share, and after those of one process."""
+    """Difference between weights after updates that two processes share, and after those of one process.
+
+    Raises:
+        Interrupted: a signal such as Ctrl-C has ended the processes.
+        RunError: they have failed.
+    """
+    seed, modules = subject.random.initial_seed(), own_modules(loaded.recipe)
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
-        command = [sys.executable, "-m", "heedful.verify.one_of_two", name, str(subject.random.initial_seed())]
-        if launch(command, PROCESSES):
-            return float("inf")
+        code = launch(
+            [sys.executable, "-m", "heedful.verify.one_of_two", name, str(seed), *modules], PROCESSES, MINUTES
+        )
+        if code > 128:
+            raise Interrupted("stopped while two processes were compared with one; the model is as it was")
+        if code:
+            raise RunError(f"the two processes that were to train a copy of the model ended with exit code {code}")
         shared = read_tensors(folder / "shared.safetensors")
         one = load_model(folder / "model")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        alone = weights(trained(subject_of(one, subject.random.initial_seed()), one.recipe).model)
+        alone = weights(trained(subject_of(one, seed), one.recipe).model)
         torch.set_num_threads(threads)
         return furthest([shared[key] for key in alone], list(alone.values()))
+
+
+def own_modules(recipe: Recipe) -> list[str]:
+    """The modules of the user's own whose classes a recipe names as "module:Class"."""
+    names = (recipe.task, recipe.model.architecture)
+    return [name.partition(":")[0] for name in names if ":" in name]
 
 
 def resumed(subject: Subject, loaded: LoadedModel) -> float:

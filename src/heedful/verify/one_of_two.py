@@ -1,27 +1,38 @@
-"""One of the processes that `of_training.several_processes` starts, with the folder of a model and a seed."""
+"""Train a model in one of several processes: the program that `heedful verify` starts in each of its two processes.
+
+Arguments: the folder of the model, a seed, and the modules of the user's own that it needs.
+"""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from heedful.checkpoint.load import load_model
 from heedful.checkpoint.tensors import tensor_file
+from heedful.config.user_code import import_user_module
+from heedful.errors import HeedfulError
 from heedful.models import weights
-from heedful.parallel import end_process, join_process_group
-from heedful.verify.of_training import trained
+from heedful.parallel import end_process, end_with_error, join_process_group
+from heedful.verify.of_training import MINUTES, trained
 from heedful.verify.subject import subject_of
 
 
-def main(folder: Path, seed: int) -> None:
-    """Train the model of a folder together with the others, and write the weights beside it."""
+def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
+    """Train the model of a folder together with the other process, and write the weights beside it."""
     torch.set_num_threads(1)
+    for module in modules:
+        import_user_module(module)
     loaded = load_model(folder / "model")
-    with join_process_group(minutes=5) as reducer:
+    with join_process_group(MINUTES, "cpu") as reducer:
         step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
         if reducer.is_first:
             (folder / "shared.safetensors").write_bytes(b"".join(tensor_file(weights(step.model))))
     end_process(0)
 
 
-main(Path(sys.argv[1]), int(sys.argv[2]))
+try:
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+except HeedfulError as error:
+    end_with_error(error)

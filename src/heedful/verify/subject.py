@@ -70,7 +70,7 @@ class Subject(ABC):
 
     @abstractmethod
     def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
-        """Compute a loss of all examples in one batch, as training does."""
+        """Compute the loss of all examples in one batch, a sum over tokens or texts like those of the tasks."""
 
 
 class Generating(Subject):
