@@ -23,6 +23,12 @@ class RunError(HeedfulError):
     exit_code = 1
 
 
+class DivergedError(RunError):
+    """A run has no finite gradient any more; another one needs other settings."""
+
+    exit_code = 3
+
+
 class Interrupted(HeedfulError):
     """Raised after Ctrl-C during long work; the message says which results were kept, and how to go on."""
 

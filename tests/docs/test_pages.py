@@ -21,6 +21,7 @@ READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != 
 LABORATORY = ROOT / "docs/laboratory"  # tests/test_laboratory.py runs them, made small
 UNRUN = {  # blocks
     "docs/performance.md": 3,
+    "docs/how-to/run-goes-wrong.md": 1,
     "docs/how-to/several-processes.md": 2,
     **{name_of(page): 1 for page in LABORATORY.glob("*.md")},
 }
@@ -44,6 +45,7 @@ def has_a_run(reader: Reader) -> None:
 BEFORE: dict[str, Callable[[Reader], None]] = {
     "docs/how-to/convert.md": has_a_gpt,
     "docs/how-to/inspector.md": has_a_run,
+    "docs/how-to/run-goes-wrong.md": has_a_run,
 }
 
 

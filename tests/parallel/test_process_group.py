@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).with_name("collectives.py")
 
 @pytest.mark.slow
 def test_three_processes_share_and_join_their_work(tmp_path):
-    assert launch([sys.executable, str(SCRIPT), str(tmp_path)], 3, minutes=1) == 0
+    assert launch([sys.executable, str(SCRIPT), str(tmp_path)], 3) == 0
     found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(3)]
     for rank, told in enumerate(found):
         assert told["gathered"] == [{"rank": i, "text": "é" * i, "value": 0.1 * i} for i in range(3)]
@@ -33,7 +33,7 @@ def run(tmp_path: Path, text: str, processes: int = 3) -> tuple[int, float]:
     """Launch a program; return its exit code and the seconds that it took."""
     script, begin = tmp_path / "program.py", time.monotonic()
     script.write_text("import os, sys, time\nrank = int(os.environ['RANK'])\n" + text)
-    return launch([sys.executable, str(script)], processes, minutes=1), time.monotonic() - begin
+    return launch([sys.executable, str(script)], processes), time.monotonic() - begin
 
 
 @pytest.mark.slow
@@ -80,10 +80,13 @@ SILENT = """
 from heedful import cli
 from heedful.parallel import join_process_group
 
+def stay_away(slow):
+    time.sleep(600 * slow)
+
 def work():
     with join_process_group(0.1, "cpu") as reducer:
         reducer.gather(0)
-        time.sleep(600 * (rank == 1))
+        stay_away(rank == 1)
         reducer.gather(0)
 
 cli.app = work
@@ -92,8 +95,22 @@ cli.main()
 
 
 @pytest.mark.slow
-def test_a_process_that_does_not_answer_ends_the_others_after_the_time_that_they_wait(tmp_path, capfd):
+def test_a_process_that_stays_away_from_the_others_writes_its_stack_and_ends_them(tmp_path, capfd):
     code, seconds = run(tmp_path, SILENT, 2)
+    told = capfd.readouterr().err
+    assert code == 1
+    assert 6 < seconds < 60
+    assert "Timeout (0:00:06)!" in told
+    assert "in stay_away" in told
+
+
+STOPPED = SILENT.replace("time.sleep(600 * slow)", "slow and os.kill(os.getpid(), 19)")
+
+
+@pytest.mark.slow
+def test_processes_give_up_waiting_for_one_that_is_stopped(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1")
+    code, seconds = run(tmp_path, STOPPED, 2)
     told = capfd.readouterr().err
     assert told.startswith("heedful: process 0 gets no answer from the others (")
     assert told.endswith("; the same command goes on\n")

@@ -18,6 +18,7 @@ from heedful.errors import InputError, RunError
 from heedful.machine.precision import PrecisionChoice
 from heedful.train import loop
 from heedful.train.logger import LOG, RESULT, TIMINGS
+from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs
 from toy_model import TOY_MODEL
@@ -217,6 +218,43 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tm
     assert (state["update"], state["skipped"]) == (40, 12) or (state["update"], state["skipped"]) == (32, 4)
     loaded = load_model(newest(tmp_path / "run"))
     assert all(parameter.isfinite().all() for parameter in loaded.model.parameters())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+    ],
+    ids=["gpu", "cpu", "python"],
+)
+def test_too_little_memory_names_the_batches_and_the_remedy_and_the_run_goes_on(error, text, tmp_path, monkeypatch):
+    settings = recipe(text, train={"accumulate": 2})
+    train(settings, tmp_path / "whole")
+    honest = TrainingStep.backward
+
+    def backward(self, batch, key, counts):
+        if key == (13, 1):
+            raise error
+        return honest(self, batch, key, counts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingStep, "backward", backward)
+        with pytest.raises(RunError, match=r"memory .* update 13, with batches of \d+ and \d+ examples") as told:
+            train(settings, tmp_path / "run")
+        assert "--set train.batch_tokens=30 --set train.accumulate=4" in str(told.value)
+    train(settings, tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_another_error_of_torch_stays_what_it_is(text, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr(TrainingStep, "backward", fail)
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        train(recipe(text), tmp_path / "run")
 
 
 def test_a_run_without_validation_data_ends_with_its_last_weights(text, tmp_path):

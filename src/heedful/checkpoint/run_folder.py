@@ -10,6 +10,7 @@ The folder `checkpoints/` holds
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,17 @@ class Checkpoints:
             reasons = "; ".join(f"step {step}: {reason}" for step, reason in damaged.items())
             raise DamagedError(self.folder, f"holds no intact checkpoint ({reasons})")
         return Latest(None)
+
+    def load_until(self, step: int) -> Checkpoint | None:
+        """Load the newest intact checkpoint of a step or before; None if there is none. Nothing is renamed.
+
+        Raises:
+            InputError: Another version of heedful wrote the checkpoint.
+        """
+        for found in reversed([saved for saved in self.steps() if saved <= step]):
+            with suppress(DamagedError):
+                return _read(self.path(found), found)
+        return None
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
         """Mark a saved step as the best checkpoint: it is not deleted before another step is marked.

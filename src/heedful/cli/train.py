@@ -72,7 +72,7 @@ def in_processes(recipe: "Recipe", count: int) -> int:
 
     preflight(recipe)
     check_processes(recipe, count, count)
-    return launch([sys.executable, "-m", "heedful", *sys.argv[1:]], count, recipe.parallel.timeout_minutes)
+    return launch([sys.executable, "-m", "heedful", *sys.argv[1:]], count)
 
 
 def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Console") -> None:

@@ -2,8 +2,17 @@
 
 from heedful.machine.cores import map_on_cores
 from heedful.machine.device import choose_device, environment
+from heedful.machine.memory import is_out_of_memory
 from heedful.machine.other_work import wait_policy
 from heedful.machine.precision import choose_precision
 from heedful.machine.process import prepare_process
 
-__all__ = ["choose_device", "choose_precision", "environment", "map_on_cores", "prepare_process", "wait_policy"]
+__all__ = [
+    "choose_device",
+    "choose_precision",
+    "environment",
+    "is_out_of_memory",
+    "map_on_cores",
+    "prepare_process",
+    "wait_policy",
+]

@@ -1,4 +1,4 @@
-"""Memory that this process has needed at most, in bytes: of the machine, and of a GPU."""
+"""Memory of the machine and of a GPU: what this process has needed at most, and whether an error says there is none."""
 
 import sys
 from pathlib import Path
@@ -22,3 +22,10 @@ def peak_memory(device: torch.device) -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """True for an error by which Python, numpy or torch say that memory does not suffice."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
+        words in str(error) for words in ("can't allocate memory", "out of memory")
+    )

@@ -14,21 +14,18 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # that all processes get from the one that starts them
 
+GRACE = "120"  # seconds for a process to finish an update and save after a signal; before torch 2.12 they are 30
 
-def launch(command: Sequence[str], processes: int, minutes: float) -> int:
+
+def launch(command: Sequence[str], processes: int) -> int:
     """Run a command in several processes at once, as `torchrun --standalone` does; return its exit code.
 
     A signal such as SIGTERM or Ctrl-C reaches all processes; if one of them fails, the others are stopped.
-
-    Args:
-        command: the program and its arguments.
-        processes: the number of processes.
-        minutes: the time that the processes have to end by themselves after a signal (before torch 2.12: 30 seconds).
     """
     for name in logging.root.manager.loggerDict:
         if name.startswith("torch.distributed.elastic"):  # each process speaks for itself
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", str(round(60 * minutes)))
+    os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     program, *arguments = command
     with handlers_kept() as signals, TemporaryDirectory() as logs:
         config = LaunchConfig(

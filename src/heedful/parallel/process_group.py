@@ -1,5 +1,6 @@
 """The processes that torchrun has started, as a process group of torch.distributed."""
 
+import faulthandler
 import json
 import os
 import sys
@@ -7,8 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import wraps
 from itertools import count
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,6 +21,7 @@ from torch.distributed.rendezvous import rendezvous
 from heedful.errors import HeedfulError, RunError
 from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
 
+P = ParamSpec("P")
 T = TypeVar("T")
 PATIENCE = 24 * 60 * 60.0  # seconds that processes wait while others prepare data
 SILENCE = 5.0  # seconds before a process tells of an error that is not its own, or not its own alone
@@ -26,14 +29,38 @@ BUCKET = 1 << 23  # elements that are summed at once: few calls, and little memo
 TRAININGS = count(1)  # each training of a process has keys of its own in the store
 
 
-class ProcessGroup(Reducer):
-    """Reducer over the default process group of torch.distributed: gloo for the CPU, NCCL for GPUs."""
+def meeting(
+    method: Callable[Concatenate["ProcessGroup", P], T],
+) -> Callable[Concatenate["ProcessGroup", P], T]:
+    """Decorator of a method in which all processes meet: the time until the next meeting is watched."""
 
-    def __init__(self, store: Store) -> None:
+    @wraps(method)
+    def watched(self: "ProcessGroup", *args: P.args, **kwargs: P.kwargs) -> T:
+        faulthandler.cancel_dump_traceback_later()
+        result = method(self, *args, **kwargs)
+        faulthandler.dump_traceback_later(self.seconds, exit=True)
+        return result
+
+    return watched
+
+
+class ProcessGroup(Reducer):
+    """Reducer over the default process group of torch.distributed: gloo for the CPU, NCCL for GPUs.
+
+    A process that does not meet the others in time writes its stack to standard error, and ends.
+
+    Args:
+        store: Holds what the machines tell each other outside of the process group.
+        seconds: The time that the others wait for a process.
+    """
+
+    def __init__(self, store: Store, seconds: float) -> None:
         super().__init__(dist.get_rank(), dist.get_world_size())
         self.store = store
+        self.seconds = seconds
         self.steps = 0  # calls of `after_first`
 
+    @meeting
     def gather(self, value: Any) -> list[Any]:
         """Collect a JSON value of each process, in the order of their ranks."""
         text = as_bytes(value)
@@ -44,6 +71,7 @@ class ProcessGroup(Reducer):
         dist.all_gather(parts, torch.nn.functional.pad(text, (0, longest - len(text))))
         return [from_bytes(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
+    @meeting
     def from_first(self, function: Callable[[], T]) -> T:
         """Call a function in the first process only, and give its JSON value to all processes."""
         text = as_bytes(function()) if self.is_first else torch.empty(0, dtype=torch.uint8)
@@ -53,6 +81,7 @@ class ProcessGroup(Reducer):
         dist.broadcast(told, 0)
         return from_bytes(told)
 
+    @meeting
     def after_first(self, function: Callable[[], T]) -> T:
         """Call a function in the first process, then in one process of each other machine, then in all others.
 
@@ -80,6 +109,7 @@ class ProcessGroup(Reducer):
                 raise RunError(f"machine {machine} of the training is not ready after {PATIENCE / 3600:g} hours")
             time.sleep(0.1)
 
+    @meeting
     def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Give the tensors of the first process to all, on the CPU; what the others pass is left unread."""
         facts = self.from_first(lambda: {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()})
@@ -90,6 +120,7 @@ class ProcessGroup(Reducer):
             dist.broadcast(found[name], 0)
         return found
 
+    @meeting
     @torch.no_grad()
     def sum_gradients(self, model: nn.Module) -> None:
         """Sum the gradient of each parameter over all processes, in place."""
@@ -179,12 +210,14 @@ def join_process_group(minutes: float, device: str = "auto") -> Iterator[Reducer
     store.set_timeout(timedelta(minutes=minutes))
     dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timedelta(minutes=minutes))
     try:
-        yield ProcessGroup(PrefixStore("steps", store))
+        yield ProcessGroup(PrefixStore("steps", store), 60 * minutes)
     except RuntimeError as error:
         if not of_peers(error):
             raise
         time.sleep(SILENCE)
         raise lost(rank, error) from error
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     dist.destroy_process_group()
 
 

@@ -112,6 +112,12 @@ def logged_scores(folder: Path, update: int) -> Scores | None:
     return None
 
 
+def logged_norm(folder: Path, update: int) -> float | None:
+    """Read the gradient norm of an update from a run's log; None if it was not logged or is not finite."""
+    records = (json.loads(line) for line in _lines(folder / LOG))
+    return next((record["norm"] for record in records if record["update"] == update and "norm" in record), None)
+
+
 def result(folder: Path) -> dict[str, Any]:
     """Read the "update" at which a run has ended and the scores of its final model; empty before the end."""
     try:

@@ -11,8 +11,8 @@ from torch import Tensor
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
-from heedful.errors import RunError
-from heedful.machine import choose_device, environment
+from heedful.errors import DivergedError, RunError
+from heedful.machine import choose_device, environment, is_out_of_memory
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
@@ -133,7 +133,7 @@ class Trainer:
         Saving comes before validation: whatever may happen in a validation, no update is lost.
         """
         begin = time.perf_counter()
-        done = self.training_step.update(self.next_batches(), self.state.update + 1)
+        done = self.compute()
         took = time.perf_counter() - begin
         seconds, minutes = self.reducer.from_first(lambda: [took, (time.monotonic() - self.saved_at) / 60])
         self.state.seconds += seconds
@@ -143,6 +143,26 @@ class Trainer:
             self.try_to_save()
         if validates:
             self.validate(logger)
+
+    def compute(self) -> Update:
+        """Make the next update of the weights.
+
+        Raises:
+            RunError: memory does not suffice; the message names the batches and the remedy.
+        """
+        train, start = self.recipe.train, self.state.batch
+        try:
+            return self.training_step.update(self.next_batches(), self.state.update + 1)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
+            raise RunError(
+                f"memory does not suffice for update {self.state.update + 1}, with batches of {' and '.join(sizes)} "
+                f"examples: begin another run with --set train.batch_tokens={train.batch_tokens // 2} "
+                f"--set train.accumulate={2 * train.accumulate}, as many tokens an update in smaller batches; with "
+                "more memory the same command goes on"
+            ) from error
 
     def validation_is_due(self) -> bool:
         """True if the current weights are due for validation and have not been validated yet."""
@@ -164,7 +184,7 @@ class Trainer:
         """Count a finished update in the state of the run, and write to the log if a record is due.
 
         Raises:
-            RunError: too many updates in a row had no finite gradient.
+            DivergedError: too many updates in a row had no finite gradient.
         """
         state, window = self.state, self.state.window
         state.update += 1
@@ -174,11 +194,15 @@ class Trainer:
             self.batches = self.task.epoch(state.epoch)
         state.skipped += not update.finite
         state.skipped_in_a_row = 0 if update.finite else state.skipped_in_a_row + 1
+        replay = f"`heedful replay {self.folder} {state.update}` shows where it begins"
         if state.skipped_in_a_row == MOST_SKIPPED:
-            raise RunError(
+            raise DivergedError(
                 f"no finite gradient in {MOST_SKIPPED} updates up to {state.update}: the run has diverged; "
-                "begin another with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0"
+                "begin another with a lower optimizer.lr, a longer optimizer.warmup or optimizer.clip_norm = 1.0; "
+                f"{replay}"
             )
+        if not update.finite:
+            logger.say(f"update {state.update} has no finite gradient, and leaves the weights as they are; {replay}")
         if update.finite:
             window.add(update.losses, update.nlls, update.counts)
         logger.advance(update.tokens)

@@ -1,7 +1,7 @@
 """Training step: one update of the weights by forward pass, backward pass, gradient clipping and optimiser step."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,16 +69,29 @@ class TrainingStep:
         """
         rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
-        self.precision.replica.train()
-        self.precision.refresh()
-        places = self.reducer.share(range(len(rows)))
-        losses = [self.backward(batch, (number, i), counts) for i, batch in zip(places, batches, strict=True)]
-        self.reducer.sum_gradients(self.model)
+        losses = self.gradient(batches, number, counts, self.reducer.share(range(len(rows))))
         lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
         norm = self.step(lr, sum(counts))
         computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])
         totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
+
+    def gradient(
+        self, batches: Sequence[Batch], number: int, counts: Sequence[int], places: Iterable[int]
+    ) -> list[Tensor]:
+        """Compute the gradient of an update, in the model's parameters; return the losses as `backward` does.
+
+        Args:
+            batches: This process's batches.
+            number: The number of the update.
+            counts: The divisor of each term of the loss, over all batches of all processes.
+            places: The place of each of the batches in the update.
+        """
+        self.precision.replica.train()
+        self.precision.refresh()
+        losses = [self.backward(batch, (number, i), counts) for i, batch in zip(places, batches, strict=True)]
+        self.reducer.sum_gradients(self.model)
+        return losses
 
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:
         """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""

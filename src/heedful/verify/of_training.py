@@ -98,9 +98,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder / "model", loaded.recipe, loaded.tokenizers, weights(subject.model))
-        code = launch(
-            [sys.executable, "-m", "heedful.verify.one_of_two", name, str(seed), *modules], PROCESSES, MINUTES
-        )
+        code = launch([sys.executable, "-m", "heedful.verify.one_of_two", name, str(seed), *modules], PROCESSES)
         if code > 128:
             raise Interrupted("stopped while two processes were compared with one; the model is as it was")
         if code:
