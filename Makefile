@@ -13,10 +13,11 @@ DEVELOPMENT := $(VENV)/.installed-dev
 PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 NODE := PATH="$(abspath $(BIN)):$$PATH"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+FAULTS := $(filter-out faults/tally.py,$(wildcard faults/*.py))
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 
 .DEFAULT_GOAL := help
-.PHONY: help install page demo test avx2 quick check check-code check-docs check-page format docs benchmark wheel
+.PHONY: help install page demo test avx2 quick faults check check-code check-docs check-page format docs benchmark wheel
 
 help: ## list these commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -49,6 +50,9 @@ avx2: $(DEVELOPMENT) ## the demo for 20 updates and the tests that depend on the
 
 quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
 	$(PYTEST) -m "not slow"
+
+faults: $(DEVELOPMENT) ## attack training, checkpoints, models and long jobs, thousands of times: an hour or two
+	@for script in $(FAULTS); do echo "$$script"; $(BIN)/python "$$script" || failed=yes; done; test -z "$$failed"
 
 check: check-code check-docs check-page ## lint, format, types, floors, documentation, the page
 

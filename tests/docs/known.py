@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from heedful.cli import app
 from heedful.config.load import recipe_schema
 
-SOURCES = [path for folder in ("src", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")]
+SOURCES = [path for folder in ("src", "benchmarks", "faults", "docs") for path in (ROOT / folder).rglob("*.py")]
 TESTS = list((ROOT / "tests").rglob("*.py"))
 FOREIGN = [builtins, typing, torch, torch.nn, torch.nn.functional, transformers]
 Command = TyperCommand | TyperGroup
@@ -58,7 +58,7 @@ def all_commands() -> dict[str, Command]:
 
 @cache
 def all_options() -> frozenset[str]:
-    """The options of all commands, and of the scripts in benchmarks/."""
+    """The options of all commands, and of the scripts in benchmarks/ and faults/."""
     scripts = {text for text in strings() if text.startswith("--")}
     found = [command for _, command in commands("heedful", typer.main.get_command(app))]
     return frozenset(scripts.union(*map(options, found)))

@@ -15,7 +15,9 @@ from pages import PAGES, ROOT, Code, blocks, name_of, spans
 
 HISTORY = {"CHANGELOG.md", "EXPERIMENTS.md"}  # tell of names that were
 PROSE = [page for page in PAGES if page.name not in HISTORY]
-HOMES = [ROOT, ROOT / "src/heedful", ROOT / "src", ROOT / "benchmarks", ROOT / "web/src"]  # where paths may start
+HOMES = [
+    ROOT / place for place in ("", "src/heedful", "src", "benchmarks", "faults", "web/src")
+]  # where paths may start
 OTHERS = {
     "Auto": "the beginning of the names of some classes of transformers",
     "Dense": "a module of Sentence Transformers",

@@ -34,5 +34,5 @@ def test_an_allocation_that_fails_is_told_from_other_errors():
         np.zeros(10**15)
     assert is_out_of_memory(failed.value)
     with pytest.raises(RuntimeError) as failed:
-        torch.ones(2) @ torch.ones(3)
+        torch.dot(torch.ones(2), torch.ones(3))
     assert not is_out_of_memory(failed.value)
