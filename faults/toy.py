@@ -1,4 +1,4 @@
-"""A toy task for the attacks: a tiny translator that writes words in reverse, and the commands of heedful as a user gives them."""
+"""A toy task for the attacks: a tiny translator that writes words in reverse, and heedful as a user calls it."""
 
 import hashlib
 import os
@@ -8,8 +8,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from heedful.config.load import recipe_from_dict
+from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
+from heedful.config.toml import to_toml
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 WORDS = [f"w{i}" for i in range(23)]
@@ -57,6 +58,11 @@ def recipe(folder: Path, **tables: dict[str, Any]) -> Recipe:
     return recipe_from_dict(values, "toy")
 
 
+def write_recipe(folder: Path, **tables: dict[str, Any]) -> None:
+    """Write that recipe to the folder of its pairs, for `heedful train FOLDER`."""
+    folder.joinpath("config.toml").write_text(to_toml(recipe_to_dict(recipe(folder, **tables))), encoding="utf-8")
+
+
 def command(*arguments: str) -> list[str]:
     """The command line `heedful ARGUMENTS`, run by this Python."""
     return [sys.executable, "-m", "heedful", *arguments]
@@ -68,6 +74,6 @@ def environment() -> dict[str, str]:
 
 
 def fingerprint(run: Path) -> tuple[str, bytes]:
-    """What a run of the same recipe must have to the last bit: the sha256 of its final weights, and the bytes of its log."""
+    """What runs of a recipe must have to the last bit: the sha256 of their final weights, the bytes of their logs."""
     weights = (run / "model" / "model.safetensors").read_bytes()
     return hashlib.sha256(weights).hexdigest(), (run / "log.jsonl").read_bytes()
