@@ -26,6 +26,7 @@ T = TypeVar("T")
 PATIENCE = 24 * 60 * 60.0  # seconds that processes wait while others prepare data
 SILENCE = 5.0  # seconds before a process tells of an error that is not its own, or not its own alone
 BUCKET = 1 << 23  # elements that are summed at once: few calls, and little memory beside the gradients
+LAUNCHER = os.getppid()  # the process that has started this one
 TRAININGS = count(1)  # each training of a process has keys of its own in the store
 
 
@@ -235,6 +236,11 @@ def lost(rank: int, error: RuntimeError) -> RunError:
 def of_torchrun() -> bool:
     """True in a process that torchrun has started."""
     return dist.is_torchelastic_launched()
+
+
+def launcher_has_ended() -> bool:
+    """True in a process of torchrun that was left behind: what started it was killed."""
+    return of_torchrun() and os.getppid() != LAUNCHER
 
 
 def is_first_process() -> bool:
