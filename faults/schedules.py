@@ -1,8 +1,8 @@
 """Random schedules of stops: a run that is stopped up to five times reads the examples of one that is not.
 
 The sizes of data and batches, accumulation, epochs and the number of processes are random, and that number changes at
-each stop; stops come anywhere, and at, before and after the ends of epochs. The trainer plans and deals out the batches,
-and goes on from its checkpoints; only the gradient is left out.
+each stop; stops come anywhere, and about the ends of epochs too. The trainer plans and deals out the batches, and
+goes on from its checkpoints; only the gradient is left out.
 """
 
 import random
