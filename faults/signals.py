@@ -11,7 +11,8 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,12 +30,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = tally.Tally(__file__, asked)
     rng = random.Random(asked.seed)
     seconds = 10 if asked.count >= COUNT else 60  # the few of the tests are sent beside other work
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, heard():
         attack = Attack(Path(name), seconds, rng, found)
         two = asked.count // 2 if asked.count >= COUNT else 0
         for processes, count in ((1, asked.count - two), (2, two)):
             attack.stop_again_and_again(processes, count)
     return found.conclude()
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Let commands get all signals, also where this script was told to ignore some, as by nohup."""
+    before = {number: signal.getsignal(number) for number in NUMBERS}
+    for number in NUMBERS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Attack:
@@ -97,7 +111,7 @@ class Attack:
         if code == 0:
             return False
         wanted = 75 if requeue and number != signal.SIGINT else 128 + number
-        assert code == wanted, f"{number.name}: exit code {code} instead of {wanted}: {took}"
+        assert code == wanted, f"{number.name}: exit code {code} instead of {wanted}: {took[-2000:]}"
         self.check(run, took)
         where = "before" if "before training" in took.splitlines()[-1] else "in"
         self.found.faults[f"{number.name} {where} training, {processes} process{'es' if processes > 1 else ''}"] += 1
