@@ -1,8 +1,8 @@
 """A disk with room for a checkpoint and a half: the run ends, and an intact checkpoint is there at every moment.
 
-A thread reads the newest checkpoint again and again while the run goes on. Each save that fails is told in one line, and
-no half-written file is left. Once there is room, the same command ends with the model of a run on a large disk. Only
-root can mount such a disk.
+A thread reads the newest checkpoint again and again while the run goes on. Each save that fails is told in one line,
+and no half-written file is left. Once there is room, the same command ends with the model of a run on a large disk.
+Only root can mount such a disk.
 """
 
 import io

@@ -5,7 +5,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from types import FrameType, TracebackType
 from typing import NoReturn
 
@@ -34,6 +33,7 @@ class Stopping:
     def __init__(self, requeue: bool) -> None:
         self.requeue = requeue
         self.stopped = False
+        self.ended = threading.Event()
 
     def __enter__(self) -> None:
         known = [signal.Signals[name] for name in SIGNALS if name in signal.Signals.__members__]
@@ -42,7 +42,8 @@ class Stopping:
         self.inner, self.outer = socket.socketpair()
         self.outer.setblocking(False)
         signal.set_wakeup_fd(self.outer.fileno(), warn_on_full_buffer=False)
-        threading.Thread(target=self.watch, daemon=True).start()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -50,7 +51,10 @@ class Stopping:
         signal.set_wakeup_fd(-1)
         for number, handler in self.before.items():
             signal.signal(number, handler)
+        self.ended.set()
         self.outer.close()
+        self.thread.join()
+        self.inner.close()
 
     def stop(self, number: int, _: FrameType | None) -> None:
         """Handle a signal: the first one ends the block.
@@ -68,10 +72,8 @@ class Stopping:
         """Wait for a signal that this object handles, and end the process unless the block ends in time."""
         while received := self.inner.recv(1):
             number = received[0]
-            if signal.getsignal(number) == self.stop:
-                time.sleep(PATIENCE)
-                if signal.getsignal(number) == self.stop:
-                    self.end(number)
+            if signal.getsignal(number) == self.stop and not self.ended.wait(PATIENCE):
+                self.end(number)
 
     def end(self, number: int) -> NoReturn:
         """End the process at once; the next command removes the hidden folder in which data was being prepared."""
