@@ -23,6 +23,7 @@ from network import HOSTS, Network, address, network
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "clusters.md"
 TIMEOUT = 15.0  # seconds that hosts wait for one that does not answer
+BAD = ("delay", "200ms", "loss", "1%")
 Fault = Callable[["Job"], None]
 
 
@@ -83,8 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(name)
         write_task(folder)
         for number, (kind, fault) in enumerate(list(FAULTS.items())[: max(1, asked.count)]):
-            if not possible():
-                found.faults["trials skipped: no network namespaces here"] += 1
+            if missing := impossible(fault):
+                found.faults[f"trials skipped: {kind} ({missing})"] += 1
                 continue
             with found.trial(kind), network() as hosts:
                 attack(hosts, folder, f"run-{number}", fault)
@@ -118,7 +119,7 @@ def attack(hosts: Network, folder: Path, run: str, fault: Fault) -> None:
     expected = whole(folder, updates_of(fault))
     if fault is bad_link:
         for host in HOSTS:
-            hosts.disturb(host, "delay", "200ms", "loss", "1%")
+            hosts.disturb(host, *BAD)
     job = Job(hosts, folder, run, updates_of(fault))
     fault(job)
     job.finish()
@@ -178,13 +179,15 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def possible() -> bool:
-    """True if network namespaces can be made here."""
+def impossible(fault: Fault) -> str:
+    """The reason why a trial cannot be made here; empty if it can."""
     try:
-        with network():
-            return True
-    except OSError:
-        return False
+        with network() as hosts:
+            if fault is bad_link:
+                hosts.disturb(HOSTS[0], *BAD)
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def loop(host: int, folder: Path, run: Path, updates: int) -> str:

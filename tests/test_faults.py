@@ -7,9 +7,14 @@ import pytest
 import record
 
 FAULTS = Path(__file__).parents[1] / "faults"
-MODULES = ("commands", "tally", "toy")  # that the scripts share
+MODULES = ("commands", "network", "tally", "toy")  # that the scripts share
 SCRIPTS = sorted(path.stem for path in FAULTS.glob("*.py") if path.stem not in MODULES)
-COUNTS: dict[str, int] = {"kills": 1, "schedules": 7}  # of attacks, where 2 do not show much or take too long
+COUNTS: dict[str, int] = {
+    "hosts": 1,
+    "kills": 1,
+    "schedules": 3,
+    "small_disk": 1,
+}  # of attacks, where 2 do not show much or take too long
 
 
 @pytest.mark.slow
