@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import toy
@@ -31,10 +32,10 @@ class Command:
     ) -> None:
         self.errors = errors
         extra = environment or {}
-        self._child: multiprocessing.process.BaseProcess | subprocess.Popen[bytes]
+        self._child: BaseProcess | subprocess.Popen[bytes]
         if processes == 1:
-            self._child = FORKS.Process(target=call, args=(list(arguments), errors, extra), daemon=True)
-            self._child.start()
+            self._child = fork = FORKS.Process(target=call, args=(list(arguments), errors, extra), daemon=True)
+            fork.start()
         else:
             words = toy.command(*arguments, "--processes", str(processes))
             with errors.open("ab") as stream:

@@ -212,7 +212,7 @@ def environment_of(pid: int) -> dict[str, str]:
         told = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return {}
-    return dict(entry.partition("=")[::2] for entry in told.split("\0") if "=" in entry)
+    return {name: value for name, _, value in (entry.partition("=") for entry in told.split("\0"))}
 
 
 if __name__ == "__main__":

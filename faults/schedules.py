@@ -35,11 +35,11 @@ class ReadingTask(Translation):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.read: list[list[int]] = []
+        self.noted: list[list[int]] = []
 
     def batch(self, ids: Any, epoch: int, device: Any) -> Any:
         """Read the examples of a batch, and note their ids."""
-        self.read.append(ids.tolist())
+        self.noted.append(ids.tolist())
         return super().batch(ids, epoch, device)
 
 
@@ -116,32 +116,32 @@ class Run:
 
         Returns: the examples of each update, and the updates at which an epoch ended.
         """
-        trainers = [self.open(self.folder / name, OneOf(rank, processes)) for rank in range(processes)]
-        first = trainers[0]
+        readers = [self.open(self.folder / name, OneOf(rank, processes)) for rank in range(processes)]
+        first, _ = readers[0]
         read: Read = []
         ends = []
         while not first.is_finished() and first.state.update != stop:
-            dealt = [examples(trainer) for trainer in trainers]
+            dealt = [examples(trainer, task) for trainer, task in readers]
             read.append([batch for turn in zip_longest(*dealt) for batch in turn if batch is not None])
             if first.state.batch == 0:
                 ends.append(first.state.update)
         first.save()
         return read, ends
 
-    def open(self, folder: Path, reducer: OneOf) -> ReadingTrainer:
-        """Open the trainer of one process, at the newest checkpoint."""
+    def open(self, folder: Path, reducer: OneOf) -> tuple[ReadingTrainer, ReadingTask]:
+        """Open the trainer of one process with its task, at the newest checkpoint."""
         task = ReadingTask.prepare(self.recipe, self.folder / "data", lambda _: None)
         checkpoints = Checkpoints(folder, 1)
         trainer = ReadingTrainer(task, folder, checkpoints, QUIET, reducer)
         trainer.resume(checkpoints.load_latest().checkpoint)
-        return trainer
+        return trainer, task
 
 
-def examples(trainer: ReadingTrainer) -> list[list[int]]:
+def examples(trainer: ReadingTrainer, task: ReadingTask) -> list[list[int]]:
     """Make one update, and return the examples of the batches that the process read."""
-    trainer.task.read.clear()
+    task.noted.clear()
     trainer.update(NoLogger())
-    return list(trainer.task.read)
+    return list(task.noted)
 
 
 if __name__ == "__main__":
