@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
-from heedful.errors import HeedfulError, RunError
+from heedful.errors import HeedfulError, Interrupted, RunError
 from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
 
 P = ParamSpec("P")
@@ -259,9 +259,13 @@ def local_processes() -> int:
 
 
 def end_with_error(error: HeedfulError) -> NoReturn:
-    """End a process that torchrun has started; the message comes once if the first process has the same error."""
-    time.sleep(0 if is_first_process() else SILENCE)
-    sys.stderr.write(f"heedful: {error}\n")
+    """End a process that torchrun has started; the message comes once if the first process has the same error.
+
+    A signal reaches all processes, so that the first one tells of it, and the others end at once.
+    """
+    if is_first_process() or not isinstance(error, Interrupted):
+        time.sleep(0 if is_first_process() else SILENCE)
+        sys.stderr.write(f"heedful: {error}\n")
     end_process(error.exit_code)
 
 
