@@ -21,12 +21,13 @@ READ = [page for page in PAGES if page not in CHINESE and page.parent.parent != 
 LABORATORY = ROOT / "docs/laboratory"  # tests/test_laboratory.py runs them, made small
 UNRUN = {  # blocks
     "docs/performance.md": 3,
+    "docs/how-to/clusters.md": 2,
     "docs/how-to/run-goes-wrong.md": 1,
     "docs/how-to/several-processes.md": 2,
     **{name_of(page): 1 for page in LABORATORY.glob("*.md")},
 }
 CODE = {"bash", "console", "python", "toml"}
-NO_CODE = {"json", "text"}  # data, and what a command prints
+NO_CODE = {"json", "text", "yaml"}  # data, and what a command prints
 
 
 def has_a_gpt(reader: Reader) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from heedful.parallel import SINGLE_PROCESS
 from heedful.train import signals
 from heedful.train.signals import Interruption
 from several_processes import in_processes
@@ -84,3 +85,11 @@ def test_a_signal_that_comes_while_the_processes_ask_each_other_is_not_lost():
     interruption = Interruption()
     assert not interruption.of_any(Late())
     assert interruption.of_any(Late())
+
+
+def test_a_process_whose_launcher_was_killed_saves_and_ends(monkeypatch):
+    with Interruption() as interruption:
+        assert not interruption.of_any(SINGLE_PROCESS)
+        monkeypatch.setattr(signals, "launcher_has_ended", lambda: True)
+        assert interruption.of_any(SINGLE_PROCESS)
+    assert interruption.exit_code == 143

@@ -40,6 +40,13 @@ def train(
             "For several machines use torchrun.",
         ),
     ] = 1,
+    requeue: Annotated[
+        bool,
+        typer.Option(
+            "--requeue",
+            help="Exit with code 75 after a signal other than Ctrl-C, so that a supervisor starts it again.",
+        ),
+    ] = False,
 ) -> None:
     """Train a model as a recipe says, or resume a run that was interrupted.
 
@@ -48,6 +55,7 @@ def train(
     """
     from rich.console import Console
 
+    from heedful.cli.stopping import Stopping, exit_code
     from heedful.config.load import load_recipe
     from heedful.parallel import end_process, is_first_process, of_torchrun
     from heedful.train.loop import train as run
@@ -56,13 +64,15 @@ def train(
     folder = out or Path("runs") / settings.name
     console = Console(stderr=True)
     if processes > 1 and not of_torchrun():
-        raise typer.Exit(in_processes(settings, processes))
-    outcome = run(settings, folder, console)
+        raise typer.Exit(exit_code(in_processes(settings, processes), requeue))
+    with Stopping(requeue):
+        outcome = run(settings, folder, console)
     if is_first_process():
         conclude(settings, folder, outcome, console)
+    code = exit_code(outcome.exit_code, requeue)
     if of_torchrun():
-        end_process(outcome.exit_code)
-    raise typer.Exit(outcome.exit_code)
+        end_process(code)
+    raise typer.Exit(code)
 
 
 def in_processes(recipe: "Recipe", count: int) -> int:

@@ -6,6 +6,7 @@ from heedful.parallel.process_group import (
     end_with_error,
     is_first_process,
     join_process_group,
+    launcher_has_ended,
     local_processes,
     of_torchrun,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "end_with_error",
     "is_first_process",
     "join_process_group",
+    "launcher_has_ended",
     "local_processes",
     "of_torchrun",
 ]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
-from heedful.errors import HeedfulError, RunError
+from heedful.errors import HeedfulError, Interrupted, RunError
 from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
 
 P = ParamSpec("P")
@@ -26,6 +26,7 @@ T = TypeVar("T")
 PATIENCE = 24 * 60 * 60.0  # seconds that processes wait while others prepare data
 SILENCE = 5.0  # seconds before a process tells of an error that is not its own, or not its own alone
 BUCKET = 1 << 23  # elements that are summed at once: few calls, and little memory beside the gradients
+LAUNCHER = os.getppid()  # the process that has started this one
 TRAININGS = count(1)  # each training of a process has keys of its own in the store
 
 
@@ -237,6 +238,11 @@ def of_torchrun() -> bool:
     return dist.is_torchelastic_launched()
 
 
+def launcher_has_ended() -> bool:
+    """True in a process of torchrun that was left behind: what started it was killed."""
+    return of_torchrun() and os.getppid() != LAUNCHER
+
+
 def is_first_process() -> bool:
     """True in a process without torchrun, and in the first of those that torchrun has started."""
     return not of_torchrun() or os.environ["RANK"] == "0"
@@ -253,9 +259,13 @@ def local_processes() -> int:
 
 
 def end_with_error(error: HeedfulError) -> NoReturn:
-    """End a process that torchrun has started; the message comes once if the first process has the same error."""
-    time.sleep(0 if is_first_process() else SILENCE)
-    sys.stderr.write(f"heedful: {error}\n")
+    """End a process that torchrun has started; the message comes once if the first process has the same error.
+
+    A signal reaches all processes, so that the first one tells of it, and the others end at once.
+    """
+    if is_first_process() or not isinstance(error, Interrupted):
+        time.sleep(0 if is_first_process() else SILENCE)
+        sys.stderr.write(f"heedful: {error}\n")
     end_process(error.exit_code)
 
 

@@ -5,7 +5,7 @@ import threading
 import time
 from types import FrameType, TracebackType
 
-from heedful.parallel import Reducer, of_torchrun
+from heedful.parallel import Reducer, launcher_has_ended, of_torchrun
 
 ECHO = 5.0  # seconds in which a process of torchrun may get the same signal twice: from torchrun and from its sender
 
@@ -48,7 +48,12 @@ class Interruption:
             signal.signal(number, handler)
 
     def of_any(self, reducer: Reducer) -> bool:
-        """True if any process of the training has received a signal; all processes then take it for their own."""
+        """True if any process of the training has received a signal; all processes then take it for their own.
+
+        A process whose launcher was killed counts as one that received SIGTERM: nobody else would end it.
+        """
+        if self.signal is None and launcher_has_ended():
+            self.signal = signal.SIGTERM
         number = max(reducer.gather(int(self.signal or 0)))
         if number:
             self.signal = signal.Signals(number)

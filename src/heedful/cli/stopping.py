@@ -1,0 +1,87 @@
+"""Signals before training, such as while data is prepared: they end a command within seconds, half-made files go."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+from types import FrameType, TracebackType
+from typing import NoReturn
+
+from heedful.errors import Interrupted
+
+REQUEUE = 75  # exit code of --requeue: "temporary failure, try again" (EX_TEMPFAIL)
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
+PATIENCE = 3.0  # seconds in which code that is not Python, such as the training of a tokenizer, may return
+
+
+def exit_code(code: int, requeue: bool) -> int:
+    """The exit code of a training: with `requeue`, that for a supervisor after any signal but Ctrl-C."""
+    return REQUEUE if requeue and code > 128 and code != 128 + signal.SIGINT else code
+
+
+class Stopping:
+    """Context manager in which a signal ends the command by `Interrupted`, so that what is half made is removed.
+
+    Where that takes too long, because code that is not Python runs, a thread ends the process. A handler that is set
+    within the block, such as that of training, is left in charge. Main thread only.
+
+    Args:
+        requeue: the exit code is that for a supervisor.
+    """
+
+    def __init__(self, requeue: bool) -> None:
+        self.requeue = requeue
+        self.stopped = False
+        self.ended = threading.Event()
+
+    def __enter__(self) -> None:
+        known = [signal.Signals[name] for name in SIGNALS if name in signal.Signals.__members__]
+        heard = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
+        self.before = {number: signal.signal(number, self.stop) for number in heard}
+        self.inner, self.outer = socket.socketpair()
+        self.outer.setblocking(False)
+        signal.set_wakeup_fd(self.outer.fileno(), warn_on_full_buffer=False)
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(-1)
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        self.ended.set()
+        self.outer.close()
+        self.thread.join()
+        self.inner.close()
+
+    def stop(self, number: int, _: FrameType | None) -> None:
+        """Handle a signal: the first one ends the block.
+
+        Raises:
+            Interrupted: always, once.
+        """
+        if not self.stopped:
+            self.stopped = True
+            error = Interrupted(stopped_by(number))
+            error.exit_code = exit_code(128 + number, self.requeue)
+            raise error
+
+    def watch(self) -> None:
+        """Wait for a signal that this object handles, and end the process unless the block ends in time."""
+        while received := self.inner.recv(1):
+            number = received[0]
+            if signal.getsignal(number) == self.stop and not self.ended.wait(PATIENCE):
+                self.end(number)
+
+    def end(self, number: int) -> NoReturn:
+        """End the process at once; the next command removes the hidden folder in which data was being prepared."""
+        sys.stderr.write(f"heedful: {stopped_by(number)}\n")
+        sys.stderr.flush()
+        os._exit(exit_code(128 + number, self.requeue))
+
+
+def stopped_by(number: int) -> str:
+    """The message about a signal before training."""
+    return f"stopped by {signal.Signals(number).name} before training; the same command begins again"
