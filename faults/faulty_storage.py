@@ -109,7 +109,8 @@ class KilledProcess(FaultyStorage):
 class LostPower(KilledProcess):
     """The process is gone, and so is what was not flushed: bytes of files, and entries of folders.
 
-    What was flushed is kept by inode. Removed and replaced files move to a folder of their own, so that no inode is used twice.
+    What was flushed is kept by inode. Removed and replaced files move to a folder of their own, so that no inode is
+    used twice.
     """
 
     def __init__(self, at: float, root: Path) -> None:

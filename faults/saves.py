@@ -1,8 +1,9 @@
 """Hits every I/O call of a save: of a checkpoint, of the mark of the best one, and of the final model.
 
-Call k fails for k = 1, 2, 3 ... up to the last, in each way that a disk or a machine can fail: one error, a full disk, a dead disk, a
-kill, and a loss of power with several kinds of luck about what had not reached the disk. Each time the old or the new state must be
-there, whole and bit for bit, and the same save must succeed afterwards. `--count` is the most calls that are hit in each way.
+Call k fails for k = 1, 2, 3 ... up to the last, in each way that a disk or a machine can fail: one error, a full disk,
+a dead disk, a kill, and a loss of power with several kinds of luck about what had not reached the disk. Each time the
+old or the new state must be there, whole and bit for bit, and the same save must succeed afterwards. `--count` is the
+most calls that are hit in each way.
 """
 
 import sys
@@ -68,14 +69,14 @@ def mark_best(run: Path, storage: Storage) -> None:
     Checkpoints(run, 2, storage).mark_best(NEW_BEST.step, NEW_BEST.metric, NEW_BEST.value)
 
 
-def save_model(step: int, run: Path, storage: Storage = FaultyStorage()) -> None:
+def save_model(step: int, run: Path, storage: Storage) -> None:
     checkpoint = checkpoint_of(step)
     write_model(run / "model", checkpoint.recipe, tokenizers(), checkpoint.weights, storage=storage)
 
 
 def run_with_model(run: Path) -> None:
     run.mkdir()
-    save_model(2, run)
+    save_model(2, run, FaultyStorage())
 
 
 def whole(run: Path, best: tuple[Best, ...]) -> int:

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from faulty_storage import FaultyStorage
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
@@ -44,7 +45,7 @@ def checkpoint_of(step: int) -> Checkpoint:
 def save_run(folder: Path) -> None:
     """A run with steps 2, 3 and 5, of which 2 is the best: one more save deletes 3."""
     folder.mkdir()
-    checkpoints = Checkpoints(folder, keep_last=2)
+    checkpoints = Checkpoints(folder, keep_last=2, storage=FaultyStorage())
     for step in (2, 3, 5):
         checkpoints.save(checkpoint_of(step))
         if step == 2:

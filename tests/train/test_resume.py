@@ -9,6 +9,7 @@ from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train.resume import check_same_run
+from heedful.train.trainer_state import TrainerState
 from reversal import SETTINGS
 
 
@@ -19,7 +20,7 @@ def recipe(text):
 
 def saved(recipe):
     tokenizer = train_tokenizer(["w1 w2"], recipe.tokenizer)
-    state = {"data": data_digest(recipe)}
+    state = {"data": data_digest(recipe), "progress": TrainerState(update=5).to_json(), "environment": {}}
     return Checkpoint(
         step=5, recipe=recipe, tokenizers=TokenizerPair(tokenizer, tokenizer), weights={}, optimizer={}, state=state
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.train.logger import LOG, TIMINGS
+from heedful.train.log_file import LOG, TIMINGS
 
 VALID = "valid_"
 Points = list[tuple[float, float]]
