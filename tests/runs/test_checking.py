@@ -13,7 +13,10 @@ def test_a_whole_run_has_no_damage(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("checkpoints/step-00000004/optimizer.safetensors", "checkpoints/step-00000004: optimizer.safetensors does not"),
+        (
+            "checkpoints/step-00000004/optimizer.safetensors",
+            "checkpoints/step-00000004: optimizer.safetensors does not",
+        ),
         ("model/model.safetensors", "model: model.safetensors does not hold the bytes"),
         ("data/train-0/ids.bin", "data/train-0: ids.bin does not hold the bytes"),
         ("checkpoints/best.json", "checkpoints/best.json does not hold what was saved"),

@@ -11,6 +11,8 @@ import typer
 from heedful.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from heedful.runs.comparing import Difference
     from heedful.runs.listing import RunSummary
 
@@ -25,9 +27,6 @@ def list_runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a run a line.")] = False,
 ) -> None:
     """List the runs below a folder: state, updates, scores, size, and the last change."""
-    from rich.console import Console
-    from rich.table import Table
-
     from heedful.runs.listing import find_runs, summary
 
     summaries = [summary(run) for run in find_runs(folder)]
@@ -35,17 +34,22 @@ def list_runs(
         for found in summaries:
             typer.echo(json.dumps({**asdict(found), "folder": str(found.folder)}))
         return
-    table = Table("run", "state", "update", "scores", "MB", "changed", box=None, pad_edge=False)
-    for found in summaries:
-        table.add_row(*row(found))
-    Console(highlight=False).print(table if summaries else f"no runs in {folder}")
+    header = ["run", "state", "update", "MB", "changed", "scores"]
+    typer.echo(aligned([header, *map(row, summaries)]) if summaries else f"no runs in {folder}")
+
+
+def aligned(rows: "Sequence[Sequence[str]]") -> str:
+    """Format rows of cells as lines, with all columns but the last as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def row(found: "RunSummary") -> list[str]:
     """Format the summary of a run as the cells of a row."""
     scores = ", ".join(f"{name} {value:.4g}" for name, value in found.scores.items() if value is not None)
     changed = datetime.fromtimestamp(found.changed).strftime("%Y-%m-%d %H:%M")
-    return [str(found.folder), found.state, f"{found.update:,}", scores, megabytes(found.bytes), changed]
+    return [str(found.folder), found.state, f"{found.update:,}", megabytes(found.bytes), changed, scores]
 
 
 def megabytes(size: int) -> str:
@@ -75,19 +79,14 @@ def diff(first: Run, second: Run) -> None:
     from heedful.runs.comparing import results, setting_differences
 
     changed = setting_differences(first, second)
-    print_rows(first, second, [*changed, *results(first, second)])
+    found = [*changed, *results(first, second)]
+    typer.echo(aligned([["", str(first), str(second)], *map(values, found)]))
     typer.echo(f"{counted(len(changed), 'settings')} differ" if changed else "no setting differs")
 
 
-def print_rows(first: Path, second: Path, rows: "list[Difference]") -> None:
-    """Print values of two runs side by side."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("", str(first), str(second), box=None, pad_edge=False)
-    for found in rows:
-        table.add_row(found.name, *("-" if value is None else str(value) for value in (found.first, found.second)))
-    Console(highlight=False).print(table)
+def values(found: "Difference") -> list[str]:
+    """Format a difference as the cells of a row."""
+    return [found.name, *("-" if value is None else str(value) for value in (found.first, found.second))]
 
 
 @app.command()

@@ -40,6 +40,20 @@ def train(
             "For several machines use torchrun.",
         ),
     ] = 1,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Stop if the newest checkpoint is damaged, instead of resuming from an older one."
+        ),
+    ] = False,
+    allowed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-change",
+            metavar="KEY",
+            help="Resume although this setting has changed, such as optimizer.lr. Can be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Train a model as a recipe says, or resume a run that was interrupted.
 
@@ -51,13 +65,14 @@ def train(
     from heedful.config.load import load_recipe
     from heedful.parallel import end_process, is_first_process, of_torchrun
     from heedful.train.loop import train as run
+    from heedful.train.resume import Resumption
 
     settings = load_recipe(recipe, overrides or (), data)
     folder = out or Path("runs") / settings.name
     console = Console(stderr=True)
     if processes > 1 and not of_torchrun():
         raise typer.Exit(in_processes(settings, processes))
-    outcome = run(settings, folder, console)
+    outcome = run(settings, folder, console, resumption=Resumption(strict, tuple(allowed or ())))
     if is_first_process():
         conclude(settings, folder, outcome, console)
     if of_torchrun():

@@ -24,7 +24,7 @@ from heedful.train.agreement import check_agreement, checksum, settings
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
-from heedful.train.resume import check_same_run
+from heedful.train.resume import EXACTLY, Resumption, check_same_run
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
 
@@ -37,7 +37,9 @@ class Outcome:
     exit_code: int
 
 
-def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = None) -> Outcome:
+def train(
+    recipe: Recipe, folder: Path, console: Console, data: Path | None = None, resumption: Resumption = EXACTLY
+) -> Outcome:
     """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
 
     Args:
@@ -45,6 +47,7 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
         folder: the folder of the run.
         console: the terminal.
         data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
+        resumption: how the run resumes if the folder holds an interrupted one.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
@@ -58,7 +61,7 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
     ):
         prepare_process(recipe.train.threads, local_processes())
         console = console if reducer.is_first else Console(quiet=True)
-        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed)
+        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resumption)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
         with (
@@ -78,7 +81,13 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
 
 
 def open_trainer(
-    recipe: Recipe, folder: Path, data: Path, console: Console, reducer: Reducer, claimed: Claim | None
+    recipe: Recipe,
+    folder: Path,
+    data: Path,
+    console: Console,
+    reducer: Reducer,
+    claimed: Claim | None,
+    resumption: Resumption,
 ) -> Trainer:
     """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint.
 
@@ -89,7 +98,7 @@ def open_trainer(
     if claimed:
         tell(console, mend_mark(folder))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
-    saved = latest(checkpoints, recipe, console) if reducer.is_first else None
+    saved = latest(checkpoints, recipe, console, resumption) if reducer.is_first else None
     if claimed:
         tell(console, mend_logs(folder, saved))
     precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
@@ -111,17 +120,17 @@ def tell(console: Console, sentences: Iterable[str]) -> None:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console) -> Checkpoint | None:
+def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
     """Load the newest intact checkpoint of a run; None if there is none.
 
     Raises:
-        InputError: the checkpoint belongs to a run with other settings or other data.
+        InputError: the checkpoint belongs to a run with other settings or other data, or it must not be damaged.
     """
-    found = checkpoints.load_latest()
+    found = checkpoints.load_latest(resumption.strict)
     for rejected in found.rejected:
         console.print(f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}", markup=False)
     if found.checkpoint:
-        check_same_run(recipe, found.checkpoint)
+        tell(console, check_same_run(recipe, found.checkpoint, resumption.allowed))
     return found.checkpoint
 
 

@@ -1,7 +1,8 @@
 """Resuming of runs: checks that a checkpoint fits, and that no setting changes what the rest of a run computes."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -43,25 +44,62 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "train.tensorboard",
 }
 TIMED = {"cosine", "linear"}  # schedules that depend on max_updates
+ORDER = "the place in the data where the run stands would be another"
+FIXED = {  # keys, or tables of keys, that no run can go on without, and why
+    "task": "the model would learn something else",
+    "model": "the weights that are learned so far are of the old model",
+    "optimizer.name": "the state that is kept is that of the old optimiser",
+    "tokenizer": "the ids of the tokens would be others",
+    "data": ORDER,
+    "masking": ORDER,
+    "train.batch_tokens": ORDER,
+    "train.seed": ORDER,
+}
 
 
-def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
+@dataclass(frozen=True)
+class Resumption:
+    """Choices of how a run resumes.
+
+    Attributes:
+        strict: a damaged newest checkpoint is an error; otherwise the run goes on from the one before.
+        allowed: dotted keys of the recipe that may have changed.
+    """
+
+    strict: bool = False
+    allowed: tuple[str, ...] = ()
+
+
+EXACTLY = Resumption()  # no setting may change that a result depends on
+
+
+def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] = ()) -> list[str]:
     """Check that a recipe and its data match the run of a checkpoint, so that the run can resume.
 
+    Args:
+        recipe: the recipe.
+        saved: the checkpoint.
+        allowed: dotted keys that may have changed although the rest of the run depends on them.
+
+    Returns:
+        A clause for each of these that has changed.
+
     Raises:
-        InputError: something differs that would change the rest of the run; all such settings are listed.
+        InputError: something else differs that would change the rest of the run; all such settings are listed. Or
+            a key cannot be allowed to change.
     """
     check_state(saved)
     free = free_keys(recipe)
     now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
-    changed = [
-        f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
+    check_allowed(allowed, now.keys() | then.keys())
+    changed = {
+        key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())
-        if now.get(key) != then.get(key) and not any(key == name or key.startswith(name + ".") for name in free)
-    ]
-    if changed:
+        if now.get(key) != then.get(key) and not within(key, free)
+    }
+    if refused := [clause for key, clause in changed.items() if key not in allowed]:
         raise InputError(
-            "the run cannot go on with other settings: " + "; ".join(changed) + ". "
+            "the run cannot go on with other settings: " + "; ".join(refused) + ". "
             "Use the old values, or begin another run with another --out"
         )
     if data_digest(recipe) != saved.state["data"]:
@@ -69,6 +107,26 @@ def check_same_run(recipe: Recipe, saved: Checkpoint) -> None:
             "the run cannot go on: its training or validation text has changed since it was begun. "
             "Restore the files, or begin another run with another --out"
         )
+    return list(changed.values())
+
+
+def check_allowed(allowed: Collection[str], keys: Collection[str]) -> None:
+    """Check that a run could go on with another value of each of these keys.
+
+    Raises:
+        InputError: a recipe has no such key, or no run can go on with another value.
+    """
+    for key in allowed:
+        if key not in keys:
+            raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
+        for name, reason in FIXED.items():
+            if within(key, {name}) and "dropout" not in key:
+                raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {reason}")
+
+
+def within(key: str, names: Collection[str]) -> bool:
+    """True if a dotted key is one of some keys, or in one of some tables of keys."""
+    return any(key == name or key.startswith(name + ".") for name in names)
 
 
 def free_keys(recipe: Recipe) -> set[str]:
