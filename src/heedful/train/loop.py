@@ -95,8 +95,7 @@ def open_trainer(
         InputError: the data or the checkpoint do not fit the recipe.
         RunError: a folder cannot be written, or the processes disagree.
     """
-    if claimed:
-        tell(console, mend_mark(folder))
+    reducer.from_first(lambda: tell(console, mend_mark(folder)))
     checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
     saved = latest(checkpoints, recipe, console, resumption) if reducer.is_first else None
     if claimed:
