@@ -41,6 +41,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def write_pairs(folder: Path, count: int = 101, seed: int = 1) -> None:
     """Write sentences of words, and the same words in reverse: `count` to train on, and 11 to validate."""
+    folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed)
     for name, number in (("train", count), ("valid", 11)):
         rows = [rng.choices(WORDS, k=rng.randint(1, 7)) for _ in range(number)]

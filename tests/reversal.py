@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe
-from heedful.train.logger import LOG
+from heedful.train.log_file import LOG
 from interrupted import train
 
 SETTINGS = {

@@ -15,7 +15,7 @@ from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, InputError
 from heedful.nn.feedforward import FeedForward
 from heedful.replay import measure, replay
-from heedful.train.logger import LOG
+from heedful.train.log_file import LOG
 from interrupted import train, train_aloud
 from reversal import SETTINGS, recipe, write_pairs
 from toy_vectors import toy_recipe

@@ -255,6 +255,46 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
     }
 
 
+def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
+    """Check that `optimizer_tensors` of an optimiser that has made updates can have given these tensors.
+
+    Raises:
+        ValueError: names, shapes or types differ from the model's, or a parameter has a part of its state only; the
+            message lists them.
+    """
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    expected: dict[str, set[str]] = {}
+    problems = []
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            name, kinds = names[parameter], _kinds(optimizer, group)
+            expected[name] = {f"{kind}.{name}" for kind in kinds}
+            found = expected[name] & values.keys()
+            problems += [f"missing {key}" for key in expected[name] - found if found]
+            for key in found:
+                like = parameter.new_empty(()) if key.startswith("step.") else parameter
+                problems += [] if _alike(values[key], like) else [f"{key} is of another shape or type than the model's"]
+    wanted = set().union(*expected.values())
+    problems += [f"unexpected {key}" for key in values.keys() - wanted]
+    if wanted and not values:
+        problems.append("it is empty")
+    if problems:
+        raise ValueError("; ".join(sorted(problems)))
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return (one.dtype, one.shape) == (other.dtype, other.shape)
+
+
+def _kinds(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> set[str]:
+    """The kinds of tensors that an optimiser keeps for each parameter of a group."""
+    if isinstance(optimizer, RowSGD):
+        return set()
+    if isinstance(optimizer, Muon) and group["orthogonal"]:
+        return {"momentum"}
+    return {"exp_avg", "exp_avg_sq", "step"}
+
+
 def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
     """Restore the optimiser's state that `optimizer_tensors` gave, on each parameter's device."""
     parameters = dict(model.named_parameters())

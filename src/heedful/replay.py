@@ -21,7 +21,8 @@ from heedful.optim import clip_gradients
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
 from heedful.tasks.task import Batch
-from heedful.train.logger import NoLogger, logged_norm
+from heedful.train.log_file import logged_norm
+from heedful.train.logger import NoLogger
 from heedful.train.trainer import Trainer
 
 

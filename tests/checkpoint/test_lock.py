@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from heedful.checkpoint import claim
-from heedful.errors import InputError
+from heedful.checkpoint.lock import is_claimed
+from heedful.errors import InputError, RunError
 
 HOLD = """
 import fcntl, sys
@@ -55,3 +56,41 @@ def test_two_trainings_do_not_write_one_run(tmp_path: Path) -> None:
         other.wait()
         with claim(tmp_path):
             pass
+
+
+def test_a_link_in_place_of_the_lock_is_refused_and_its_target_untouched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("dear to me")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "heedful.lock").symlink_to(tmp_path / "thesis.tex")
+    with pytest.raises(InputError, match=r"heedful\.lock is a link"), claim(run):
+        pass
+    assert (tmp_path / "thesis.tex").read_text() == "dear to me"
+
+
+def test_without_its_lock_file_a_run_is_still_locked(tmp_path: Path) -> None:
+    with claim(tmp_path) as claimed:
+        (tmp_path / "heedful.lock").unlink()
+        with pytest.raises(InputError, match="in use by another training"), claim(tmp_path):
+            pass
+        assert is_claimed(tmp_path)
+        claimed.check()
+        assert (tmp_path / "heedful.lock").is_file()
+    assert not is_claimed(tmp_path)
+
+
+def test_a_lock_file_of_another_process_is_noticed(tmp_path: Path) -> None:
+    with claim(tmp_path) as claimed:
+        (tmp_path / "heedful.lock").unlink()
+        (tmp_path / "heedful.lock").write_text("another")
+        with pytest.raises(RunError, match="another process has put its own"):
+            claimed.check()
+
+
+def test_a_run_that_is_moved_is_not_saved_until_it_is_back(tmp_path: Path) -> None:
+    with claim(tmp_path / "run") as claimed:
+        (tmp_path / "run").rename(tmp_path / "elsewhere")
+        with pytest.raises(RunError, match="was moved or removed while the run goes on: move it back"):
+            claimed.check()
+        (tmp_path / "elsewhere").rename(tmp_path / "run")
+        claimed.check()

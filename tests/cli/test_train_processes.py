@@ -13,7 +13,7 @@ import heedful
 from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.train import loop
-from heedful.train.logger import LOG
+from heedful.train.log_file import LOG
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs
 from toy_vectors import toy_recipe

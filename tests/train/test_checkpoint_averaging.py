@@ -11,7 +11,7 @@ from heedful.config.schema import OptimizerConfig, Recipe, TrainConfig
 from heedful.errors import RunError
 from heedful.train import loop, trainer
 from heedful.train.checkpoint_averaging import AverageCandidate, choice_line, choose, updates_to_average
-from heedful.train.logger import LOG, RESULT
+from heedful.train.log_file import LOG, RESULT
 from heedful.train.trainer import Trainer
 from interrupted import stop_after, train, train_aloud
 from reversal import fingerprint, recipe

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter
-from heedful.train.logger import LOG, RESULT, NoBoard, RunLogger, logged_scores, result, tensorboard
+from heedful.train.log_file import LOG, RESULT, logged_scores, result
+from heedful.train.logger import NoBoard, RunLogger, tensorboard
 
 
 def logger(folder, update=0, terminal=False):

@@ -17,7 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.machine.precision import PrecisionChoice
 from heedful.train import loop
-from heedful.train.logger import LOG, RESULT, TIMINGS
+from heedful.train.log_file import LOG, RESULT, TIMINGS
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from reversal import fingerprint, recipe, write_pairs

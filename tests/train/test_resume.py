@@ -9,6 +9,7 @@ from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train.resume import check_same_run
+from heedful.train.trainer_state import TrainerState
 from reversal import SETTINGS
 
 
@@ -19,7 +20,7 @@ def recipe(text):
 
 def saved(recipe):
     tokenizer = train_tokenizer(["w1 w2"], recipe.tokenizer)
-    state = {"data": data_digest(recipe)}
+    state = {"data": data_digest(recipe), "progress": TrainerState(update=5).to_json(), "environment": {}}
     return Checkpoint(
         step=5, recipe=recipe, tokenizers=TokenizerPair(tokenizer, tokenizer), weights={}, optimizer={}, state=state
     )
@@ -75,3 +76,38 @@ def test_the_longest_output_may_change_where_validation_decodes_nothing(recipe):
     silent = replace(recipe, train=replace(recipe.train, validate_decoding=False))
     changed = replace(silent, decode=replace(silent.decode, max_extra=11))
     check_same_run(changed, saved(silent))
+
+
+def with_lr(recipe, lr):
+    return replace(recipe, optimizer=replace(recipe.optimizer, lr=lr))
+
+
+def test_only_the_keys_that_are_listed_may_change(recipe):
+    changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, label_smoothing=0.2))
+    keys = ["optimizer.lr", "train.label_smoothing"]
+    told = check_same_run(changed, saved(recipe), keys)
+    assert [clause.split()[0] for clause in told] == keys
+    with pytest.raises(InputError, match=r"other settings: train\.label_smoothing is 0\.2, the run was begun with"):
+        check_same_run(changed, saved(recipe), keys[:1])
+
+
+def test_the_rate_of_dropout_may_be_allowed_to_change(recipe):
+    changed = replace(recipe, model=replace(recipe.model, dropout=0.3))
+    (told,) = check_same_run(changed, saved(recipe), ["model.dropout"])
+    assert told.startswith("model.dropout is 0.3")
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("model.d_ff", "the weights that are learned so far"),
+        ("optimizer.name", "the state that is kept"),
+        ("tokenizer.vocab_size", "the ids of the tokens"),
+        ("train.batch_tokens", "the place in the data"),
+        ("task", "something else"),
+        ("optimizer.speed", "a recipe has no key"),
+    ],
+)
+def test_what_makes_no_sense_cannot_be_allowed(key, reason, recipe):
+    with pytest.raises(InputError, match=f"--allow-change {key}: .*{reason}"):
+        check_same_run(recipe, saved(recipe), [key])

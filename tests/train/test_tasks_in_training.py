@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.predict.batching import Text
 from heedful.tasks import find_task
 from heedful.train import loop
-from heedful.train.logger import LOG, RESULT
+from heedful.train.log_file import LOG, RESULT
 from interrupted import stop_after, train
 from several_processes import in_processes
 from toy_tasks import TASKS, recipe, write_text

@@ -1,7 +1,7 @@
 """Checkpoints and model folders on disk: written atomically, verified by checksums, without pickle."""
 
 from heedful.checkpoint.load import LoadedModel, find_model, load_model
-from heedful.checkpoint.lock import claim
+from heedful.checkpoint.lock import Claim, claim
 from heedful.checkpoint.model_folder import average, write_model
 from heedful.checkpoint.run_folder import Best, Checkpoint, Checkpoints, Latest, Rejected
 from heedful.storage.manifest import DamagedError
@@ -10,6 +10,7 @@ __all__ = [
     "Best",
     "Checkpoint",
     "Checkpoints",
+    "Claim",
     "DamagedError",
     "Latest",
     "LoadedModel",

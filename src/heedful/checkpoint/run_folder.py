@@ -17,11 +17,12 @@ from typing import Any
 
 from torch import Tensor
 
+from heedful.checkpoint.lock import Claim
 from heedful.checkpoint.model_folder import model_files, read_description, read_weights
 from heedful.checkpoint.tensors import read_tensors, tensor_file
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
-from heedful.storage.atomic import atomic_file, discard, make_folders, remove, sweep, write_folder
+from heedful.storage.atomic import atomic_file, discard, make_folders, named_write_errors, remove, sweep, write_folder
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest, seal, unseal
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -78,25 +79,44 @@ class Checkpoints:
         storage: The file system.
         every: Steps that are multiples of this are regular. Other steps are saved on a signal or by the clock; they
             do not count for `keep_last`, so that the regular steps that are kept depend on nothing but the step.
+        claimed: The claim to the folder, which is checked before anything is written.
 
     Raises:
         InputError: `best.json` is not what was saved.
     """
 
-    def __init__(self, run_folder: Path, keep_last: int, storage: Storage = DISK, every: int = 1) -> None:
+    def __init__(
+        self,
+        run_folder: Path,
+        keep_last: int,
+        storage: Storage = DISK,
+        every: int = 1,
+        claimed: Claim | None = None,
+    ) -> None:
         self.folder = run_folder / CHECKPOINTS
         self._keep_last = keep_last
         self._every = every
         self._storage = storage
+        self._claim = claimed
         self._best = _read_best(self.folder / BEST)
+
+    def check_claim(self) -> None:
+        """Check that the run folder is still where it was, and this process's own.
+
+        Raises:
+            RunError: It was moved, removed, or claimed by another process.
+        """
+        if self._claim:
+            self._claim.check()
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Save a checkpoint atomically, then delete old ones; a step that is saved already is left as it is.
 
         Raises:
-            RunError: Writing failed, on a full disk for instance, or a weight is not finite. Earlier checkpoints are
-                unchanged, nothing half-written is left, and training can go on.
+            RunError: Writing failed, on a full disk for instance, the folder was moved, or a weight is not finite.
+                Earlier checkpoints are unchanged, nothing half-written is left, and training can go on.
         """
+        self.check_claim()
         folder = self.path(checkpoint.step)
         try:
             make_folders(self._storage, self.folder)
@@ -151,8 +171,9 @@ class Checkpoints:
         """Mark a saved step as the best checkpoint: it is not deleted before another step is marked.
 
         Raises:
-            RunError: The step is not saved, or writing failed.
+            RunError: The step is not saved, writing failed, or the folder was moved.
         """
+        self.check_claim()
         if not self.path(step).is_dir():
             raise RunError(f"step {step} is not saved in {self.folder}: it cannot be marked as the best")
         best = Best(step, metric, value)
@@ -229,8 +250,15 @@ def _read(folder: Path, step: int) -> Checkpoint:
         tokenizers=tokenizers,
         weights=read_weights(manifest),
         optimizer=read_tensors(manifest.verified(OPTIMIZER)),
-        state=parse(manifest.verified(STATE), json.loads),
+        state=parse(manifest.verified(STATE), _document),
     )
+
+
+def _document(data: bytes) -> dict[str, Any]:
+    document = json.loads(data)
+    if not isinstance(document, dict):
+        raise ValueError("no document")
+    return document
 
 
 def _is_complete(folder: Path) -> bool:
@@ -249,11 +277,38 @@ def _is_intact(folder: Path) -> bool:
     return True
 
 
+def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
+    """Rename a damaged `best.json` to `best.json.bad`, so that a run can go on and mark its best checkpoint again.
+
+    Returns:
+        The damaged mark; None if it is whole or there is none.
+
+    Raises:
+        RunError: It cannot be renamed.
+    """
+    path = run_folder / CHECKPOINTS / BEST
+    try:
+        _read_best(path)
+    except InputError:
+        bad = path.with_name(path.name + ".bad")
+        with named_write_errors(bad):
+            path.replace(bad)
+        return Rejected(bad, f"{BEST} does not hold what was saved")
+    return None
+
+
+def _best_of(data: bytes) -> Best:
+    best = Best(**unseal(data))
+    if type(best.step) is not int or not isinstance(best.value, float | int) or not isinstance(best.metric, str):
+        raise ValueError("values of another type")
+    return best
+
+
 def _read_best(path: Path) -> Best | None:
     if not path.exists():
         return None
     try:
-        return parse(path, lambda data: Best(**unseal(data)))
+        return parse(path, _best_of)
     except DamagedError as error:
         raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
 

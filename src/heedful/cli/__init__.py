@@ -22,6 +22,7 @@ from heedful.cli import (
     inspect,
     predict,
     replay,
+    runs,
     scenes,
     search,
     tokenizer,
@@ -75,6 +76,7 @@ app.command("write", help=translate.WRITE)(translate.translate)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(config.app, name="config")
 app.add_typer(vectors.app, name="vectors")
+app.add_typer(runs.app, name="runs")
 
 
 @app.callback()

@@ -47,6 +47,20 @@ def train(
             help="Exit with code 75 after a signal other than Ctrl-C, so that a supervisor starts it again.",
         ),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Stop if the newest checkpoint is damaged, instead of resuming from an older one."
+        ),
+    ] = False,
+    allowed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-change",
+            metavar="KEY",
+            help="Resume although this setting has changed, such as optimizer.lr. Can be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Train a model as a recipe says, or resume a run that was interrupted.
 
@@ -59,6 +73,7 @@ def train(
     from heedful.config.load import load_recipe
     from heedful.parallel import end_process, is_first_process, of_torchrun
     from heedful.train.loop import train as run
+    from heedful.train.resume import Resumption
 
     settings = load_recipe(recipe, overrides or (), data)
     folder = out or Path("runs") / settings.name
@@ -66,7 +81,7 @@ def train(
     if processes > 1 and not of_torchrun():
         raise typer.Exit(exit_code(in_processes(settings, processes), requeue))
     with Stopping(requeue):
-        outcome = run(settings, folder, console)
+        outcome = run(settings, folder, console, resumption=Resumption(strict, tuple(allowed or ())))
     if is_first_process():
         conclude(settings, folder, outcome, console)
     code = exit_code(outcome.exit_code, requeue)

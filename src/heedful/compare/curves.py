@@ -1,13 +1,12 @@
 """Curves of a training: loss and validation score against updates, minutes and FLOPs, from the log of the run."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from heedful.train.logger import LOG, TIMINGS
+from heedful.train.log_file import LOG, TIMINGS, records
 
 VALID = "valid_"
 Points = list[tuple[float, float]]
@@ -63,12 +62,3 @@ def mean_speed(timings: list[dict[str, Any]]) -> float | None:
     if not timings or spans.sum() <= 0:
         return None
     return float(np.average([record["tokens_per_second"] for record in timings], weights=spans))
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    """Read the records of a log; the last line may be unfinished, and there may be no log."""
-    try:
-        *whole, _ = path.read_text(encoding="utf-8").split("\n")
-    except OSError:
-        return []
-    return [json.loads(line) for line in whole]

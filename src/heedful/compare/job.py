@@ -10,7 +10,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import RunError
 from heedful.storage import atomic_file
 from heedful.storage.manifest import json_text
-from heedful.train.logger import strict
+from heedful.train.log_file import strict
 
 
 @dataclass(frozen=True)

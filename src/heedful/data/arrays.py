@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from heedful.data.mapped_files import MappedFile
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
 from heedful.storage.manifest import DamagedError, read_manifest
@@ -26,10 +27,11 @@ CHUNK = 1 << 17  # tokens that are converted and written at a time, plus the res
 
 @dataclass(frozen=True)
 class Arrays:
-    """Memory-mapped arrays of an opened data folder, with the facts of its manifest."""
+    """Memory-mapped arrays of an opened data folder, with their files and the facts of its manifest."""
 
     named: dict[str, np.ndarray]  # memory-mapped arrays by file name
     facts: dict[str, Any]  # about the whole folder, such as the type of the ids
+    files: tuple[MappedFile, ...]
 
 
 def id_type(vocab_size: int) -> str:
@@ -92,13 +94,13 @@ def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
         manifest = read_manifest(folder)
         if manifest.files.keys() != {IDS, *names}:
             raise ValueError(f"it holds {', '.join(sorted(manifest.files))}: data of another kind")
-        named = {name: np.load(manifest.verified(name), mmap_mode="r", allow_pickle=False) for name in names}
-        named[IDS] = np.memmap(manifest.verified(IDS), dtype=manifest.facts["dtype"], mode="r")
+        files = {name: MappedFile(manifest.verified(name), manifest.files[name]) for name in (*names, IDS)}
+        named = {name: files[name].array(manifest.facts["dtype"] if name == IDS else None) for name in files}
     except DamagedError as error:
         raise _unsound(folder, error.reason) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _unsound(folder, error) from error
-    return Arrays(named, manifest.facts)
+    return Arrays(named, manifest.facts, tuple(files.values()))
 
 
 def _unsound(folder: Path, reason: object) -> InputError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.documents import text_files
 from heedful.data.files import open_bytes
+from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 
 FORMAT = 2
@@ -33,6 +34,20 @@ def data_digest(recipe: Recipe) -> str:
         "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def text_dates(data: DataConfig) -> list[tuple[int, ...]]:
+    """Return size, dates and inode of each text file of training and validation, by which most changes show.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    corpora = (*data.train, *([data.valid] if data.valid else []))
+    try:
+        states = [path.stat() for corpus in corpora for path in text_files(corpus, data)]
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    return [(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino) for state in states]
 
 
 def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from heedful.data.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.mapped_files import MappedFile
 
 LENGTHS, OFFSETS = "lengths.npy", "offsets.npy"
 
@@ -26,6 +27,7 @@ class PairStore:
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
     lengths: np.ndarray  # (n, 2) int32, mapped: tokens of source and target
     offsets: np.ndarray  # (n,) int64, mapped: where the source row begins; the target row follows it
+    files: tuple[MappedFile, ...]
 
     @classmethod
     def write(cls, folder: Path, pairs: Iterable[Rows], vocab_size: int) -> Self:
@@ -58,7 +60,7 @@ class PairStore:
             InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
         """
         arrays = open_arrays(folder, (LENGTHS, OFFSETS))
-        return cls(arrays.named[IDS], arrays.named[LENGTHS], arrays.named[OFFSETS])
+        return cls(arrays.named[IDS], arrays.named[LENGTHS], arrays.named[OFFSETS], arrays.files)
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -15,6 +15,7 @@ import numpy as np
 from heedful.config.schema import MaskingConfig
 from heedful.data.arrays import IDS, new_store, open_arrays, seal, write_ids
 from heedful.data.batches import BatchPlan
+from heedful.data.mapped_files import MappedFile
 from heedful.data.random_numbers import PASSAGES, Chance
 from heedful.errors import InputError
 from heedful.text.tokenizer import BOS, EOS, PAD
@@ -48,6 +49,7 @@ class SentenceStore:
     ids: np.ndarray  # (all tokens,) uint16 or uint32, mapped
     sentences: np.ndarray  # (sentences + 1,) int64, mapped: the first token of each sentence; the last is the end
     documents: np.ndarray  # (documents + 1,) int64, mapped: the first sentence of each document; the last is the end
+    files: tuple[MappedFile, ...]
 
     @classmethod
     def write(cls, folder: Path, documents: Iterable[Iterable[list[int]]], vocab_size: int) -> Self:
@@ -91,7 +93,7 @@ class SentenceStore:
             InputError: There is no store, it is of another format, or a file is missing, cut short or changed.
         """
         arrays = open_arrays(folder, (SENTENCES, DOCUMENTS))
-        return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS])
+        return cls(arrays.named[IDS], arrays.named[SENTENCES], arrays.named[DOCUMENTS], arrays.files)
 
     def __len__(self) -> int:
         """The number of documents."""

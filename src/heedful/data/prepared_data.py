@@ -12,22 +12,34 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.digest import data_digest
+from heedful.data.digest import data_digest, text_dates
 from heedful.data.filters import DropReport
+from heedful.data.mapped_files import MappedFile
 from heedful.data.overlap import Texts, is_test_set, report_overlap
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
+from heedful.storage.manifest import MANIFEST
 from heedful.text.tokenizer_pair import TokenizerPair
 
 REPORT = "report.json"  # counts of what was dropped, and the digest of all that the data depends on
 FORMAT = 2  # of the stores as well
+DAMAGED = "damaged"  # stands for the digest of data whose report is damaged
 VALID = "valid"  # name of the store of the validation data
 
-S = TypeVar("S")
+S = TypeVar("S", bound="Store")
 T = TypeVar("T")
+
+
+class Store(Protocol):
+    """Interface of a store of prepared data: its files are mapped into memory."""
+
+    @property
+    def files(self) -> tuple[MappedFile, ...]:
+        """The mapped files."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,16 @@ class PreparedData(Generic[S]):
     valid: S | None
     digest: str
     report: DropReport
+
+    def check_unchanged(self) -> None:
+        """Check that no file of the stores has changed since it was opened.
+
+        Raises:
+            RunError: one has.
+        """
+        for store in (*self.train, *([self.valid] if self.valid is not None else [])):
+            for file in store.files:
+                file.check()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +110,7 @@ def prepare_data(
         InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
         RunError: The folder cannot be written.
     """
+    before = text_dates(recipe.data)
     digest = data_digest(recipe)
 
     def make(temporary: Path) -> DropReport:
@@ -99,6 +122,8 @@ def prepare_data(
             preparation.write(temporary / name, corpora, tokenizers, drops)
             total.merge(drops)
         report_overlap(recipe.data, preparation.texts, report)
+        if text_dates(recipe.data) != before and data_digest(recipe) != digest:
+            raise InputError("a data file was changed while it was prepared: give the same command again")
         return total
 
     def opened(drops: DropReport) -> PreparedData[S]:
@@ -138,6 +163,8 @@ def made_once(
     stored = _stored(folder)
     if stored and stored[1:] == (1, digest):
         report(f"{folder}: prepared again (an older version of heedful prepared it)")
+    elif stored and stored[2] == DAMAGED:
+        report(f"{folder}: prepared again ({REPORT} does not hold what was saved)")
     elif stored and stored[1:] == (FORMAT, digest):
         try:
             found = read(stored[0])
@@ -158,10 +185,20 @@ def _stored(folder: Path) -> tuple[DropReport, int, str] | None:
     try:
         if not folder.exists() or not any(folder.iterdir()):
             return None
-        stored = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        stored = json.loads((folder / REPORT).read_bytes())
         return DropReport.from_dict(stored["dropped"]), stored.get("format", 1), stored["digest"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if _holds_only_stores(folder):
+            return DropReport(), FORMAT, DAMAGED
         raise InputError(f"{folder}: not a folder of prepared data; name another one, or delete it") from error
+
+
+def _holds_only_stores(folder: Path) -> bool:
+    """True if a folder has a report, and holds nothing else but stores and tokenizers: its report is damaged."""
+    if not folder.is_dir() or not (folder / REPORT).is_file():
+        return False
+    others = [path for path in folder.iterdir() if path.name != REPORT]
+    return all((path / MANIFEST).is_file() or path.name == "tokenizer" for path in others)
 
 
 def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:

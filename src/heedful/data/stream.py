@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from heedful.data.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.mapped_files import MappedFile
 from heedful.data.random_numbers import PHASE, WINDOWS, draw, shuffled
 from heedful.text.tokenizer import EOS, PAD
 
@@ -30,6 +31,7 @@ class TokenStream:
     ids: np.ndarray  # (n,) uint16 or uint32, mapped
     offsets: np.ndarray  # (documents + 1,) int64, mapped: where each document begins; the last entry is n
     bytes: int  # size of the text in UTF-8, for perplexity per byte
+    files: tuple[MappedFile, ...]
 
     @classmethod
     def write(cls, folder: Path, documents: Iterable[Encoded], vocab_size: int) -> Self:
@@ -70,7 +72,7 @@ class TokenStream:
             InputError: There is no stream, it is of another format, or a file is missing, cut short or changed.
         """
         arrays = open_arrays(folder, (OFFSETS,))
-        return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"])
+        return cls(arrays.named[IDS], arrays.named[OFFSETS], arrays.facts["bytes"], arrays.files)
 
     def __len__(self) -> int:
         """The number of tokens of the stream, each <eos> included."""

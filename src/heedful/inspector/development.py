@@ -18,7 +18,7 @@ from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.capture.trace import traced
 from heedful.inspector.measures.attention import AlignedAttention, alignment_error, cross_attention
 from heedful.inspector.overview import measures, numbers
-from heedful.train.logger import LOG
+from heedful.train.log_file import LOG
 
 SENTENCES = 20  # with gold alignment, for the alignment error of heads
 Curves = dict[str, list[tuple[int, float]]]

@@ -171,6 +171,18 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     Raises:
         ValueError: names or shapes differ; the message lists them.
     """
+    check_weights(model, values)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(values[name])
+
+
+def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
+    """Check that weights have the names and shapes of a model's own.
+
+    Raises:
+        ValueError: they differ; the message lists them.
+    """
     own = dict(model.named_parameters())
     problems = [f"missing {name}" for name in own.keys() - values.keys()]
     problems += [f"unexpected {name}" for name in values.keys() - own.keys()]
@@ -181,6 +193,3 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     ]
     if problems:
         raise ValueError("; ".join(sorted(problems)))
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(values[name])

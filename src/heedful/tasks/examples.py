@@ -31,6 +31,10 @@ class ExampleTask(Task[B]):
         lengths = [self.lengths(store) for store in examples.train]
         self.plan = BatchPlan(lengths, examples.weights, recipe.train.batch_tokens, recipe.train.seed)
 
+    def check_data(self) -> None:
+        """Check that the prepared data has not changed since it was opened."""
+        self.examples.check_unchanged()
+
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
         """Check that a recipe has what the examples need; see `heedful.data.prepare_examples.check_examples`."""

@@ -84,6 +84,10 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         self.plan = self.plan_of(passages.train[0], recipe.train.seed)
         self.valid_plan = self.plan_of(passages.valid, seed=0) if passages.valid else None
 
+    def check_data(self) -> None:
+        """Check that the prepared data has not changed since it was opened."""
+        self.passages.check_unchanged()
+
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
         """Check that a recipe has what passages need; see `heedful.data.prepare_text.check_passages`."""

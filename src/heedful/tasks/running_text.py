@@ -24,6 +24,10 @@ class RunningText(Task[B]):
         self.text = text
         self.plan = self.plan_of(text.train[0])
 
+    def check_data(self) -> None:
+        """Check that the prepared data has not changed since it was opened."""
+        self.text.check_unchanged()
+
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
         """Check that a recipe has what running text needs; see `heedful.data.prepare_text.check_documents`."""

@@ -99,6 +99,10 @@ class SequenceToSequence(Task[PairBatch]):
         lengths = [store.lengths for store in prepared.train]
         self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
 
+    def check_data(self) -> None:
+        """Check that the prepared data has not changed since it was opened."""
+        self.prepared.check_unchanged()
+
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
         """Check that a recipe has what source and target pairs need; see `heedful.data.prepare_pairs.check_pairs`."""

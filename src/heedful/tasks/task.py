@@ -130,6 +130,13 @@ class Task(ABC, Generic[B]):
         """Give an example of how a trained model is used: a command, or Python for a task without one."""
         return f"{cls.command} --model {model} {cls.example}" if cls.command else f'heedful.load("{model}")'
 
+    def check_data(self) -> None:
+        """Check that the prepared data has not changed since it was opened; a task of your own may leave it out.
+
+        Raises:
+            RunError: a file has changed.
+        """
+
     def initialise(self, model: Any) -> None:
         """Copy the word vectors that the recipe names into a newly built model.
 

@@ -17,7 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.parallel import is_first_process
 from heedful.predict import AnyPredictor
 from heedful.train import loop
-from heedful.train.logger import LOG, RESULT
+from heedful.train.log_file import LOG, RESULT
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Logging of a training run: an exact log, timings, TensorBoard curves, and the progress bar on the terminal."""
 
-import json
-import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -12,118 +10,12 @@ from typing import Any, Protocol, runtime_checkable
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from heedful.errors import InputError, RunError
+from heedful.errors import InputError
 from heedful.progress import ProgressReporter, beside_bar, shortened
 from heedful.storage import atomic_file
 from heedful.tasks.task import Scores
+from heedful.train.log_file import LOG, RESULT, TIMINGS, Lines, cannot_write, json_line
 from heedful.wording import counted
-
-LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
-TIMINGS = "timings.jsonl"
-RESULT = "result.json"  # for a run that has ended: the scores of its final model on the validation set
-
-
-class Lines:
-    """JSONL log file of a run; on resuming, records after the update of the checkpoint are dropped.
-
-    Lines that cannot be written wait in memory and are written before the next record.
-
-    Raises:
-        RunError: the file cannot be written.
-    """
-
-    def __init__(self, path: Path, update: int) -> None:
-        self.path = path
-        self.waiting = b""
-        try:
-            kept = [line for line in _lines(path) if json.loads(line)["update"] <= update]
-            with atomic_file(path) as stream:
-                stream.write("".join(kept).encode())
-            self.file = path.open("ab", buffering=0)  # so that it is known which bytes were written
-        except OSError as error:
-            raise cannot_write(path, error) from error
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Append one record as a JSON line to the log file; a number that is not finite becomes null.
-
-        Raises:
-            OSError: the file cannot be written; the record waits in memory.
-        """
-        self.waiting += json_line(record).encode()
-        self.flush()
-
-    @property
-    def missing(self) -> int:
-        """Number of lines that could not be written so far and wait in memory."""
-        return self.waiting.count(b"\n")
-
-    def flush(self) -> None:
-        """Write the lines that wait in memory.
-
-        Raises:
-            OSError: some of the lines still wait.
-        """
-        while self.waiting:
-            self.waiting = self.waiting[self.file.write(self.waiting) :]
-
-    def close(self) -> None:
-        """Write the lines that wait in memory, and close the file.
-
-        Raises:
-            OSError: the waiting lines are lost.
-        """
-        with self.file:
-            self.flush()
-
-
-def _lines(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    *whole, _ = path.read_text(encoding="utf-8").split("\n")
-    return [f"{line}\n" for line in whole]
-
-
-def json_line(record: Mapping[str, Any]) -> str:
-    """Format a record as one line of strict JSON, in which NaN and infinities become null."""
-    return json.dumps({key: strict(value) for key, value in record.items()}, ensure_ascii=False) + "\n"
-
-
-def strict(value: Any) -> Any:
-    """Replace a float that is not finite by None, since strict JSON cannot hold it."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def cannot_write(path: Path, error: OSError) -> RunError:
-    """Create the error for a file that a run needs and cannot write."""
-    return RunError(
-        f"cannot write {path} ({error.strerror or error}): look at the disk's free space and rights; the same command "
-        "goes on"
-    )
-
-
-def logged_scores(folder: Path, update: int) -> Scores | None:
-    """Read the validation scores of an update from a run's log, exact to the last bit; None if there are none."""
-    prefix = "valid_"
-    for line in reversed(_lines(folder / LOG)):
-        record = json.loads(line)
-        if record["update"] == update and any(key.startswith(prefix) for key in record):
-            values = {key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)}
-            return {key: math.nan if value is None else value for key, value in values.items()}
-    return None
-
-
-def logged_norm(folder: Path, update: int) -> float | None:
-    """Read the gradient norm of an update from a run's log; None if it was not logged or is not finite."""
-    records = (json.loads(line) for line in _lines(folder / LOG))
-    return next((record["norm"] for record in records if record["update"] == update and "norm" in record), None)
-
-
-def result(folder: Path) -> dict[str, Any]:
-    """Read the "update" at which a run has ended and the scores of its final model; empty before the end."""
-    try:
-        return json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
 
 
 @runtime_checkable

@@ -7,13 +7,14 @@ From text to loss, for translation: `data.prepare_pairs` encodes the text into s
 `train.trainer` and `train.training_step` do the rest.
 """
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from heedful.checkpoint import Checkpoint, Checkpoints, claim
+from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
 from heedful.parallel import Reducer, all_processes, join_process_group, local_processes
@@ -21,8 +22,9 @@ from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
 from heedful.train.agreement import check_agreement, checksum, settings
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
+from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
-from heedful.train.resume import check_same_run
+from heedful.train.resume import EXACTLY, Resumption, check_same_run
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
 
@@ -35,7 +37,9 @@ class Outcome:
     exit_code: int
 
 
-def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = None) -> Outcome:
+def train(
+    recipe: Recipe, folder: Path, console: Console, data: Path | None = None, resumption: Resumption = EXACTLY
+) -> Outcome:
     """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
 
     Args:
@@ -43,6 +47,7 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
         folder: the folder of the run.
         console: the terminal.
         data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
+        resumption: how the run resumes if the folder holds an interrupted one.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
@@ -52,11 +57,11 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
     check_processes(recipe, all_processes(), local_processes())
     with (
         join_process_group(recipe.parallel.timeout_minutes, recipe.train.device) as reducer,
-        claim(folder) if reducer.is_first else nullcontext(),
+        claim(folder) if reducer.is_first else nullcontext() as claimed,
     ):
         prepare_process(recipe.train.threads, local_processes())
         console = console if reducer.is_first else Console(quiet=True)
-        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer)
+        trainer = open_trainer(recipe, folder, data or folder / "data", console, reducer, claimed, resumption)
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
         with (
@@ -75,15 +80,26 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
             return Outcome(trainer.state.update, 0)
 
 
-def open_trainer(recipe: Recipe, folder: Path, data: Path, console: Console, reducer: Reducer) -> Trainer:
+def open_trainer(
+    recipe: Recipe,
+    folder: Path,
+    data: Path,
+    console: Console,
+    reducer: Reducer,
+    claimed: Claim | None,
+    resumption: Resumption,
+) -> Trainer:
     """Prepare the data of a run, and create its trainer from scratch or from the newest checkpoint.
 
     Raises:
         InputError: the data or the checkpoint do not fit the recipe.
         RunError: a folder cannot be written, or the processes disagree.
     """
-    checkpoints = open_checkpoints(recipe, folder)
-    saved = latest(checkpoints, recipe, console) if reducer.is_first else None
+    reducer.from_first(lambda: tell(console, mend_mark(folder)))
+    checkpoints = Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every, claimed=claimed)
+    saved = latest(checkpoints, recipe, console, resumption) if reducer.is_first else None
+    if claimed:
+        tell(console, mend_logs(folder, saved))
     precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
     recipe = replace(recipe, train=replace(recipe.train, precision=precision))
     with ProgressReporter("preparing the data", say=console.print):
@@ -91,26 +107,29 @@ def open_trainer(recipe: Recipe, folder: Path, data: Path, console: Console, red
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
+    if claimed:
+        trainer.saver.try_to_mark(trainer.best())
     check_agreement(reducer, {"kind of device": trainer.device.type, "weights": checksum(trainer.model)})
     return trainer
 
 
-def open_checkpoints(recipe: Recipe, folder: Path) -> Checkpoints:
-    """Create the store that saves, loads and deletes the checkpoints of a run."""
-    return Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every)
+def tell(console: Console, sentences: Iterable[str]) -> None:
+    """Print sentences, each in a line of its own."""
+    for sentence in sentences:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console) -> Checkpoint | None:
+def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
     """Load the newest intact checkpoint of a run; None if there is none.
 
     Raises:
-        InputError: the checkpoint belongs to a run with other settings or other data.
+        InputError: the checkpoint belongs to a run with other settings or other data, or it must not be damaged.
     """
-    found = checkpoints.load_latest()
+    found = checkpoints.load_latest(resumption.strict)
     for rejected in found.rejected:
         console.print(f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}", markup=False)
     if found.checkpoint:
-        check_same_run(recipe, found.checkpoint)
+        tell(console, check_same_run(recipe, found.checkpoint, resumption.allowed))
     return found.checkpoint
 
 

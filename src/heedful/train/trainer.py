@@ -11,12 +11,12 @@ from torch import Tensor
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
-from heedful.errors import DivergedError, RunError
+from heedful.errors import DivergedError, InputError, RunError
 from heedful.machine import choose_device, environment, is_out_of_memory
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.storage.manifest import MANIFEST
+from heedful.storage.manifest import check
 from heedful.tasks.task import Batch, Scores, Task
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
@@ -29,7 +29,9 @@ from heedful.train.checkpoint_averaging import (
 )
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
-from heedful.train.logger import Logger, logged_scores, result
+from heedful.train.log_file import LOG, flushed_mark, logged_scores, result
+from heedful.train.logger import Logger
+from heedful.train.resume import check_tensors
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warm_start import copy_start_weights
@@ -80,7 +82,12 @@ class Trainer:
 
         Args:
             saved: the checkpoint in the first process, from which all others get it; None: the run begins.
+
+        Raises:
+            InputError: the checkpoint does not fit the model.
         """
+        if saved:
+            check_tensors(saved, self.model, self.training_step.optimizer)
         state = self.reducer.from_first(lambda: saved and saved.state)
         if state is None:
             return
@@ -113,9 +120,14 @@ class Trainer:
         return self.is_finished() and self.reducer.from_first(self.model_is_written)
 
     def model_is_written(self) -> bool:
-        """True if the folder of the run holds the final model of this update."""
-        written = result(self.folder).get("update") == self.state.update
-        return written and (self.folder / "model" / MANIFEST).is_file()
+        """True if the folder of the run holds the final model of this update, without a damaged byte."""
+        if result(self.folder).get("update") != self.state.update:
+            return False
+        try:
+            check(self.folder / "model")
+        except InputError:
+            return False
+        return True
 
     def is_finished(self) -> bool:
         """True if the recipe asks for no more updates: by its limits or early stopping."""
@@ -148,11 +160,12 @@ class Trainer:
         """Make the next update of the weights.
 
         Raises:
-            RunError: memory does not suffice; the message names the batches and the remedy.
+            RunError: memory does not suffice, or the prepared data has changed; the message names the remedy.
         """
         train, start = self.recipe.train, self.state.batch
+        self.task.check_data()
         try:
-            return self.training_step.update(self.next_batches(), self.state.update + 1)
+            done = self.training_step.update(self.next_batches(), self.state.update + 1)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -163,6 +176,8 @@ class Trainer:
                 f"--set train.accumulate={2 * train.accumulate}, as many tokens an update in smaller batches; with "
                 "more memory the same command goes on"
             ) from error
+        self.task.check_data()  # an update from other data is not counted, and so never saved
+        return done
 
     def validation_is_due(self) -> bool:
         """True if the current weights are due for validation and have not been validated yet."""
@@ -234,7 +249,9 @@ class Trainer:
     def scores(self) -> Scores | None:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
         self.model.eval()
+        self.task.check_data()
         scores = self.task.validate(self.model)
+        self.task.check_data()
         return self.reducer.from_first(lambda: scores)
 
     def try_to_save(self) -> None:
@@ -256,17 +273,21 @@ class Trainer:
         self.saved_at = time.monotonic()
         if not self.reducer.is_first:
             return
+        mark = flushed_mark(self.folder / LOG)
+        optimizer = optimizer_tensors(self.training_step.optimizer, self.model)
         told = {
             "progress": self.state.to_json(),
             "data": self.task.digest,
             "environment": environment(self.device),
+            "log": mark and vars(mark),
+            "tensors": len(optimizer),
         }
         checkpoint = Checkpoint(
             step=self.state.update,
             recipe=self.recipe,
             tokenizers=self.task.tokenizers,
             weights=weights(self.model),
-            optimizer=optimizer_tensors(self.training_step.optimizer, self.model),
+            optimizer=optimizer,
             state=told,
         )
         self.saver.save(checkpoint, self.best())
@@ -284,6 +305,7 @@ class Trainer:
         candidates = [AverageCandidate(updates, self.scores_of(updates)) for updates in sorted(found)]
         chosen = choose(candidates, self.task.best)
         if self.reducer.is_first:
+            self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates))
         logger.say(choice_line(chosen, candidates, self.task.best))
         if lost:

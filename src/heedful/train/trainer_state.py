@@ -56,5 +56,30 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "TrainerState":
-        """Restore the state that `to_json` gave; older versions validated before they saved."""
-        return cls(**{"validated": values["update"], **values, "window": LogWindow(**values["window"])})
+        """Restore the state that `to_json` gave; older versions validated before they saved.
+
+        Raises:
+            ValueError: a value is missing, unknown or of another type.
+        """
+        try:
+            state = cls(**{"validated": values["update"], **values, "window": LogWindow(**values["window"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"it has other entries than the progress of a run ({error})") from error
+        _check_types(state)
+        return state
+
+
+def _check_types(state: TrainerState) -> None:
+    numbers = {int: (int,), float: (int, float)}
+    for name, default in asdict(TrainerState()).items():
+        value = getattr(state, name)
+        kinds = (int, float, type(None)) if name == "best" else numbers.get(type(default), (LogWindow,))
+        if type(value) not in kinds or (isinstance(value, int) and value < 0 and name != "best"):
+            raise ValueError(f"{name} is {value!r}")
+    window = state.window
+    for name, kinds in (("losses", (int, float)), ("nlls", (int, float)), ("counts", (int,))):
+        values = getattr(window, name)
+        if not isinstance(values, list) or any(type(value) not in kinds for value in values):
+            raise ValueError(f"window.{name} is {values!r}")
+    if not len(window.losses) == len(window.nlls) == len(window.counts):
+        raise ValueError("the lists of its window differ in length")

@@ -109,7 +109,8 @@ class KilledProcess(FaultyStorage):
 class LostPower(KilledProcess):
     """The process is gone, and so is what was not flushed: bytes of files, and entries of folders.
 
-    What was flushed is kept by inode. Removed files move to a folder of their own, so that no inode is used twice.
+    What was flushed is kept by inode. Removed and replaced files move to a folder of their own, so that no inode is
+    used twice.
     """
 
     def __init__(self, at: float, root: Path) -> None:
@@ -136,6 +137,11 @@ class LostPower(KilledProcess):
             self.folders[inode(path)] = entries(path)
         else:
             self.files[inode(path)] = path.read_bytes()
+
+    def rename(self, old: Path, new: Path) -> None:
+        if new.is_file():
+            os.link(new, self.removed / f"{self.calls}-replaced")
+        super().rename(old, new)
 
     def remove_file(self, path: Path) -> None:
         self.meet(writes=False)

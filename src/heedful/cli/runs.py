@@ -1,0 +1,111 @@
+"""`heedful runs`: list, check, compare and prune the folders of runs."""
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heedful.runs.comparing import Difference
+    from heedful.runs.listing import RunSummary
+
+app = typer.Typer(name="runs", help="List, check, compare and prune the folders of runs.", no_args_is_help=True)
+
+Run = Annotated[Path, typer.Argument(help="Folder of a run.")]
+
+
+@app.command("list")
+def list_runs(
+    folder: Annotated[Path, typer.Argument(help="Folder in and below which runs are looked for.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, a run a line.")] = False,
+) -> None:
+    """List the runs below a folder: state, updates, scores, size, and the last change."""
+    from heedful.runs.listing import find_runs, summary
+
+    summaries = [summary(run) for run in find_runs(folder)]
+    if as_json:
+        for found in summaries:
+            typer.echo(json.dumps({**asdict(found), "folder": str(found.folder)}))
+        return
+    header = ["run", "state", "update", "MB", "changed", "scores"]
+    typer.echo(aligned([header, *map(row, summaries)]) if summaries else f"no runs in {folder}")
+
+
+def aligned(rows: "Sequence[Sequence[str]]") -> str:
+    """Format rows of cells as lines, with all columns but the last as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) for cells in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def row(found: "RunSummary") -> list[str]:
+    """Format the summary of a run as the cells of a row."""
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in found.scores.items() if value is not None)
+    changed = datetime.fromtimestamp(found.changed).strftime("%Y-%m-%d %H:%M")
+    return [str(found.folder), found.state, f"{found.update:,}", megabytes(found.bytes), changed, scores]
+
+
+def megabytes(size: int) -> str:
+    """Format a number of bytes in MB."""
+    return f"{size / 1e6:,.1f}"
+
+
+@app.command()
+def check(runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")]) -> None:
+    """Compare every byte of runs with the checksums that were saved; exit code 1 if a file is damaged."""
+    from heedful.runs.checking import damages
+
+    total = 0
+    for run in runs:
+        found = list(damages(run))
+        total += len(found)
+        for damage in found:
+            typer.echo(f"{run}: {damage}")
+        if not found:
+            typer.echo(f"{run}: every file is the one that was saved")
+    raise typer.Exit(min(total, 1))
+
+
+@app.command()
+def diff(first: Run, second: Run) -> None:
+    """Compare two runs: the settings in which their recipes differ, and their results."""
+    from heedful.runs.comparing import results, setting_differences
+
+    changed = setting_differences(first, second)
+    found = [*changed, *results(first, second)]
+    typer.echo(aligned([["", str(first), str(second)], *map(values, found)]))
+    typer.echo(f"{counted(len(changed), 'settings')} differ" if changed else "no setting differs")
+
+
+def values(found: "Difference") -> list[str]:
+    """Format a difference as the cells of a row."""
+    return [found.name, *("-" if value is None else str(value) for value in (found.first, found.second))]
+
+
+@app.command()
+def prune(
+    run: Run,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it they are only listed.")] = False,
+) -> None:
+    """Remove checkpoints that a run does not need; without --yes only say which.
+
+    The newest intact checkpoint and the best one stay, and those that the end
+    of an interrupted run needs. A run that is being trained is refused.
+    """
+    from heedful.runs.pruning import needless, size
+    from heedful.runs.pruning import prune as remove
+
+    sizes = {path: size(path) for path in needless(run)}
+    for path in remove(run) if yes else sizes:
+        typer.echo(f"{'removed' if yes else 'would remove'} {path} ({megabytes(sizes.get(path, 0))} MB)")
+    if not sizes:
+        typer.echo(f"{run}: nothing to remove")
+    elif not yes:
+        typer.echo(f"{megabytes(sum(sizes.values()))} MB in all; with --yes they are removed")

@@ -1,0 +1,1 @@
+"""Run folders, looked at from outside: listed, checked, compared, and freed of checkpoints that nothing needs."""

@@ -1,0 +1,107 @@
+"""List of the runs below a folder: how far each is, its scores, its size and its last change."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from heedful.checkpoint import Checkpoints
+from heedful.checkpoint.lock import LOCK, is_claimed
+from heedful.checkpoint.run_folder import CHECKPOINTS
+from heedful.errors import InputError
+from heedful.storage.manifest import MANIFEST, check_sizes
+from heedful.tasks.task import Scores
+from heedful.train.log_file import LOG, logged_scores, records, result
+
+State = Literal["finished", "interrupted", "running", "damaged"]
+VALID = "valid_"  # begins the names of validation scores in a log
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Summary of a run.
+
+    Attributes:
+        folder: its folder.
+        state: "running" while a process trains it; "damaged" if a checkpoint or the model lacks files or bytes.
+        update: the updates that it has made.
+        scores: the scores of its final model, or of its last validation; empty without one.
+        bytes: the size of all its files.
+        changed: when a file of it last changed, in seconds since 1970.
+    """
+
+    folder: Path
+    state: State
+    update: int
+    scores: Scores
+    bytes: int
+    changed: float
+
+
+def find_runs(folder: Path) -> Iterator[Path]:
+    """Find the runs in and below a folder, in the order of their names; links are not followed.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder: give one that holds runs, such as runs")
+    for place, folders, _ in os.walk(folder):
+        folders.sort()
+        if is_run(Path(place)):
+            folders.clear()
+            yield Path(place)
+
+
+def is_run(folder: Path) -> bool:
+    """True if a folder is the folder of a run that has begun."""
+    return (folder / LOCK).is_file() and ((folder / CHECKPOINTS).is_dir() or (folder / LOG).is_file())
+
+
+def require_run(folder: Path) -> None:
+    """Check that a folder is the folder of a run.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not is_run(folder):
+        raise InputError(f"{folder} is not the folder of a run: `heedful runs list FOLDER` shows the runs below one")
+
+
+def summary(run: Path) -> RunSummary:
+    """Summarise a run, without reading its tensors."""
+    states = [path.stat() for path in run.rglob("*") if path.is_file()]
+    steps = [int(path.name.removeprefix("step-")) for path in checkpoint_folders(run)]
+    logged = records(run / LOG)
+    ended = result(run)
+    validated = [record["update"] for record in logged if any(key.startswith(VALID) for key in record)]
+    scores = {key: value for key, value in ended.items() if key != "update"}
+    update = max([*steps, *(record["update"] for record in logged)], default=0)
+    return RunSummary(
+        folder=run,
+        state=state_of(run, bool(ended)),
+        update=ended.get("update", update),
+        scores=scores or (validated and logged_scores(run, validated[-1])) or {},
+        bytes=sum(state.st_size for state in states),
+        changed=max((state.st_mtime for state in states), default=0.0),
+    )
+
+
+def state_of(run: Path, ended: bool) -> State:
+    """Find the state of a run, by its lock, the sizes of its files, and its result."""
+    if is_claimed(run):
+        return "running"
+    model = [run / "model"] if ended else []
+    try:
+        for folder in (*checkpoint_folders(run), *model):
+            check_sizes(folder)
+        _ = Checkpoints(run, keep_last=1).best
+    except InputError:
+        return "damaged"
+    return "finished" if ended and (run / "model" / MANIFEST).is_file() else "interrupted"
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())

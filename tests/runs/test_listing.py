@@ -1,0 +1,40 @@
+from pathlib import Path
+
+import pytest
+
+from heedful.checkpoint import claim
+from heedful.errors import InputError
+from heedful.runs.listing import find_runs, summary
+from heedful.train.log_file import result
+
+
+def test_runs_are_found_below_a_folder_and_in_it(runs: Path) -> None:
+    assert list(find_runs(runs.parent)) == [runs / "first", runs / "second"]
+    assert list(find_runs(runs / "second")) == [runs / "second"]
+    with pytest.raises(InputError, match="is no folder"):
+        list(find_runs(runs / "third"))
+
+
+def test_a_finished_run_has_the_scores_of_its_model(runs: Path) -> None:
+    found = summary(runs / "first")
+    assert (found.state, found.update) == ("finished", 5)
+    assert {"update": 5, **found.scores} == result(runs / "first")
+    assert found.bytes > (runs / "first/model/model.safetensors").stat().st_size
+
+
+def test_an_interrupted_run_has_its_last_validation(interrupted: Path) -> None:
+    found = summary(interrupted)
+    assert (found.state, found.update) == ("interrupted", 5)
+    assert found.scores.keys() == result(interrupted.parent / "second").keys() - {"update"}
+
+
+def test_a_run_that_is_trained_is_running(runs: Path) -> None:
+    with claim(runs / "first"):
+        assert summary(runs / "first").state == "running"
+    assert summary(runs / "first").state == "finished"
+
+
+def test_a_run_without_some_bytes_is_damaged(runs: Path) -> None:
+    path = runs / "first/checkpoints/step-00000004/model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert summary(runs / "first").state == "damaged"
