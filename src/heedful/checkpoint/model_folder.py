@@ -6,13 +6,13 @@
 - `tokenizer/`: the tokenizers, as `TokenizerPair` saves them.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_tensors, tensor_file
@@ -38,6 +38,9 @@ class ModelDescription:
     recipe: dict[str, Any]
     source_vocab: int  # number of tokens, special tokens included
     target_vocab: int
+
+
+DESCRIPTIONS = TypeAdapter(ModelDescription)
 
 
 def write_model(
@@ -111,7 +114,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
     """
     path = manifest.verified(RECIPE)
-    description = parse(path, lambda data: ModelDescription(**json.loads(data)))
+    description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)

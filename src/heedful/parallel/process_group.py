@@ -255,7 +255,7 @@ def local_processes() -> int:
 def end_with_error(error: HeedfulError) -> NoReturn:
     """End a process that torchrun has started; the message comes once if the first process has the same error."""
     time.sleep(0 if is_first_process() else SILENCE)
-    sys.stderr.write(f"heedful: {error}\n")
+    sys.stderr.write(error.line())
     end_process(error.exit_code)
 
 

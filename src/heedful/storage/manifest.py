@@ -5,6 +5,7 @@ file, and a CRC-32 of its own text.
 """
 
 import json
+import re
 import stat
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
 from heedful.wording import counted
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 BLOCK = 1 << 20  # bytes read at a time
+PLAIN_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)  # nothing above the folder, nothing hidden
 
 T = TypeVar("T")
 
@@ -106,8 +109,14 @@ def _manifest(folder: Path, document: dict[str, Any]) -> Manifest:
     version = document.pop("format")
     if version != FORMAT:
         raise InputError(f"{folder} has format {version}, this heedful reads {FORMAT}: use the version that wrote it")
-    files = {name: Entry(**entry) for name, entry in document.pop("files").items()}
+    files = {name: _entry(name, **entry) for name, entry in document.pop("files").items()}
     return Manifest(folder, document, files)
+
+
+def _entry(name: str, bytes: int, crc32: str) -> Entry:
+    if not PLAIN_NAME.fullmatch(name) or type(bytes) is not int or type(crc32) is not str:
+        raise ValueError("no entry of a file in the folder")
+    return Entry(bytes, crc32)
 
 
 def json_text(document: Mapping[str, Any]) -> bytes:
@@ -136,13 +145,13 @@ def unseal(data: bytes) -> dict[str, Any]:
 
 
 def parse(path: Path, reader: Callable[[bytes], T]) -> T:
-    """Read a whole small file and parse its bytes with a given function.
+    """Read a small file and parse its bytes with a given function.
 
     Raises:
         DamagedError: The file cannot be read, or the function cannot parse its bytes.
     """
     try:
-        return reader(path.read_bytes())
+        return reader(read_small(path))
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -12,7 +12,7 @@ from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_mod
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
-from heedful.machine import choose_device, environment, is_out_of_memory
+from heedful.machine import choose_device, environment
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
@@ -29,6 +29,7 @@ from heedful.train.checkpoint_averaging import (
 )
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
+from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
 from heedful.train.logger import Logger, logged_scores, result
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
@@ -63,6 +64,7 @@ class Trainer:
         self.console = console
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
+        check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = task.build(recipe, task.tokenizers).to(self.device)
         task.initialise(self.model)
         fresh = copy_start_weights(recipe, self.model, task.tokenizers)
@@ -100,12 +102,20 @@ class Trainer:
             self.console.print("the machine or torch differs from the last time: exact to rounding only")
 
     def begin(self, logger: Logger) -> None:
-        """Begin training: print remarks on the recipe, and validate if an interrupted run has missed a validation."""
+        """Begin training: print remarks on the recipe, and try whether the largest batch fits into memory.
+
+        A run that was interrupted makes the validation that it has missed instead.
+
+        Raises:
+            RunError: memory does not suffice.
+        """
         for remark in remarks(self.recipe):
             logger.say(remark)
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
-        if self.validation_is_due():
+        if self.state.update == 0:
+            try_largest_batch(self.training_step, self.task, self.batches, self.device)
+        elif self.validation_is_due():
             self.validate(logger)
 
     def has_ended(self) -> bool:
@@ -150,19 +160,14 @@ class Trainer:
         Raises:
             RunError: memory does not suffice; the message names the batches and the remedy.
         """
-        train, start = self.recipe.train, self.state.batch
-        try:
-            return self.training_step.update(self.next_batches(), self.state.update + 1)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+        start, number = self.state.batch, self.state.update + 1
+
+        def what() -> str:
             sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
-            raise RunError(
-                f"memory does not suffice for update {self.state.update + 1}, with batches of {' and '.join(sizes)} "
-                f"examples: begin another run with --set train.batch_tokens={train.batch_tokens // 2} "
-                f"--set train.accumulate={2 * train.accumulate}, as many tokens an update in smaller batches; with "
-                "more memory the same command goes on"
-            ) from error
+            return f"update {number}, with batches of {' and '.join(sizes)} examples"
+
+        with memory_errors(self.recipe.train, what):
+            return self.training_step.update(self.next_batches(), number)
 
     def validation_is_due(self) -> bool:
         """True if the current weights are due for validation and have not been validated yet."""
