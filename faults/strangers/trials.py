@@ -13,9 +13,19 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+MODULES = (  # what the commands import
+    "heedful.checkpoint.load",
+    "heedful.cli",
+    "heedful.convert",
+    "heedful.decode.translator",
+    "heedful.evaluate.translation",
+    "heedful.inspector.page",
+    "heedful.train.loop",
+    "heedful.verify",
+)
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 MOST_SECONDS = 10  # of CPU time that a trial may take
 PATIENCE = 60  # seconds after which a trial is ended
@@ -74,12 +84,8 @@ class Server:
 
 def serve() -> None:
     """Answer trials until standard input ends."""
-    import torch
-
-    import heedful.checkpoint.load
-    import heedful.decode.translator  # noqa: F401
-
-    torch.set_num_threads(1)
+    for module in MODULES:
+        import_module(module)
     for line in sys.stdin:
         sys.stdout.write(json.dumps(asdict(trial(**json.loads(line)))) + "\n")
         sys.stdout.flush()

@@ -23,7 +23,8 @@ from heedful.errors import InputError, RunError
 from heedful.storage.atomic import Content, write_folder
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
-from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION
+from heedful.storage.small_file import MOST
+from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
 RECIPE = "recipe.json"
@@ -113,7 +114,7 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     Raises:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
     """
-    path = manifest.verified(RECIPE)
+    path = manifest.verified(RECIPE, MOST)
     description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
@@ -138,7 +139,7 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
     layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
     for part in layout:
         for name in (DEFINITION, DESCRIPTION):
-            manifest.verified(f"{TOKENIZER}/{part}/{name}")
+            manifest.verified(f"{TOKENIZER}/{part}/{name}", LARGEST)
     return TokenizerPair.load(manifest.folder / TOKENIZER, layout)
 
 

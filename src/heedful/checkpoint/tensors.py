@@ -64,7 +64,7 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     try:
         with safe_open(path, "pt") as file:
             return {current_name(name): tuple(file.get_slice(name).get_shape()) for name in file.keys()}
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, MemoryError) as error:
         raise DamagedError(path, f"is no readable safetensors file ({error})") from error
 
 

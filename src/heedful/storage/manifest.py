@@ -49,19 +49,33 @@ class Manifest:
     facts: dict[str, Any]
     files: dict[str, Entry]
 
-    def verified(self, name: str) -> Path:
+    def verified(self, name: str, most: int | None = None) -> Path:
         """Verify every byte of a file against the manifest, and return the path of the file.
 
+        Args:
+            name: The name of the file.
+            most: The most bytes that such a file may have; None: any number.
+
         Raises:
-            DamagedError: The manifest does not list the file, or the file is not what was saved.
+            DamagedError: The manifest does not list the file, or the file is not what was saved, or is too large.
+        """
+        path = self.sized(name)
+        if most is not None and self.files[name].bytes > most:
+            raise DamagedError(path, f"has {self.files[name].bytes:,} bytes, more than the {most:,} that it may have")
+        if _checksum(path) != self.files[name].crc32:
+            raise DamagedError(path, "does not hold the bytes that were saved")
+        return path
+
+    def sized(self, name: str) -> Path:
+        """Verify the size of a file against the manifest, and return the path of the file, whose bytes may differ.
+
+        Raises:
+            DamagedError: The manifest does not list the file, or the file has another size.
         """
         if name not in self.files:
             raise DamagedError(self.folder / name, "is not listed in the manifest")
-        path, entry = self.folder / name, self.files[name]
-        _compare_size(path, entry)
-        if _checksum(path) != entry.crc32:
-            raise DamagedError(path, "does not hold the bytes that were saved")
-        return path
+        _compare_size(self.folder / name, self.files[name])
+        return self.folder / name
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -15,6 +15,7 @@ from tokenizers import models
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
+from heedful.text import pipeline
 from heedful.text.pipeline import assemble, reserved
 
 Definition = dict[str, Any]
@@ -61,6 +62,7 @@ SPLITTERS = {
 _CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _LATER = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, and of GPT-4 and its successors
+    *pipeline.EXPRESSIONS,
     "<(?=(?:pad|unk|bos|eos|mask)>)",
     " {2,}",
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
