@@ -110,7 +110,9 @@ def check_round_trip(lines: list[str], kind: str) -> None:
 def check_translation(server: trials.Server, folder: Path, text: bytes) -> None:
     """Check that there is one line of output for each line of input."""
     (folder / "fuzzed").write_bytes(text)
-    server.heedful(folder, "translate", "--input", "fuzzed", "--output", "out", "--model", "model", "--beam", "1").check((0,))
+    server.heedful(
+        folder, "translate", "--input", "fuzzed", "--output", "out", "--model", "model", "--beam", "1"
+    ).check((0,))
     assert (folder / "out").read_bytes().count(b"\n") == text.count(b"\n")
 
 

@@ -24,7 +24,12 @@ FORBIDDEN_CALLS = re.compile(
     r"(eval|exec|compile|__import__|os\.(system|popen|exec\w+|spawn\w+)|yaml\.\w+|torch\.(load|save|hub\.\w+)"
     r"|dcp\.\w+|(\w+\.)*FileSystem(Reader|Writer)|(\w+\.)*(extractall|_extract_member|unpack_archive))"
 )
-FORBIDDEN_FLAGS = {("shell", "True"), ("allow_pickle", "True"), ("weights_only", "False"), ("trust_remote_code", "True")}
+FORBIDDEN_FLAGS = {
+    ("shell", "True"),
+    ("allow_pickle", "True"),
+    ("weights_only", "False"),
+    ("trust_remote_code", "True"),
+}
 IMPORTERS = {"config/user_code.py"}  # where a module is imported that the user has named
 NAMED_BY_OTHERS = {  # getattr(torch, ...) by a name that is no constant, and whose name that is
     "checkpoint/model_folder.py": "dtype",  # an argument of our own
@@ -51,7 +56,11 @@ def imports_by_name(tree: ast.AST) -> Iterator[ast.Call]:
     """Yield the calls that import a module whose name is a value."""
     for node in ast.walk(tree):
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-        if isinstance(node, ast.Call) and called.endswith("import_module") and not isinstance(node.args[0], ast.Constant):
+        if (
+            isinstance(node, ast.Call)
+            and called.endswith("import_module")
+            and not isinstance(node.args[0], ast.Constant)
+        ):
             yield node
 
 
@@ -74,7 +83,11 @@ def test_no_source_file_unpickles_or_runs_what_it_reads() -> None:
 
 
 def test_modules_are_imported_by_name_in_one_place_only() -> None:
-    found = {str(path.relative_to(SOURCE / "heedful")) for path in sources() if [*imports_by_name(ast.parse(path.read_text()))]}
+    found = {
+        str(path.relative_to(SOURCE / "heedful"))
+        for path in sources()
+        if [*imports_by_name(ast.parse(path.read_text()))]
+    }
     assert found == IMPORTERS
 
 
@@ -112,7 +125,8 @@ def test_what_is_forbidden_would_be_found(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["model.eval()", "re.compile(text)", "json.load(file)", "stack.compile(dynamic=True)", "subprocess.run(command)"]
+    "line",
+    ["model.eval()", "re.compile(text)", "json.load(file)", "stack.compile(dynamic=True)", "subprocess.run(command)"],
 )
 def test_what_is_harmless_is_not_found(line: str) -> None:
     assert not [*findings(line)]

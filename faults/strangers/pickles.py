@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from strangers.folders import DEFINITION, RECIPE, SETTINGS, WEIGHTS, reseal, write_translator
+
+from strangers.changes import DEFINITION, RECIPE, SETTINGS, WEIGHTS
+from strangers.folders import reseal, write_translator
 
 CANARY = "canary"
 

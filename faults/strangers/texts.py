@@ -15,10 +15,14 @@ PARTS: dict[str, Callable[[random.Random], str]] = {
     "right to left": lambda rng: "\u202e" + "".join(rng.choices("שלום עליכם مرحبا \u200f\u202b\u2067", k=20)),
     "combining marks": lambda rng: "e" + "".join(map(chr, rng.choices(range(0x300, 0x370), k=rng.randint(1, 300)))),
     "joined emoji": lambda rng: "".join(rng.choice("👩👨🚀❤🏳🇩🇪") + rng.choice(JOINING) for _ in range(20)),
-    "Hangul and Han": lambda rng: "".join(map(chr, rng.choices([*range(0x1100, 0x11FF), *range(0x4E00, 0x4F00)], k=20))),
+    "Hangul and Han": lambda rng: "".join(
+        map(chr, rng.choices([*range(0x1100, 0x11FF), *range(0x4E00, 0x4F00)], k=20))
+    ),
     "spaces": lambda rng: "".join(rng.choices(" \t\u00a0\u2003\u3000\u1680", k=rng.randint(0, 60))),
     "reserved names": lambda rng: "".join(rng.choices(["<pad>", "<unk>", "<eos>", "<0x0A>", "<mask>", "▁", "##"], k=9)),
-    "markup": lambda rng: rng.choice(["</script>", "%s%n", "${jndi:x}", "'; DROP TABLE", "../../etc/passwd", "{0}", "$(x)"]),
+    "markup": lambda rng: rng.choice(
+        ["</script>", "%s%n", "${jndi:x}", "'; DROP TABLE", "../../etc/passwd", "{0}", "$(x)"]
+    ),
     "runs": lambda rng: rng.choice("aあ ́😀\u200d0") * rng.randint(1, 3000),
 }
 

@@ -58,7 +58,11 @@ class Server:
 
     def __init__(self) -> None:
         command = [sys.executable, __file__]
-        environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+        environment = os.environ | {
+            "PYTHONPATH": str(SOURCE),
+            "OMP_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+        }
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -120,7 +124,7 @@ def become(folder: str, arguments: list[str], said: Path, output: Path) -> None:
         for path, descriptor in ((said, 2), (output, 1)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdin = open(0, encoding="utf-8", closefd=False)
+        sys.stdin = os.fdopen(0, encoding="utf-8")
         resource.setrlimit(resource.RLIMIT_AS, (of_status("VmSize") + ADDRESSES,) * 2)
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of the memory is counted anew
         sys.argv = ["heedful", *arguments]

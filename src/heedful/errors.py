@@ -4,7 +4,6 @@ Every message is one paragraph that names the place (file, line, key) and the re
 standard error without a traceback and ends with `exit_code`.
 """
 
-
 MOST_SHOWN = 4000  # characters of a message; one may quote what a stranger wrote
 
 

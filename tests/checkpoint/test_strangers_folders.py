@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from strangers import folders
+from strangers import changes, folders
 
 from heedful.checkpoint import load_model
 from heedful.errors import InputError
@@ -95,7 +95,7 @@ def test_nothing_is_built_before_the_shapes_are_compared(stranger: Path, monkeyp
         return build(recipe, tokenizers)
 
     monkeypatch.setattr(Translation, "build", build_and_note)
-    folders.reheaded(stranger / folders.WEIGHTS, folders.HEADERS["a name of code"])
+    changes.reheaded(stranger / changes.WEIGHTS, changes.HEADERS["a name of code"])
     folders.reseal(stranger)
     with pytest.raises(InputError, match="the weights do not fit"):
         load_model(stranger)
@@ -103,10 +103,10 @@ def test_nothing_is_built_before_the_shapes_are_compared(stranger: Path, monkeyp
 
 
 def test_a_damaged_header_is_told_as_damage(stranger: Path) -> None:
-    data = bytearray((stranger / folders.WEIGHTS).read_bytes())
+    data = bytearray((stranger / changes.WEIGHTS).read_bytes())
     place = data.index(b'"shape":') + len('"shape": [')
     data[place] ^= 1
-    (stranger / folders.WEIGHTS).write_bytes(data)
+    (stranger / changes.WEIGHTS).write_bytes(data)
     with pytest.raises(DamagedError):
         load_model(stranger)
 

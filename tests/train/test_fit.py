@@ -6,8 +6,7 @@ import torch
 
 from heedful.errors import RunError
 from heedful.models.parameters import ParameterCounts
-from heedful.train import fit
-from heedful.train.trainer import Trainer
+from heedful.train import fit, trainer
 from interrupted import train
 from reversal import fingerprint, recipe, write_pairs
 
@@ -27,7 +26,7 @@ def test_the_largest_batch_is_tried_once_before_the_first_update_and_not_when_a_
         tried.append(max(len(ids) * int(task.plan.lengths[ids].max()) for ids in batches))
         honest(step, task, batches, device)
 
-    monkeypatch.setattr("heedful.train.trainer.try_largest_batch", try_and_note)
+    monkeypatch.setattr(trainer, "try_largest_batch", try_and_note)
     train(recipe(text, train={"max_updates": 3}), text / "run")
     assert len(tried) == 1
     assert tried[0] <= 61
@@ -39,7 +38,7 @@ def test_the_largest_batch_is_tried_once_before_the_first_update_and_not_when_a_
 def test_trying_it_changes_no_bit_of_the_result(precision, text, monkeypatch):
     settings = recipe(text, train={"max_updates": 5, "precision": precision})
     train(settings, text / "tried")
-    monkeypatch.setattr("heedful.train.trainer.try_largest_batch", lambda *_: None)
+    monkeypatch.setattr(trainer, "try_largest_batch", lambda *_: None)
     train(settings, text / "untried")
     assert fingerprint(text / "tried")[0] == fingerprint(text / "untried")[0]
 
@@ -55,7 +54,7 @@ def test_a_batch_that_does_not_fit_ends_the_run_before_its_first_update(text, mo
         return honest(model, batch, smoothing)
 
     monkeypatch.setattr(sequence_to_sequence, "loss", loss)
-    monkeypatch.setattr(Trainer, "update", lambda *_: updates.append(1))
+    monkeypatch.setattr(trainer.Trainer, "update", lambda *_: updates.append(1))
     with pytest.raises(RunError, match=r"memory does not suffice for the largest batch, .*train\.batch_tokens=30 "):
         train(recipe(text), text / "run")
     assert updates == []

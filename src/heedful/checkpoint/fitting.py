@@ -38,8 +38,8 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
     found = read_shapes(manifest.sized(WEIGHTS))
     if _layers(recipe) > len(found):
         raise InputError(
-            f"{manifest.folder}: the weights do not fit the recipe, which has {_layers(recipe)} layers, more than there are "
-            f"tensors in {WEIGHTS}"
+            f"{manifest.folder}: the weights do not fit the recipe, which has {_layers(recipe)} layers: more than "
+            f"there are tensors in {WEIGHTS}"
         )
     needed = _shapes(lambda: task.build(recipe, tokenizers), f"{manifest.folder}: no model has the sizes of its recipe")
     largest = LARGEST_NUMBER * sum(shape.numel() for shape in needed.values()) + LARGEST_HEADER
@@ -55,7 +55,7 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
 
 
 def _layers(recipe: Recipe) -> int:
-    """The layers that the recipe of a built-in architecture asks for, each of which has a tensor of its own at least."""
+    """The layers that the recipe of a built-in architecture asks for; each has a tensor of its own at least."""
     if recipe.model.architecture not in OPTIONS:
         return 0
     keys = (*FAMILIES[recipe.model.family].layers, "layers")

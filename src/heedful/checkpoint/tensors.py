@@ -63,7 +63,8 @@ def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """
     try:
         with safe_open(path, "pt") as file:
-            return {current_name(name): tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+            names = file.keys()
+            return {current_name(name): tuple(file.get_slice(name).get_shape()) for name in names}
     except (SafetensorError, OSError, MemoryError) as error:
         raise DamagedError(path, f"is no readable safetensors file ({error})") from error
 

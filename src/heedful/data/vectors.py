@@ -74,7 +74,9 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
         raise InputError(f"{path}, line 1: promises vectors of {size:,} numbers; is it a file of word vectors?")
     second = stream.readline(LONGEST_LINE)
     if is_text(second):
-        return checked(as_promised(text_entries(chain([second], lines(stream, path)), path, 2, size), count, path), path)
+        return checked(
+            as_promised(text_entries(chain([second], lines(stream, path)), path, 2, size), count, path), path
+        )
     return checked(binary_entries(stream, second, count, size, path), path)
 
 

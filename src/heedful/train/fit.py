@@ -33,8 +33,8 @@ def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: tor
     parameters = count_without_building(build).total
     if device.type == "cpu" and LEAST * parameters > memory:
         raise RunError(
-            f"the model has {parameters:,} parameters, which take {LEAST * parameters / 1e9:,.0f} GB with their gradient, "
-            f"and this machine has {memory / 1e9:,.0f} GB of memory: give a smaller model, such as "
+            f"the model has {parameters:,} parameters, which take {LEAST * parameters / 1e9:,.0f} GB with their "
+            f"gradient, and this machine has {memory / 1e9:,.0f} GB of memory: give a smaller model, such as "
             f"--set model.d_model={recipe.model.d_model // 2}"
         )
 
@@ -73,6 +73,7 @@ def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]
             raise
         raise RunError(
             f"memory does not suffice for {what()}: begin another run with "
-            f"--set train.batch_tokens={max(1, train.batch_tokens // 2)} --set train.accumulate={2 * train.accumulate}, "
-            "as many tokens an update in smaller batches; with more memory the same command goes on"
+            f"--set train.batch_tokens={max(1, train.batch_tokens // 2)} "
+            f"--set train.accumulate={2 * train.accumulate}, as many tokens an update in smaller batches; with more "
+            "memory the same command goes on"
         ) from error
