@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import tally
 import toy
@@ -23,7 +24,8 @@ from heedful.config.toml import to_toml
 from heedful.errors import InputError
 from heedful.text.training import train_tokenizer
 
-LOSSLESS = ("bpe", "unigram", "wordpiece", "word", "character", "byte")
+Kind = Literal["bpe", "unigram", "wordpiece", "word", "character", "byte"]
+LOSSLESS: tuple[Kind, ...] = ("bpe", "unigram", "wordpiece", "word", "character", "byte")
 TOGETHER = 1000  # lines of a file that is translated or trained on
 SENTENCE = "the old dog sees aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ."
 
@@ -94,7 +96,7 @@ def send_texts(found: tally.Tally, server: trials.Server, folder: Path, rng: ran
         found.faults["lines of a million characters"] += 1
 
 
-def check_round_trip(lines: list[str], kind: str) -> None:
+def check_round_trip(lines: list[str], kind: Kind) -> None:
     """Check that a tokenizer gives back every text, and refuses half a character."""
     config = TokenizerConfig(kind=kind, vocab_size=400)
     tokenizer = train_tokenizer([*lines, "a"], config)

@@ -125,7 +125,8 @@ def become(folder: str, arguments: list[str], said: Path, output: Path) -> None:
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.stdin = os.fdopen(0, encoding="utf-8")
-        resource.setrlimit(resource.RLIMIT_AS, (of_status("VmSize") + ADDRESSES,) * 2)
+        most = of_status("VmSize") + ADDRESSES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of the memory is counted anew
         sys.argv = ["heedful", *arguments]
         from heedful.cli import main

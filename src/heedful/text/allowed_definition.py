@@ -122,8 +122,10 @@ def _problems_of_own(found: Definition, config: TokenizerConfig) -> Iterator[str
         yield f'has a model that is not that of the kind "{config.kind}"'
     vocabulary = model["vocab"]
     head = reserved(config)
-    names = [name for name, _ in vocabulary[: len(head)]] if isinstance(vocabulary, list) else None
-    if any(vocabulary.get(name) != i for i, name in enumerate(head)) if names is None else names != list(head):
+    listed = (
+        [name for name, _ in vocabulary] if isinstance(vocabulary, list) else sorted(vocabulary, key=vocabulary.get)
+    )
+    if listed[: len(head)] != list(head):
         yield "does not begin with the special tokens"
 
 
