@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = tally.Tally(__file__, asked)
     rng = random.Random(asked.seed)
     with TemporaryDirectory() as name, trials.Server() as server:
-        folder = Path(name)
+        folder = Path(name) / "work"
+        folder.mkdir()
         prepare(folder)
         send_folders(found, server, folder, rng)
         send_pickles(found, server, folder, rng)
