@@ -4,11 +4,19 @@ Every message is one paragraph that names the place (file, line, key) and the re
 standard error without a traceback and ends with `exit_code`.
 """
 
+MOST_SHOWN = 4000  # characters of a message; one may quote what a stranger wrote
+
 
 class HeedfulError(Exception):
     """Base class of all errors that a user can cause or must act on."""
 
     exit_code = 1
+
+    def line(self) -> str:
+        """The message for a terminal: without control characters, and without the middle of a very long one."""
+        text = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in str(self))
+        half = MOST_SHOWN // 2
+        return f"heedful: {text if len(text) <= MOST_SHOWN else f'{text[:half]} ... {text[-half:]}'}\n"
 
 
 class InputError(HeedfulError):

@@ -221,7 +221,7 @@ def change(key, value):
         (change("model", {"type": "Dictionary", "vocab": {}}), "of type 'Dictionary' cannot be taken over"),
         (change("decoder", {"type": "CTC", "pad_token": "x", "word_delimiter_token": "y", "cleanup": True}), '"CTC"'),
         (change("decoder", None), '"none" cannot be taken over'),
-        (change("normalizer", {"type": "Unheard"}), "cannot read it"),
+        (change("normalizer", {"type": "Unheard"}), "has a step of type 'Unheard'"),
     ],
 )
 def test_a_damaged_definition_is_named(folders, tmp_path, edit, message):

@@ -207,7 +207,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_many_end_the_run(text, tm
     def loss(model, batch, smoothing):
         calls.append(model)
         result = honest(model, batch, smoothing)
-        poisoned = len(calls) in (4, 5) or len(calls) > 30
+        poisoned = len(calls) in (5, 6) or len(calls) > 31  # the first call tries the largest batch
         return type(result)(result.sum * float("nan"), result.nll, result.count) if poisoned else result
 
     monkeypatch.setattr(sequence_to_sequence, "loss", loss)

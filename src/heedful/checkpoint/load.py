@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from heedful.checkpoint.fitting import build_fitting
 from heedful.checkpoint.model_folder import read_description, read_weights
 from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
@@ -151,11 +152,8 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
         LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
     manifest = read_manifest(folder)
     recipe, tokenizers = read_description(manifest)
-    model = find_task(recipe.task).build(recipe, tokenizers)
-    try:
-        load_weights(model, read_weights(manifest))
-    except ValueError as error:
-        raise InputError(f"{folder}: the weights do not fit the recipe: {error}") from error
+    model = build_fitting(manifest, recipe, tokenizers)
+    load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
 
 

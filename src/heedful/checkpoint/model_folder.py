@@ -6,13 +6,13 @@
 - `tokenizer/`: the tokenizers, as `TokenizerPair` saves them.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_tensors, tensor_file
@@ -23,7 +23,8 @@ from heedful.errors import InputError, RunError
 from heedful.storage.atomic import Content, write_folder
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
-from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION
+from heedful.storage.small_file import MOST
+from heedful.text.tokenizer_folder import DEFINITION, DESCRIPTION, LARGEST
 from heedful.text.tokenizer_pair import JOINT, SOURCE, TARGET, NoTokenizers, TokenizerPair
 
 RECIPE = "recipe.json"
@@ -38,6 +39,9 @@ class ModelDescription:
     recipe: dict[str, Any]
     source_vocab: int  # number of tokens, special tokens included
     target_vocab: int
+
+
+DESCRIPTIONS = TypeAdapter(ModelDescription)
 
 
 def write_model(
@@ -110,8 +114,8 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     Raises:
         InputError: This version of heedful cannot read the recipe, or the vocabulary sizes contradict each other.
     """
-    path = manifest.verified(RECIPE)
-    description = parse(path, lambda data: ModelDescription(**json.loads(data)))
+    path = manifest.verified(RECIPE, MOST)
+    description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)
@@ -135,7 +139,7 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
     layout = (SOURCE, TARGET) if f"{TOKENIZER}/{SOURCE}/{DEFINITION}" in manifest.files else (JOINT,)
     for part in layout:
         for name in (DEFINITION, DESCRIPTION):
-            manifest.verified(f"{TOKENIZER}/{part}/{name}")
+            manifest.verified(f"{TOKENIZER}/{part}/{name}", LARGEST)
     return TokenizerPair.load(manifest.folder / TOKENIZER, layout)
 
 

@@ -25,6 +25,7 @@ from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file, discard, make_folders, named_write_errors, remove, sweep, write_folder
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest, seal, unseal
+from heedful.storage.small_file import MOST
 from heedful.text.tokenizer_pair import TokenizerPair
 
 CHECKPOINTS = "checkpoints"
@@ -250,7 +251,7 @@ def _read(folder: Path, step: int) -> Checkpoint:
         tokenizers=tokenizers,
         weights=read_weights(manifest),
         optimizer=read_tensors(manifest.verified(OPTIMIZER)),
-        state=parse(manifest.verified(STATE), _document),
+        state=parse(manifest.verified(STATE, MOST), _document),
     )
 
 

@@ -55,6 +55,20 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise DamagedError(path, f"is no readable safetensors file ({error})") from error
 
 
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Read the names and shapes of the tensors of a safetensors file from its header, without their numbers.
+
+    Raises:
+        DamagedError: The file is not a safetensors file.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            names = file.keys()
+            return {current_name(name): tuple(file.get_slice(name).get_shape()) for name in names}
+    except (SafetensorError, OSError, MemoryError) as error:
+        raise DamagedError(path, f"is no readable safetensors file ({error})") from error
+
+
 def current_name(name: str) -> str:
     """Translate a weight's name of an older version: "trunk.embedding.weight" becomes "backbone.embedding.weight"."""
     return ".".join(RENAMED.get(part, part) for part in name.split("."))

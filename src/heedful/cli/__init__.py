@@ -33,6 +33,10 @@ from heedful.cli import (
 )
 from heedful.errors import HeedfulError
 
+TOO_LITTLE_MEMORY = (
+    "memory does not suffice: give shorter texts, a smaller beam or smaller batches (batch_tokens), or close other "
+    "programs; nothing that was written before is lost"
+)
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment variable of the processes that torchrun has started
 
 
@@ -111,5 +115,12 @@ def main() -> None:
             from heedful.parallel import end_with_error
 
             end_with_error(error)
-        sys.stderr.write(f"heedful: {error}\n")
+        sys.stderr.write(error.line())
         sys.exit(error.exit_code)
+    except (RuntimeError, MemoryError) as error:
+        from heedful.machine import is_out_of_memory
+
+        if not is_out_of_memory(error):
+            raise
+        sys.stderr.write(f"heedful: {TOO_LITTLE_MEMORY}\n")
+        sys.exit(1)

@@ -77,10 +77,19 @@ AT_LEAST = {
     "generate.batch_tokens": 1,
 }
 
-AT_MOST = {  # so that a damaged config.json that asks for a million layers is refused early
+LARGEST = 2**63 - 1  # of any number, in size: what a tensor counts with
+
+AT_MOST = {  # so that a stranger's model that asks for a million layers, or for an endless output, is refused early
     "model.encoder_layers": 1000,
     "model.decoder_layers": 1000,
     "model.layers": 1000,
+    "model.heads": 10_000,
+    "model.max_positions": 1_000_000,
+    "decode.beam": 1000,
+    "decode.alpha": 10,
+    "decode.max_extra": 10_000,
+    "decode.patience": 1000,
+    "generate.max_tokens": 1_000_000,
 }
 
 MORE_THAN_ZERO = {
@@ -138,8 +147,9 @@ def impossible(recipe: Recipe) -> list[Problem]:
 def _out_of_range(values: dict[str, Any]) -> Iterator[Problem]:
     for key, value in _numbers(values):
         field = re.sub(r"\.\d+\b", "", key)
-        if not math.isfinite(value):
-            yield Problem(key, f"{key} must be a finite number, but is {value}")
+        if not abs(value) <= LARGEST:
+            size = "a finite number" if isinstance(value, float) and not math.isfinite(value) else "less than 2^63"
+            yield Problem(key, f"{key} must be {size}, but is {value}")
         elif value < AT_LEAST.get(field, value):
             yield Problem(key, f"{key} must be at least {AT_LEAST[field]}, but is {value}")
         elif value > AT_MOST.get(field, value):

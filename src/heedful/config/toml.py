@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
@@ -24,7 +25,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
             file is a text and not a recipe.
     """
     try:
-        text = file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        text = read_small(file).decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -35,8 +36,8 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         return tomllib.loads(text), key_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(_text_problem(file) or _syntax_problem(file, text, str(error))) from error
-    except RecursionError as error:
-        raise InputError(f"{file}: brackets are nested too deeply for a recipe") from error
+    except (RecursionError, ValueError) as error:  # ValueError: a number of thousands of digits
+        raise InputError(f"{file}: brackets are nested too deeply, or a number is too long, for a recipe") from error
 
 
 def _text_problem(file: Path) -> str | None:

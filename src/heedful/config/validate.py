@@ -49,7 +49,8 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     options = _options(values, where, places)
     shared = {key: value for key, value in values.items() if key != MODEL}
     own = values.get(MODEL, {})
-    problems = [Problem(key, _unknown(key, options)) for key in unknown_keys(values, options)]
+    unknown = enumerate(unknown_keys(values, options))  # a stranger's may be 10^5
+    problems = [Problem(key, _unknown(key, options) if number < _SHOWN else key) for number, key in unknown]
     recipe, mistyped = _validated(RECIPE, shared, "")
     model, mistyped_model = _validated(TypeAdapter(options), own, f"{MODEL}.")
     problems += mistyped + mistyped_model

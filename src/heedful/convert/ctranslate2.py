@@ -17,6 +17,8 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
+from heedful.text.tokenizer_folder import LARGEST
 from heedful.wording import counted
 
 OLDEST, NEWEST = 2, 6
@@ -246,7 +248,7 @@ def _json(path: Path) -> Any:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_small(path, LARGEST).decode("utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:

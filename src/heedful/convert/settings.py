@@ -9,9 +9,11 @@ from typing import Any
 from heedful.config.families import FAMILIES
 from heedful.config.schema import ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
 from heedful.tasks import TASKS, find_task
 from heedful.tasks.task import Task
 from heedful.text.export import has_counterpart
+from heedful.text.tokenizer_folder import LARGEST
 
 CONFIG = "config.json"
 
@@ -200,7 +202,7 @@ def read_json(path: Path) -> Any:
         InputError: The file is missing, or is not JSON.
     """
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_small(path, LARGEST))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); is it the folder of a model?") from error
     except (ValueError, RecursionError) as error:

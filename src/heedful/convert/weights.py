@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -36,7 +37,7 @@ def read_safetensors(folder: Path) -> dict[str, Tensor]:
 def _index(path: Path) -> dict[str, set[str]]:
     """Read model.safetensors.index.json: the names of the tensors in each safetensors file."""
     try:
-        places = json.loads(path.read_bytes())["weight_map"]
+        places = json.loads(read_small(path))["weight_map"]
         files: dict[str, set[str]] = {}
         for name, file in places.items():
             files.setdefault(file, set()).add(name)

@@ -45,6 +45,10 @@ class BatchPlan:
         blocks = np.array_split(order, math.ceil(len(order) / BLOCK))
         return [batch for number, block in enumerate(blocks) for batch in self._batches(block, epoch, number)]
 
+    def cells(self, ids: np.ndarray) -> int:
+        """Return the size of a batch: its pairs x the tokens of its longest side."""
+        return len(ids) * int(self.lengths[ids].max())
+
     def _draw(self, epoch: int) -> np.ndarray:
         """Return the ids that the epoch shows, each as often as its corpus' weight says."""
         drawn, first = [], 0

@@ -251,6 +251,11 @@ def assemble(store: SentenceStore, batch: np.ndarray) -> tuple[np.ndarray, np.nd
     return ids, segments, batch["is_next"]
 
 
+def cells(batch: np.ndarray) -> int:
+    """Return the size of a batch of the plan: its sequences x the tokens in the longest one."""
+    return len(batch) * int((_sizes(batch["first"]) + _sizes(batch["second"])).max())
+
+
 def _sizes(spans: np.ndarray) -> np.ndarray:
     """The number of tokens of spans, (B, 2), as (B,)."""
     return spans[:, 1] - spans[:, 0]

@@ -12,6 +12,9 @@ from heedful.data.files import ByteStream, open_bytes
 from heedful.errors import InputError
 from heedful.wording import counted
 
+LARGEST = 100_000  # numbers of a vector
+LONGEST_LINE = 1 << 22  # bytes of a word and its vector, as text or as numbers
+
 Entry = tuple[int, str, np.ndarray]  # line or number of the entry, from 1; a word; its vector, float32
 
 
@@ -62,20 +65,27 @@ def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.n
 
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
     """Yield each entry of a file of word vectors, in any format: its line or number, its word and its vector."""
-    first = stream.readline(-1)
-    header = re.fullmatch(rb"(\d+)[ \t](\d+)\s*", first)
+    first = next(lines(stream, path), b"")
+    header = re.fullmatch(rb"(\d{1,18})[ \t](\d{1,18})\s*", first)
     if header is None:
-        return checked(text_entries(chain([first], lines(stream)), path, 1), path)
+        return checked(text_entries(chain([first], lines(stream, path)), path, 1), path)
     count, size = map(int, header.groups())
-    second = stream.readline(-1)
+    if size > LARGEST:
+        raise InputError(f"{path}, line 1: promises vectors of {size:,} numbers; is it a file of word vectors?")
+    second = stream.readline(LONGEST_LINE)
     if is_text(second):
-        return checked(as_promised(text_entries(chain([second], lines(stream)), path, 2, size), count, path), path)
+        return checked(
+            as_promised(text_entries(chain([second], lines(stream, path)), path, 2, size), count, path), path
+        )
     return checked(binary_entries(stream, second, count, size, path), path)
 
 
-def lines(stream: ByteStream) -> Iterator[bytes]:
-    """Yield the remaining lines of a byte stream."""
-    return iter(lambda: stream.readline(-1), b"")
+def lines(stream: ByteStream, path: Path) -> Iterator[bytes]:
+    """Yield the remaining lines of a byte stream, and raise an error for one that is too long to be a vector."""
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"{path}: a line has more than {LONGEST_LINE:,} bytes; is it a file of word vectors?")
+        yield line
 
 
 def is_text(line: bytes) -> bool:
@@ -132,7 +142,7 @@ def binary_entries(stream: ByteStream, begin: bytes, count: int, size: int, path
     buffer = begin
     for number in range(1, count + 1):
         while (space := buffer.find(b" ")) < 0 or len(buffer) < space + 1 + 4 * size:
-            more = stream.read(1 << 20)
+            more = stream.read(1 << 20) if len(buffer) <= LONGEST_LINE else b""
             if not more:
                 raise InputError(f"{path}: ends in vector {number} of {count}; copy or download it again")
             buffer += more

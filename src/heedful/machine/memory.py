@@ -27,5 +27,5 @@ def peak_memory(device: torch.device) -> int:
 def is_out_of_memory(error: Exception) -> bool:
     """True for an error by which Python, numpy or torch say that memory does not suffice."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
-        words in str(error) for words in ("can't allocate memory", "out of memory")
+        words in str(error) for words in ("can't allocate memory", "out of memory", "std::bad_alloc")
     )

@@ -4,7 +4,7 @@ An architecture answers for itself, so that nobody outside of `heedful.models` h
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -184,12 +184,17 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
         ValueError: they differ; the message lists them.
     """
     own = dict(model.named_parameters())
-    problems = [f"missing {name}" for name in own.keys() - values.keys()]
-    problems += [f"unexpected {name}" for name in values.keys() - own.keys()]
+    if problems := misfits({name: own[name].shape for name in own}, {name: values[name].shape for name in values}):
+        raise ValueError("; ".join(problems))
+
+
+def misfits(own: Mapping[str, Sequence[int]], given: Mapping[str, Sequence[int]]) -> list[str]:
+    """List the weights that a model lacks, has no place for, or needs in another shape, given the shapes by name."""
+    problems = [f"missing {name}" for name in own.keys() - given.keys()]
+    problems += [f"unexpected {name}" for name in given.keys() - own.keys()]
     problems += [
-        f"{name} is {tuple(values[name].shape)}, the model needs {tuple(own[name].shape)}"
-        for name in own.keys() & values.keys()
-        if own[name].shape != values[name].shape
+        f"{name} is {tuple(given[name])}, the model needs {tuple(own[name])}"
+        for name in own.keys() & given.keys()
+        if tuple(own[name]) != tuple(given[name])
     ]
-    if problems:
-        raise ValueError("; ".join(sorted(problems)))
+    return sorted(problems)

@@ -265,7 +265,7 @@ def end_with_error(error: HeedfulError) -> NoReturn:
     """
     if is_first_process() or not isinstance(error, Interrupted):
         time.sleep(0 if is_first_process() else SILENCE)
-        sys.stderr.write(f"heedful: {error}\n")
+        sys.stderr.write(error.line())
     end_process(error.exit_code)
 
 

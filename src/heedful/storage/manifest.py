@@ -5,6 +5,7 @@ file, and a CRC-32 of its own text.
 """
 
 import json
+import re
 import stat
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
 from heedful.wording import counted
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 BLOCK = 1 << 20  # bytes read at a time
+PLAIN_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*", re.ASCII)  # nothing above the folder, nothing hidden
 
 T = TypeVar("T")
 
@@ -46,19 +49,33 @@ class Manifest:
     facts: dict[str, Any]
     files: dict[str, Entry]
 
-    def verified(self, name: str) -> Path:
+    def verified(self, name: str, most: int | None = None) -> Path:
         """Verify every byte of a file against the manifest, and return the path of the file.
 
+        Args:
+            name: The name of the file.
+            most: The most bytes that such a file may have; None: any number.
+
         Raises:
-            DamagedError: The manifest does not list the file, or the file is not what was saved.
+            DamagedError: The manifest does not list the file, or the file is not what was saved, or is too large.
+        """
+        path = self.sized(name)
+        if most is not None and self.files[name].bytes > most:
+            raise DamagedError(path, f"has {self.files[name].bytes:,} bytes, more than the {most:,} that it may have")
+        if _checksum(path) != self.files[name].crc32:
+            raise DamagedError(path, "does not hold the bytes that were saved")
+        return path
+
+    def sized(self, name: str) -> Path:
+        """Verify the size of a file against the manifest, and return the path of the file, whose bytes may differ.
+
+        Raises:
+            DamagedError: The manifest does not list the file, or the file has another size.
         """
         if name not in self.files:
             raise DamagedError(self.folder / name, "is not listed in the manifest")
-        path, entry = self.folder / name, self.files[name]
-        _compare_size(path, entry)
-        if _checksum(path) != entry.crc32:
-            raise DamagedError(path, "does not hold the bytes that were saved")
-        return path
+        _compare_size(self.folder / name, self.files[name])
+        return self.folder / name
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -106,8 +123,14 @@ def _manifest(folder: Path, document: dict[str, Any]) -> Manifest:
     version = document.pop("format")
     if version != FORMAT:
         raise InputError(f"{folder} has format {version}, this heedful reads {FORMAT}: use the version that wrote it")
-    files = {name: Entry(**entry) for name, entry in document.pop("files").items()}
+    files = {name: _entry(name, **entry) for name, entry in document.pop("files").items()}
     return Manifest(folder, document, files)
+
+
+def _entry(name: str, bytes: int, crc32: str) -> Entry:
+    if not PLAIN_NAME.fullmatch(name) or type(bytes) is not int or type(crc32) is not str:
+        raise ValueError("no entry of a file in the folder")
+    return Entry(bytes, crc32)
 
 
 def json_text(document: Mapping[str, Any]) -> bytes:
@@ -136,13 +159,13 @@ def unseal(data: bytes) -> dict[str, Any]:
 
 
 def parse(path: Path, reader: Callable[[bytes], T]) -> T:
-    """Read a whole small file and parse its bytes with a given function.
+    """Read a small file and parse its bytes with a given function.
 
     Raises:
         DamagedError: The file cannot be read, or the function cannot parse its bytes.
     """
     try:
-        return reader(path.read_bytes())
+        return reader(read_small(path))
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

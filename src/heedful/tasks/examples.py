@@ -81,6 +81,10 @@ class ExampleTask(Task[B]):
         """List the batches of an epoch, with examples of similar length in each."""
         return self.plan.epoch(number)
 
+    def cells(self, ids: np.ndarray) -> int:
+        """Return the size of a batch in tokens of its longest side, padding included."""
+        return self.plan.cells(ids)
+
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
         """Assemble the examples of one batch; nothing in the batch is random."""
         return self.collate(*assemble(self.examples.train, ids), device)

@@ -15,7 +15,7 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.documents import check_files, document_lines
 from heedful.data.masking import mask_tokens
-from heedful.data.passages import PassagePlan, SentenceStore, assemble, check_count
+from heedful.data.passages import PassagePlan, SentenceStore, assemble, cells, check_count
 from heedful.data.prepare_text import check_passages, fewest_documents, prepare_passages
 from heedful.data.prepared_data import PreparedData
 from heedful.decode.filler import Filler
@@ -128,6 +128,10 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
     def epoch(self, number: int) -> list[np.ndarray]:
         """List the batches of an epoch; the text is cut into passages anew in each epoch."""
         return self.plan.epoch(number)
+
+    def cells(self, ids: np.ndarray) -> int:
+        """Return the size of a batch in tokens, padding included."""
+        return cells(ids)
 
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> MaskedBatch:
         """Read the passages of one batch, with masks that are drawn anew in each epoch."""

@@ -149,6 +149,10 @@ class SequenceToSequence(Task[PairBatch]):
         """List the batches of an epoch, with pairs of similar length in each."""
         return self.plan.epoch(number)
 
+    def cells(self, ids: np.ndarray) -> int:
+        """Return the size of a batch in tokens of its longest side, padding included."""
+        return self.plan.cells(ids)
+
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> PairBatch:
         """Assemble the pairs of one batch; with BPE dropout in the recipe, words are split into subwords anew."""
         source, target = assemble(self.prepared.train, ids)

@@ -149,6 +149,10 @@ class Task(ABC, Generic[B]):
     def epoch(self, number: int) -> Sequence[np.ndarray]:
         """List the batches of an epoch in order, each as ids of examples: a pure function of recipe and number."""
 
+    def cells(self, ids: np.ndarray) -> int:
+        """Return the size of a batch, padding included, in any unit: here the number of its examples."""
+        return len(ids)
+
     @abstractmethod
     def batch(self, ids: np.ndarray, epoch: int, device: torch.device) -> B:
         """Read the examples of one batch: a pure function of its arguments, even where the batch is drawn at random."""

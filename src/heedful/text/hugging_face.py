@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
 from heedful.text.piece_spelling import SPACE
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, SPECIALS, UNK
 from heedful.text.sentencepiece import read_sentencepiece
 from heedful.text.special_tokens import Definition, Roles, adopt, ids_of
 from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_folder import LARGEST
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import word_tokenizer
 
@@ -281,7 +283,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_small(path, LARGEST).decode("utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:

@@ -20,6 +20,7 @@ _RESERVED_NAME = r"<(?=(?:pad|unk|bos|eos|mask|unused\d+|0x[0-9A-F]{2})>)"
 _SPACED_WORD = r" ?[^ ]+| "
 _RAW_WORD = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
 _HAN_CHARACTER = r" ?\p{Han}\p{M}*| ?[[\p{L}\p{M}]&&[^\p{Han}]]+|"
+EXPRESSIONS = (_RESERVED_NAME, _SPACED_WORD, _RAW_WORD, _HAN_CHARACTER + _RAW_WORD)  # of all splitters
 
 
 def specials(config: TokenizerConfig) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import InputError
+from heedful.storage.small_file import read_small
+from heedful.text.tokenizer_folder import LARGEST
 
 UNIGRAM = 1
 PIECES, TRAINER, NORMALIZER = 1, 2, 3  # the numbers of the fields that are read, here and below
@@ -45,7 +47,7 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
         InputError: The file cannot be read, is damaged, or holds another model than a unigram language model.
     """
     try:
-        model = list(fields(path.read_bytes()))
+        model = list(fields(read_small(path, LARGEST)))
         trainer = _last(model, TRAINER)
         normalizer = _last(model, NORMALIZER)
         pieces = [dict(fields(piece)) for number, piece in model if number == PIECES and isinstance(piece, bytes)]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
+from heedful.text.allowed_definition import check_definition
 from heedful.text.piece_spelling import writing_of
 from heedful.text.pipeline import MASK, SPECIALS, UNK, specials
 from heedful.text.tokenizer import Tokenizer
@@ -137,6 +138,7 @@ _WITH_VOCABULARY: dict[str, Callable[[Definition, Mapping[str, int], Roles], Def
 
 def _tokenizer(definition: Definition, config: TokenizerConfig, origin: str) -> Tokenizer:
     text = json.dumps(definition, ensure_ascii=False)
+    check_definition(text, config, origin)
     try:
         library = tokenizers.Tokenizer.from_str(text)
     except Exception as error:  # the library has no narrower one

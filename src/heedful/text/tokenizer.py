@@ -21,6 +21,7 @@ from tokenizers import Encoding, PreTokenizedString, Token
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.text import tokenizer_folder
+from heedful.text.allowed_definition import check_definition
 from heedful.text.bpe_dropout import Merges, merge_with_dropout
 from heedful.text.piece_spelling import writing_of
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, UNK, reserved, specials
@@ -212,11 +213,13 @@ class Tokenizer:
             InputError: A file is missing, damaged, or was not written by heedful.
         """
         definition, config = tokenizer_folder.read(folder)
+        file = folder / tokenizer_folder.DEFINITION
+        check_definition(definition, config, str(file))
         try:
             return cls(definition, config)
         except Exception as error:  # the library has no narrower one
             raise InputError(
-                f"{folder / tokenizer_folder.DEFINITION}: the installed tokenizers "
+                f"{file}: the installed tokenizers "
                 f"{tokenizers.__version__} cannot read it ({error}); update it: pip install -U tokenizers"
             ) from error
 

@@ -11,9 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_file, named_write_errors
+from heedful.storage.small_file import read_small
 
 FORMAT = 1
 DEFINITION, DESCRIPTION = "tokenizer.json", "config.json"
+LARGEST = 1 << 26  # bytes of tokenizer.json, that of a large foreign one
 OF_A_RUN = ("joint", "dropout", "path")  # how a run uses its tokenizers; the other settings tell what a tokenizer is
 
 
@@ -100,7 +102,7 @@ def read(folder: Path) -> tuple[str, TokenizerConfig]:
 
 def _read_text(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8")
+        return read_small(file, LARGEST).decode("utf-8")
     except FileNotFoundError as error:
         raise InputError(
             f"{file}: there is no such file; a tokenizer is a folder with {DEFINITION} and {DESCRIPTION}, as "

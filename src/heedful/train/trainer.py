@@ -12,7 +12,7 @@ from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_mod
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, InputError, RunError
-from heedful.machine import choose_device, environment, is_out_of_memory
+from heedful.machine import choose_device, environment
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
@@ -29,6 +29,7 @@ from heedful.train.checkpoint_averaging import (
 )
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
+from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
 from heedful.train.log_file import LOG, flushed_mark, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.resume import check_tensors
@@ -65,6 +66,7 @@ class Trainer:
         self.console = console
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
+        check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = task.build(recipe, task.tokenizers).to(self.device)
         task.initialise(self.model)
         fresh = copy_start_weights(recipe, self.model, task.tokenizers)
@@ -107,12 +109,20 @@ class Trainer:
             self.console.print("the machine or torch differs from the last time: exact to rounding only")
 
     def begin(self, logger: Logger) -> None:
-        """Begin training: print remarks on the recipe, and validate if an interrupted run has missed a validation."""
+        """Begin training: print remarks on the recipe, and try whether the largest batch fits into memory.
+
+        A run that was interrupted makes the validation that it has missed instead.
+
+        Raises:
+            RunError: memory does not suffice.
+        """
         for remark in remarks(self.recipe):
             logger.say(remark)
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
-        if self.validation_is_due():
+        if self.state.update == 0:
+            try_largest_batch(self.training_step, self.task, self.batches, self.device)
+        elif self.validation_is_due():
             self.validate(logger)
 
     def has_ended(self) -> bool:
@@ -162,20 +172,15 @@ class Trainer:
         Raises:
             RunError: memory does not suffice, or the prepared data has changed; the message names the remedy.
         """
-        train, start = self.recipe.train, self.state.batch
-        self.task.check_data()
-        try:
-            done = self.training_step.update(self.next_batches(), self.state.update + 1)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
+        start, number = self.state.batch, self.state.update + 1
+
+        def what() -> str:
             sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
-            raise RunError(
-                f"memory does not suffice for update {self.state.update + 1}, with batches of {' and '.join(sizes)} "
-                f"examples: begin another run with --set train.batch_tokens={train.batch_tokens // 2} "
-                f"--set train.accumulate={2 * train.accumulate}, as many tokens an update in smaller batches; with "
-                "more memory the same command goes on"
-            ) from error
+            return f"update {number}, with batches of {' and '.join(sizes)} examples"
+
+        self.task.check_data()
+        with memory_errors(self.recipe.train, what):
+            done = self.training_step.update(self.next_batches(), number)
         self.task.check_data()  # an update from other data is not counted, and so never saved
         return done
 

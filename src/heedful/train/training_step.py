@@ -93,6 +93,13 @@ class TrainingStep:
         self.reducer.sum_gradients(self.model)
         return losses
 
+    def rehearse(self, batch: Batch) -> None:
+        """Compute the gradient of one batch and drop it: nothing changes, but memory has once held all of it."""
+        self.precision.replica.train()
+        self.precision.refresh()
+        self.backward(batch, (0, 0), batch.counts)
+        self.optimizer.zero_grad(set_to_none=True)
+
     def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:
         """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""
         torch.manual_seed(seed_of(self.recipe.train.seed, *key))

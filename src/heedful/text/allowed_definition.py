@@ -1,0 +1,196 @@
+"""Definitions of tokenizers that are allowed: none runs for longer, or takes more memory, than its text is worth.
+
+A tokenizer.json is a small program: it may hold regular expressions that run for years, replacements that double a
+text forty times, and padding to 10^9 tokens. One of heedful's own kinds has the steps that heedful gives it, and no
+others; one of a foreign kind has known steps, known expressions, and grows a text by a known factor at most.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tokenizers import models
+
+from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError
+from heedful.text import pipeline
+from heedful.text.pipeline import assemble, reserved
+
+Definition = dict[str, Any]
+
+MODELS = {
+    "word": "WordLevel",
+    "character": "BPE",
+    "byte": "BPE",
+    "bpe": "BPE",
+    "unigram": "Unigram",
+    "wordpiece": "WordPiece",
+}
+OWN_STEPS = ("normalizer", "pre_tokenizer", "decoder")  # that the settings of a tokenizer decide
+ABSENT = ("truncation", "padding", "post_processor")  # what no tokenizer in heedful's hands has
+NORMALIZERS = {
+    "BertNormalizer",
+    "ByteLevel",
+    "Lowercase",
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "Nmt",
+    "Precompiled",
+    "Prepend",
+    "Replace",
+    "Sequence",
+    "Strip",
+    "StripAccents",
+}
+SPLITTERS = {
+    "BertPreTokenizer",
+    "ByteLevel",
+    "CharDelimiterSplit",
+    "Digits",
+    "Metaspace",
+    "Punctuation",
+    "Sequence",
+    "Split",
+    "UnicodeScripts",
+    "Whitespace",
+    "WhitespaceSplit",
+}
+_CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_LATER = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, and of GPT-4 and its successors
+    *pipeline.EXPRESSIONS,
+    "<(?=(?:pad|unk|bos|eos|mask)>)",
+    " {2,}",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    rf"{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}{_LATER}",
+    rf"{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{_LATER}",
+}
+MOST_GROWTH = 64  # characters that all steps of a normaliser may make of one; NFKC makes 18 of U+FDFA
+DEEPEST = 5  # sequences within sequences
+
+
+def check_definition(definition: str, config: TokenizerConfig, origin: str) -> None:
+    """Check what a tokenizer.json tells the library to do, before the library reads it.
+
+    Args:
+        definition: The contents of a tokenizer.json.
+        config: The settings of the tokenizer.
+        origin: The file to name in errors.
+
+    Raises:
+        InputError: It is damaged, or has a step or a token that is not allowed.
+    """
+    try:
+        found = json.loads(definition)
+        problem = next(_problems(found, config), None)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(f"{origin}: damaged, or not a tokenizer ({error!r}); copy the tokenizer again") from error
+    if problem:
+        raise InputError(f"{origin}: {problem}; heedful reads no such tokenizer, in which a text may take any time")
+
+
+def _problems(found: Definition, config: TokenizerConfig) -> Iterator[str]:
+    yield from (f"has {key}" for key in ABSENT if found.get(key) is not None)
+    yield from _problems_of_ids(found)
+    if config.kind == "foreign":
+        yield from _problems_of_steps(found)
+    else:
+        yield from _problems_of_own(found, config)
+
+
+def _problems_of_ids(found: Definition) -> Iterator[str]:
+    """Yield whether the ids are not 0, 1, 2 ..., each once."""
+    vocabulary = found["model"]["vocab"]
+    listed = isinstance(vocabulary, list)
+    ids = {name: i for i, (name, _) in enumerate(vocabulary)} if listed else dict(vocabulary)
+    every = ids | {token["content"]: token["id"] for token in found.get("added_tokens") or []}
+    if set(every.values()) != set(range(len(every))) or (listed and len(ids) != len(vocabulary)):
+        yield "does not number its tokens from 0 on, each with an id of its own"
+
+
+def _problems_of_own(found: Definition, config: TokenizerConfig) -> Iterator[str]:
+    """Yield what differs from the definition that heedful writes for these settings."""
+    expected = json.loads(assemble(models.BPE(), config).to_str())
+    others = (key for key in OWN_STEPS if not _fits(found[key], expected[key]))
+    yield from (f"has another {key} than the settings beside it" for key in others)
+    model = found["model"]
+    if model["type"] != MODELS[config.kind] or model.get("continuing_subword_prefix") or model.get("dropout"):
+        yield f'has a model that is not that of the kind "{config.kind}"'
+    vocabulary = model["vocab"]
+    head = reserved(config)
+    listed = (
+        [name for name, _ in vocabulary] if isinstance(vocabulary, list) else sorted(vocabulary, key=vocabulary.get)
+    )
+    if listed[: len(head)] != list(head):
+        yield "does not begin with the special tokens"
+
+
+def _fits(step: Any, expected: Any) -> bool:
+    """True if a step is the expected one; an older version of the library may have written fewer of its settings."""
+    if isinstance(step, dict) and isinstance(expected, dict):
+        return step.get("type") == expected.get("type") and all(
+            key in expected and _fits(value, expected[key]) for key, value in step.items()
+        )
+    if isinstance(step, list) and isinstance(expected, list):
+        return len(step) == len(expected) and all(map(_fits, step, expected))
+    return step == expected
+
+
+def _problems_of_steps(found: Definition) -> Iterator[str]:
+    """Yield the steps of a foreign tokenizer that are not known, and expressions and growth without a bound."""
+    normalizers = list(_steps(found.get("normalizer"), "normalizers"))
+    splitters = list(_steps(found.get("pre_tokenizer"), "pretokenizers"))
+    yield from _unknown(normalizers, NORMALIZERS)
+    yield from _unknown(splitters, SPLITTERS)
+    for step in (*normalizers, *splitters):
+        expression = step["pattern"].get("Regex") if isinstance(step.get("pattern"), dict) else None
+        if expression is not None and expression not in EXPRESSIONS:
+            yield f"has the regular expression {str(expression)[:60]!r}"
+    if math.prod(map(_growth, normalizers)) > MOST_GROWTH:
+        yield "has a normaliser that makes texts longer and longer"
+    model = found["model"]
+    if len(model.get("continuing_subword_prefix") or "") > MOST_GROWTH:
+        yield "has a long prefix of pieces"
+
+
+def _steps(step: Definition | None, inner: str, depth: int = 0) -> Iterator[Definition]:
+    """Yield the steps of a normaliser or a splitter, those in sequences too."""
+    if depth > DEEPEST:
+        raise ValueError("sequences within sequences")
+    if step is not None and step["type"] == "Sequence":
+        for each in step[inner]:
+            yield from _steps(each, inner, depth + 1)
+    elif step is not None:
+        yield step
+
+
+def _unknown(steps: Iterable[Definition], known: set[str]) -> Iterator[str]:
+    yield from (f"has a step of type {str(step['type'])[:60]!r}" for step in steps if step["type"] not in known)
+
+
+def _growth(step: Definition) -> float:
+    """The most characters that a step of a normaliser makes of one."""
+    if step["type"] == "Replace":
+        shortest = len(step["pattern"].get("String", "a"))
+        return max(1.0, len(step["content"]) / shortest if shortest else 1 + len(step["content"]))
+    if step["type"] == "Prepend":
+        return max(1.0, len(step["prepend"]))
+    if step["type"] == "Precompiled":
+        return _longest_replacement(base64.b64decode(step["precompiled_charsmap"], validate=True))
+    return 1.0
+
+
+def _longest_replacement(charsmap: bytes) -> float:
+    """The longest text in SentencePiece's table of replacements: a trie, its size before it, and texts that end in NUL.
+
+    Raises:
+        ValueError: The bytes are no such table.
+    """
+    size = int.from_bytes(charsmap[:4], "little")
+    if not 0 < size <= len(charsmap) - 4 or size % 4:
+        raise ValueError("no table of replacements")
+    return max(1.0, *map(len, charsmap[4 + size :].decode("utf-8").split("\0")))
