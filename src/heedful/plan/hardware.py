@@ -1,15 +1,15 @@
 """Accelerators by their data sheets, and this machine's CPU by a measured product of matrices."""
 
 import os
-import time
 from dataclasses import dataclass
 
 import torch
 
 from heedful.errors import InputError
+from heedful.machine.limits import matmul_speed
 
 CPU = "cpu"
-SIZE, TRIALS = 1024, 5  # of the matrices that are multiplied to measure a CPU
+SIZE = 1024  # of the matrices that are multiplied to measure a CPU
 NODE = 8  # GPUs in a node, whose links are faster than those between nodes
 BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an assumption
 
@@ -56,15 +56,10 @@ def find_accelerator(name: str, precision: str) -> Accelerator:
 
 
 def this_machine(dtype: torch.dtype) -> Accelerator:
-    """Measure the FLOPs per second of this machine's CPU in products of matrices, for a tenth of a second or so."""
-    matrix = torch.ones(SIZE, SIZE, dtype=dtype)
-    seconds = []
-    for _ in range(TRIALS):
-        begin = time.perf_counter()
-        matrix @ matrix
-        seconds.append(time.perf_counter() - begin)
+    """Measure the FLOPs per second of this machine's CPU in products of matrices, for a fraction of a second."""
+    flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Accelerator("this machine's CPU", 2 * SIZE**3 / min(seconds), memory, 1e9, "measured now")
+    return Accelerator("this machine's CPU", flops, memory, 1e9, "measured now")
 
 
 def link_of(accelerator: Accelerator, count: int) -> float:

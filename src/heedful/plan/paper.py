@@ -45,16 +45,27 @@ class Paper(TorchDispatchMode):
     def move(self, model: nn.Module) -> None:
         """Count the weights and buffers of a model that was built on torch's device "meta", as those of this device."""
         for module in model.modules():
+            if self.device == CPU:
+                self._swap(module)
+            elif isinstance(module, Attention):
+                module.kernel = memory_efficient
             for parameter in module.parameters(recurse=False):
-                if self.device == CPU and not isinstance(parameter, FakeTensor):
-                    moved = self.copy(parameter.detach()).requires_grad_(parameter.requires_grad)
-                    moved.__dict__["_is_param"] = True  # by which torch knows a parameter of another class
-                    torch.utils.swap_tensors(parameter, moved)
                 self._count(parameter)
             for name, buffer in module.named_buffers(recurse=False):
                 setattr(module, name, self.copy(buffer))
-            if isinstance(module, Attention) and self.device == GPU:
-                module.kernel = memory_efficient
+
+    def _swap(self, module: nn.Module) -> None:
+        """Put the weights of a module on paper, where whatever refers to them, such as an optimiser, still does."""
+        recurrent = module if isinstance(module, nn.RNNBase) else None
+        if recurrent:
+            recurrent._flat_weight_refs = []  # weak references of torch's own, with which a swap is refused
+        for parameter in module.parameters(recurse=False):
+            if not isinstance(parameter, FakeTensor):
+                moved = self.copy(parameter.detach()).requires_grad_(parameter.requires_grad)
+                moved.__dict__["_is_param"] = True  # by which torch knows a parameter of another class
+                torch.utils.swap_tensors(parameter, moved)
+        if recurrent:
+            recurrent._init_flat_weights()
 
     def copy(self, tensor: Tensor) -> Tensor:
         """Copy a tensor to paper, and count it."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.config.schema import Recipe
 from heedful.losses import Loss
+from heedful.machine.flops import count_flops, taken_apart
 from heedful.nn.stack import stacks
 from heedful.plan.paper import Paper
 from heedful.tasks import Task
@@ -96,7 +96,7 @@ class UpdateOnPaper:
                 are there while the others are computed.
         """
         paper, before = self.paper, self.paper.live
-        with paper:
+        with taken_apart(), paper:
             paper.peak = before
             self.step.gradient([batch], 1, batch.counts, range(1))
             single, paper.peak = paper.peak, paper.live
@@ -125,11 +125,8 @@ class UpdateOnPaper:
         computes them: with padding, and with the half of causal attention that the mask hides.
         """
         with self.paper:
-            with FlopCounterMode(display=False) as passes:
-                self.step.gradient([batch], 1, batch.counts, range(1))
-            with FlopCounterMode(display=False) as step:
-                self.step.step(1.0, 1)
-        return passes.get_total_flops(), step.get_total_flops()
+            passes = count_flops(lambda: self.step.gradient([batch], 1, batch.counts, range(1)))
+            return passes, count_flops(lambda: self.step.step(1.0, 1))
 
 
 def size_of(parameter: torch.nn.Parameter) -> int:
