@@ -17,7 +17,7 @@ from typing import Any
 
 import record
 import torch
-
+from safetensors.torch import save
 
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
@@ -60,7 +60,9 @@ def measure(name: str) -> dict[str, float]:
     step = TrainingStep(model, batches.task.loss, recipe)
     largest = [batches.largest] * recipe.train.accumulate
     step.update(largest, 1)
-    allocated = sum(tensor.nbytes for tensor in (*weights(model).values(), *optimizer_tensors(step.optimizer, model).values()))
+    allocated = sum(
+        tensor.nbytes for tensor in (*weights(model).values(), *optimizer_tensors(step.optimizer, model).values())
+    )
     with torch.profiler.profile(profile_memory=True) as profile:
         step.update(largest, 2)
     peak = allocated + most_allocated(profile)
@@ -70,7 +72,13 @@ def measure(name: str) -> dict[str, float]:
     seconds = time.process_time() - begin
     flops = count_flops(lambda: step.update([batches.typical] * recipe.train.accumulate, 5))
     share = flops / seconds / product_flops(step.precision.dtype)
-    return {"memory": peak, "resident": resident, "flops": flops, "checkpoint": saved_size(recipe, step), "utilisation": share}
+    return {
+        "memory": peak,
+        "resident": resident,
+        "flops": flops,
+        "checkpoint": saved_size(step),
+        "utilisation": share,
+    }
 
 
 def most_allocated(profile: torch.profiler.profile) -> int:
@@ -85,7 +93,9 @@ def most_allocated(profile: torch.profiler.profile) -> int:
 
 def warm(recipe: Recipe) -> int:
     """Let torch load its kernels in a small step; return the memory of the process after that."""
-    recipe = make_recipe(recipe, {"train.batch_tokens": 64, "model.d_model": 16, "tokenizer.vocab_size": 300} | thin(recipe))
+    recipe = make_recipe(
+        recipe, {"train.batch_tokens": 64, "model.d_model": 16, "tokenizer.vocab_size": 300} | thin(recipe)
+    )
     batches = batches_of(recipe, 8, None)
     model = batches.task.build(recipe, batches.task.tokenizers)
     TrainingStep(model, batches.task.loss, recipe).update([batches.typical], 1)
@@ -107,17 +117,20 @@ def product_flops(dtype: torch.dtype) -> float:
     return 2 * SIZE**3 / min(seconds)
 
 
-def saved_size(recipe: Recipe, step: TrainingStep) -> int:
-    """Save a checkpoint; return the size of its two files of tensors."""
-    from safetensors.torch import save
-
+def saved_size(step: TrainingStep) -> int:
+    """Return the size of the two files of tensors in a checkpoint."""
     return len(save(weights(step.model))) + len(save(optimizer_tensors(step.optimizer, step.model)))
 
 
 def planned(name: str) -> dict[str, float]:
     """Plan the updates that `measure` makes."""
     plan = make_plan(recipe_of(name), Circumstances(gpu="cpu", length=LENGTH))
-    return {"memory": plan.memory.peak, "flops": plan.work.flops, "checkpoint": plan.checkpoints.bytes, "utilisation": plan.speed.utilisation}
+    return {
+        "memory": plan.memory.peak,
+        "flops": plan.work.flops,
+        "checkpoint": plan.checkpoints.bytes,
+        "utilisation": plan.speed.utilisation,
+    }
 
 
 def in_a_process(name: str, what: str) -> dict[str, float]:

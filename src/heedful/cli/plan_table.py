@@ -93,7 +93,7 @@ def data_lines(plan: "Plan") -> Iterator[str]:
 
 def row(title: str, *values: str) -> str:
     """Format a title and its values; several values are columns."""
-    columns: Sequence[str] = values if len(values) == 1 else [f"{value:>16}" for value in values]
+    columns: Sequence[str] = values if len(values) == 1 else [f"{value:>18}" for value in values]
     return f"{title:{WIDTH}}  {''.join(columns)}".rstrip()
 
 

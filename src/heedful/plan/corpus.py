@@ -41,7 +41,7 @@ class Lengths:
 
 
 def lengths_of(recipe: Recipe, typical: int) -> Lengths:
-    """Return the lengths of the sentences that a plan reckons with: the longest is what the filters and the model allow.
+    """Return the lengths of the sentences of a plan: the longest is what the filters and the model allow.
 
     Raises:
         InputError: `typical` is longer than that.
