@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from heedful.cli import app
+from heedful.cli.plan_table import advice
 from heedful.config.load import load_preset, make_recipe
 from heedful.errors import InputError
 from heedful.plan import Circumstances, make_plan
@@ -135,3 +137,14 @@ def test_the_command_prints_a_table_or_json() -> None:
     made = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
     assert made["gpus"] == 2
     assert [layout["name"] for layout in made["layouts"]] == ["replicated", "sharded"]
+
+
+def test_what_does_not_fit_is_told_with_a_remedy() -> None:
+    plan = planned()
+    small = replace(plan, layouts=tuple(replace(layout, fits=False) for layout in plan.layouts))
+    room = plan.memory.states + plan.memory.work / 2.5
+    enough = replace(small, accelerator=replace(plan.accelerator, memory=room / 0.9))
+    assert list(advice(plan)) == []
+    assert list(advice(enough)) == ["fits with batches of 1/3: train.batch_tokens / 3, train.accumulate x 3"]
+    none = replace(small, accelerator=replace(plan.accelerator, memory=plan.memory.states / 2))
+    assert "only shards of them fit" in next(advice(none))

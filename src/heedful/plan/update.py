@@ -44,6 +44,11 @@ class Memory:
     blocks: int
     depth: int
 
+    @property
+    def states(self) -> int:
+        """What does not depend on the batches: weights, their copy, gradients and the state of the optimiser."""
+        return self.weights + self.replica + self.optimizer + self.gradients
+
 
 class UpdateOnPaper:
     """Training step of a recipe's model on paper.
