@@ -27,6 +27,8 @@ GPT = {
     "train.precision": "bfloat16",
 }
 
+PAIRS = {"task": "translation", "model.family": "encoder_decoder"}
+
 
 def planned(gpus: int = 1, changes: dict | None = None, **circumstances: float | str):
     return make_plan(make_recipe({}, GPT | (changes or {})), Circumstances(gpus=gpus, **circumstances))
@@ -90,7 +92,7 @@ def test_the_base_model_is_planned_without_memory_for_it() -> None:
         ({}, {"gpus": 2, "gpu": "cpu"}, "leave --gpus out"),
         ({"task": "classification", "data.labels": ["a", "b"]}, {}, "--prepared RUN/data"),
         ({"task": "translation"}, {}, "model.family"),
-        ({"task": "translation", "model.family": "encoder_decoder"}, {"length": 251}, "--length 251"),
+        ({**PAIRS, "train.batch_tokens": 251}, {"length": 251}, "--length 251"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(changes: dict, circumstances: dict, message: str) -> None:
