@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 LARGEST_EXPONENT = 709.0  # the largest exponent of e in a float64
-LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28}  # fits a CPU's cache; keeps a GPU busy
+LOGITS_AT_ONCE = {"cpu": 2**22, "cuda": 2**28, "meta": 2**28}  # fits a CPU's cache; keeps a GPU busy; meta: on paper
 ROWS = 64  # tokens are padded with zeros to a multiple: a CPU's kernels are compiled for each size of a product
 
 

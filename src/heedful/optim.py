@@ -210,7 +210,7 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
             parameter.grad = coalesced(parameter.grad)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     values = [gradient.values() if gradient.is_sparse else gradient for gradient in gradients]
-    norm = torch.nn.utils.get_total_norm(values, foreach=True)
+    norm = torch.nn.utils.get_total_norm(values)
     if limit < math.inf:
         scale = (limit / (norm + 1e-6)).clamp(max=1.0)
         for gradient in values:
@@ -218,10 +218,15 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
     return norm.item()
 
 
+def is_real(groups: list[dict[str, Any]]) -> bool:
+    """True unless the parameters are on torch's device "meta": without memory, for which there are no fused kernels."""
+    return not any(parameter.is_meta for group in groups for parameter in group["params"])
+
+
 OPTIMIZERS: dict[str, Callable[[list[dict[str, Any]], OptimizerConfig], torch.optim.Optimizer]] = {
-    "adam": lambda groups, c: torch.optim.Adam(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
-    "adamw": lambda groups, c: torch.optim.AdamW(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
-    "muon": lambda groups, c: Muon(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=True),
+    "adam": lambda groups, c: torch.optim.Adam(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=is_real(groups)),
+    "adamw": lambda groups, c: torch.optim.AdamW(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=is_real(groups)),
+    "muon": lambda groups, c: Muon(groups, lr=c.lr, betas=c.betas, eps=c.eps, fused=is_real(groups)),
     "row_sgd": lambda groups, c: RowSGD(groups, lr=c.lr),
 }
 

@@ -1,0 +1,152 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from heedful.cli import app
+from heedful.cli.plan_table import advice
+from heedful.config.load import load_preset, make_recipe
+from heedful.errors import InputError
+from heedful.plan import Circumstances, make_plan
+from heedful.tasks import find_task
+
+GPT = {
+    "task": "language_model",
+    "tokenizer.vocab_size": 101,
+    "data.max_length": 19,
+    "model.family": "decoder",
+    "model.d_model": 14,
+    "model.d_ff": 31,
+    "model.heads": 2,
+    "model.decoder_layers": 3,
+    "train.batch_tokens": 133,
+    "train.accumulate": 12,
+    "train.max_updates": 1009,
+    "train.precision": "bfloat16",
+}
+
+PAIRS = {"task": "translation", "model.family": "encoder_decoder"}
+
+
+def planned(gpus: int = 1, changes: dict | None = None, **circumstances: float | str):
+    return make_plan(make_recipe({}, GPT | (changes or {})), Circumstances(gpus=gpus, **circumstances))
+
+
+def test_gpus_share_the_batches_of_an_update() -> None:
+    one, five = planned(), planned(5)
+    assert (one.work.batches_per_gpu, five.work.batches_per_gpu) == (12, 3)
+    assert one.work.flops == five.work.flops == pytest.approx(five.work.flops_per_gpu * 4)
+    assert one.work.tokens == five.work.tokens == 12 * 7 * 19
+
+
+def test_time_follows_from_flops_utilisation_and_communication() -> None:
+    plan = planned(3, utilisation=0.25, link=1e6)
+    volume = 2 * 2 / 3 * 4 * plan.parameters
+    seconds = plan.work.flops_per_gpu / (0.25 * 989.4e12) + volume / 1e6
+    assert plan.speed.seconds == pytest.approx(seconds)
+    assert plan.speed.hours == pytest.approx(1009 * seconds / 3600)
+    assert plan.speed.gpu_hours == pytest.approx(3 * plan.speed.hours)
+    assert plan.speed.tokens_per_second == pytest.approx(plan.work.tokens / seconds)
+
+
+def test_one_gpu_sends_nothing() -> None:
+    assert [layout.volume for layout in planned().layouts] == [0, 0]
+
+
+def test_shards_take_a_share_of_the_state_and_all_of_the_batch() -> None:
+    plan = planned(4)
+    whole, shard = plan.layouts
+    assert shard.optimizer == pytest.approx(whole.optimizer / 4)
+    assert shard.gradients == pytest.approx(whole.gradients / 4)
+    assert shard.batch == whole.batch
+    assert shard.total < whole.total
+
+
+def test_a_checkpoint_is_as_large_as_the_weights_and_the_state_of_the_optimiser() -> None:
+    plan = planned(disk=1000.0, failure_hours=10.0)
+    saved = plan.checkpoints
+    assert saved.model == 4 * plan.parameters
+    assert saved.bytes == saved.model + plan.memory.optimizer
+    assert saved.disk == 5 * saved.bytes + saved.model
+    assert saved.interval == pytest.approx((2 * saved.bytes / 1000 * 36_000) ** 0.5)
+
+
+def test_activation_checkpointing_needs_less() -> None:
+    layout = planned(changes={"model.decoder_layers": 7}).layouts[0]
+    assert layout.checkpointed is not None
+    assert layout.checkpointed < layout.total
+
+
+def test_the_base_model_is_planned_without_memory_for_it() -> None:
+    recipe = load_preset("vaswani-base", ["train.batch_tokens=512", "train.accumulate=1"])
+    assert make_plan(recipe, Circumstances(length=16)).parameters == 63_045_632
+
+
+@pytest.mark.parametrize(
+    ("changes", "circumstances", "message"),
+    [
+        ({}, {"gpus": 13}, "--set train.accumulate=13 --set train.batch_tokens=122"),
+        ({}, {"gpu": "abacus"}, "--gpu abacus: known are h100"),
+        ({}, {"gpus": 2, "gpu": "cpu"}, "leave --gpus out"),
+        ({"task": "classification", "data.labels": ["a", "b"]}, {}, "--prepared RUN/data"),
+        ({"task": "translation"}, {}, "model.family"),
+        ({**PAIRS, "train.batch_tokens": 251}, {"length": 251}, "--length 251"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(changes: dict, circumstances: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message.replace(".", r"\.")):
+        planned(changes=changes, **circumstances)
+
+
+def test_the_data_of_a_recipe_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a line of text\n" * 41)
+    recipe = make_recipe({}, GPT | {"data.train": [{"source": "text.txt"}]}, tmp_path)
+    data = make_plan(recipe, Circumstances()).data
+    assert data is not None
+    assert (data.files, data.lines, data.bytes, data.tokens) == (1, 41, 615, 154)
+    missing = make_recipe({}, GPT | {"data.train": [{"source": "none.txt"}]}, tmp_path)
+    assert make_plan(missing, Circumstances()).data is None
+
+
+def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"line {n} of a text\n" for n in range(211)))
+    changes = {"data.train": [{"source": "text.txt"}], "train.accumulate": 2, "train.max_epochs": 3}
+    recipe = make_recipe(
+        {}, GPT | {"tokenizer.kind": "character", "tokenizer.byte_fallback": False} | changes, tmp_path
+    )
+    task = find_task("language_model").prepare(recipe, tmp_path / "data", lambda _: None)
+    plan = make_plan(recipe, Circumstances(), tmp_path / "data")
+    batches = len(task.epoch(0))
+    assert plan.work.epochs == 3
+    assert plan.work.updates == 3 * -(-batches // 2)
+    assert plan.work.origin == "the prepared data"
+    other = make_recipe(recipe, {"tokenizer.vocab_size": 102}, tmp_path)
+    with pytest.raises(InputError, match="prepared from other data"):
+        make_plan(other, Circumstances(), tmp_path / "data")
+    with pytest.raises(InputError, match="no folder of prepared data"):
+        make_plan(recipe, Circumstances(), tmp_path)
+
+
+def test_the_command_prints_a_table_or_json() -> None:
+    small = [f"--set={key}={value}" for key, value in {"model.d_model": 16, "model.d_ff": 31, "model.heads": 2}.items()]
+    asked = ["plan", "tiny", "--gpus", "2", *small, "--set=train.accumulate=2", "--set=train.batch_tokens=300"]
+    table = CliRunner().invoke(app, asked)
+    assert table.exit_code == 0, table.output
+    for words in ("parameters", "FSDP2 (estimate)", "most at a time", "GPU hours", "a checkpoint every"):
+        assert words in table.output
+    made = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
+    assert made["gpus"] == 2
+    assert [layout["name"] for layout in made["layouts"]] == ["replicated", "sharded"]
+
+
+def test_what_does_not_fit_is_told_with_a_remedy() -> None:
+    plan = planned()
+    small = replace(plan, layouts=tuple(replace(layout, fits=False) for layout in plan.layouts))
+    room = plan.memory.states + plan.memory.work / 2.5
+    enough = replace(small, accelerator=replace(plan.accelerator, memory=room / 0.9))
+    assert list(advice(plan)) == []
+    assert list(advice(enough)) == ["fits with batches of 1/3: train.batch_tokens / 3, train.accumulate x 3"]
+    none = replace(small, accelerator=replace(plan.accelerator, memory=plan.memory.states / 2))
+    assert "only shards of them fit" in next(advice(none))
