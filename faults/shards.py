@@ -19,11 +19,12 @@ from tempfile import TemporaryDirectory
 
 import tally
 import toy
+from rich.console import Console
 
 from heedful.checkpoint.load import load_model
 from heedful.data.files import read_lines
 from heedful.decode.translator import Translator
-from heedful.train.in_process import train
+from heedful.train import loop
 
 COUNT, LINES = 5, 200_000
 WORKERS, FILES = 3, 23
@@ -54,11 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def prepare(folder: Path, asked: Namespace, rng: random.Random) -> dict[str, str]:
     """Train a translator, write the files to translate, and return what it makes of them by itself."""
     toy.write_pairs(folder)
-    train(toy.recipe(folder, train={"max_updates": 151}), folder / "run")
+    loop.train(
+        toy.recipe(folder, decode={"max_extra": 3}, train={"max_updates": 151}), folder / "run", Console(quiet=True)
+    )
     cuts = sorted(rng.choices(range(asked.lines), k=FILES - 1))
     (folder / "text").mkdir()
     for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, asked.lines], strict=True)):
-        lines = [" ".join(rng.choices(toy.WORDS, k=rng.randint(0, 7))) for _ in range(begin, end)]
+        lines = [" ".join(rng.choices(toy.WORDS, k=rng.randint(0, 5))) for _ in range(begin, end)]
         data = rng.choice(["\n", "\r\n"]).join(lines).encode() + rng.choice([b"", b"\n"]) * bool(lines and lines[-1])
         data += b"\n" * bool(lines and not lines[-1])
         packed = number % 5 == 0
