@@ -117,7 +117,7 @@ def attack_ray(folder: Path, kills: int, rng: random.Random) -> int:
     while done < kills:
         wait_for_a_moment(begun, rng)
         if begun.poll() is not None:
-            break
+            break  # the job is done, or the assertion below tells
         actors = [pid for pid in descendants(begun.pid) if holds_claim(pid)]
         whole = done % RAY_STARTS == RAY_STARTS - 1
         done += kill(begun.pid if whole else rng.choice(actors or [begun.pid]))

@@ -36,10 +36,10 @@ run = partial(invoke, "translate")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that knows nothing, and has positions for 61 tokens."""
+    """A model that knows nothing, and has positions for 300 tokens."""
     torch.manual_seed(1)
     config = ModelConfig(
-        d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1, positions="learned", max_positions=61
+        d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1, positions="learned", max_positions=300
     )
     tokenizer = train_tokenizer(WORDS, TokenizerConfig(kind="word", byte_fallback=False, pretokenized=True))
     folder = tmp_path_factory.mktemp("folder") / "model"
@@ -95,9 +95,9 @@ def test_progress_counts_the_lines_of_all(tmp_path, model, text, reporters):
 
 
 def test_lines_that_are_too_long_are_counted(tmp_path, model, text):
-    (text / "short.txt").write_text(f"{'w3 ' * 71}\n{'w5 ' * 73}\n")
+    (text / "short.txt").write_text(f"{'w3 ' * 307}\n{'w5 ' * 311}\n")
     result = run("--input", text, "--output", tmp_path / "out", "--model", model, "--beam", 1)
-    assert "heedful: 2 lines were too long: only 57 tokens of a line are translated" in result.stderr
+    assert "heedful: 2 lines were too long: only 296 tokens of a line are translated" in result.stderr
 
 
 def test_options_that_do_not_fit_are_refused(tmp_path, model, text):

@@ -14,6 +14,7 @@ from heedful.jobs.plan import Compute, Shard
 from heedful.jobs.worker import Worker
 from heedful.progress import ProgressReporter
 
+ATTEMPTS = 3  # to start Ray
 Open = Callable[[], tuple[FolderJob, Compute]]
 
 
@@ -48,6 +49,7 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
     """
     try:
         import ray
+        from ray.data.exceptions import SystemException
         from ray.exceptions import RayError
     except ImportError as error:
         raise InputError(f"--ray needs Ray ({error}): install it with `pip install 'heedful[ray]'`") from error
@@ -62,13 +64,33 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
         joined = [job.join(file) for file in files]
         return worked or any(joined)
 
-    ray.init(log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
     try:
+        start_ray()
         worker.until_finished(work)
-    except RayError as error:
+    except (RayError, SystemException) as error:
         raise _told(error) from error
     finally:
         ray.shutdown()
+
+
+def start_ray() -> None:
+    """Connect to the Ray cluster that RAY_ADDRESS names, or start Ray on this machine.
+
+    Raises:
+        RunError: There is no such cluster, or Ray does not start.
+    """
+    import ray
+
+    failures: list[Exception] = []
+    while len(failures) < ATTEMPTS:
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        except Exception as error:  # a bare one, if a busy machine takes longer than Ray's 30 seconds
+            failures.append(error)
+            ray.shutdown()
+        else:
+            return
+    raise RunError(f"Ray does not start ({failures[-1]}); what is done is kept, and the same command goes on")
 
 
 def computed_by_actors(shards: list[Shard], open_job: Open, on_gpu: bool) -> Iterator[tuple[str, bool]]:
@@ -97,10 +119,8 @@ def _told(error: BaseException) -> HeedfulError:
     """Find the error of heedful that ended an actor, or tell that of Ray."""
     cause: BaseException | None = error
     while cause:
-        for found in (cause, getattr(cause, "cause", None)):
-            if isinstance(found, HeedfulError):
-                return type(found)(str(found))
+        if isinstance(found := getattr(cause, "cause", cause), HeedfulError):
+            return found
         cause = cause.__cause__
-    return RunError(
-        f"Ray ended the job ({str(error).splitlines()[0]}); what is done is kept, and the same command goes on"
-    )
+    reason = str(error).partition("\n")[0]
+    return RunError(f"Ray ended the job ({reason}); what is done is kept, and the same command goes on")

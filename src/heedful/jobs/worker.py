@@ -47,6 +47,8 @@ class Worker:
 
     def count(self, file: str) -> None:
         """Count the shards of a file that other workers have done in the meantime."""
+        if not self._open[file]:
+            return
         found = self._open[file].difference(self.job.missing(file))
         self._open[file] -= found
         self._progress.advance(sum(shard.lines for shard in found))
