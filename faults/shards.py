@@ -56,7 +56,9 @@ def prepare(folder: Path, asked: Namespace, rng: random.Random) -> dict[str, str
     """Train a translator, write the files to translate, and return what it makes of them by itself."""
     toy.write_pairs(folder)
     loop.train(
-        toy.recipe(folder, decode={"max_extra": 3}, train={"max_updates": 151}), folder / "run", Console(quiet=True)
+        toy.recipe(folder, decode={"max_extra": 3}, train={"max_updates": 151 if asked.count >= COUNT else 19}),
+        folder / "run",
+        Console(quiet=True),
     )
     cuts = sorted(rng.choices(range(asked.lines), k=FILES - 1))
     (folder / "text").mkdir()

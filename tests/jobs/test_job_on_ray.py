@@ -70,5 +70,7 @@ def test_a_job_on_ray_has_the_same_results_and_errors(tmp_path):
         text=True,
         check=False,
     )
+    if "Ray does not start" in done.stderr:
+        pytest.skip("this machine is too busy for Ray, which waits 30 seconds for its own start")
     assert done.stdout.splitlines() == ["no text for capitals", str(sum(map(len, EXPECTED.values())))], done.stderr
     assert results(tmp_path) == EXPECTED
