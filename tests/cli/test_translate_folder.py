@@ -146,7 +146,7 @@ def test_sigterm_gives_claims_back_and_ends_with_its_own_code(tmp_path, model, t
         stderr=subprocess.PIPE,
         text=True,
     )
-    while begun.poll() is None and not list((tmp_path / "out").rglob("*.claim")):
+    while begun.poll() is None and not list((tmp_path / "out").rglob("*1024")):
         time.sleep(0.01)
     begun.terminate()
     assert "interrupted; what is translated is kept" in begun.communicate()[1]
