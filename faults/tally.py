@@ -5,24 +5,29 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import record
 
 
-def options(description: str | None, count: int, arguments: Sequence[str] | None) -> argparse.Namespace:
+def options(
+    description: str | None, count: int, arguments: Sequence[str] | None, more: Mapping[str, int] | None = None
+) -> argparse.Namespace:
     """Read the options of a script: `--count` attacks, drawn with `--seed`.
 
     Args:
         description: the docstring of the script.
         count: the number of attacks that `make faults` makes.
         arguments: what the script is given; None: the command line.
+        more: other options of the script, which are numbers, with their defaults.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=1)
+    for name, default in (more or {}).items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     return parser.parse_args(arguments)
 
 

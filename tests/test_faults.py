@@ -12,6 +12,7 @@ COUNTS: dict[str, int] = {
     "hosts": 1,
     "kills": 1,
     "schedules": 3,
+    "shards": 1,
     "small_disk": 1,
 }  # of attacks, where 2 do not show much or take too long
 

@@ -41,3 +41,9 @@ class Interrupted(HeedfulError):
     """Raised after Ctrl-C during long work; the message says which results were kept, and how to go on."""
 
     exit_code = 130  # what shells expect after Ctrl-C
+
+
+class Terminated(Interrupted):
+    """Raised after SIGTERM during long work; otherwise the same as after Ctrl-C."""
+
+    exit_code = 143  # 128 + SIGTERM

@@ -194,7 +194,7 @@ def silent(work: str, unit: str = "", total: int | None = None) -> ProgressRepor
 
 @contextmanager
 def show_progress(
-    work: str, unit: str = "", total: int | None = None, *, bar: bool = True
+    work: str, unit: str = "", total: int | None = None, done: int = 0, *, bar: bool = True
 ) -> Iterator[ProgressReporter]:
     """Report the progress of a `with` block on standard error: as a progress bar at a terminal, elsewhere as lines.
 
@@ -202,6 +202,7 @@ def show_progress(
         work: The name of the work, such as "translating".
         unit: The name of the items that are counted, in the plural, such as "lines".
         total: The number of all items; None if it is unknown.
+        done: The number of items that are done already, if earlier work is resumed.
         bar: True if a bar may be drawn at a terminal, where it disturbs other output.
     """
     from rich.console import Console
@@ -209,7 +210,7 @@ def show_progress(
 
     console = Console(stderr=True)
     if not (bar and console.is_interactive and console.file.isatty()):
-        with ProgressReporter(work, unit, total, say=write_line, pace=LINES) as reporter:
+        with ProgressReporter(work, unit, total, done, say=write_line, pace=LINES) as reporter:
             yield reporter
         return
     columns = BarColumn(), TextColumn("{task.description}", markup=False)
@@ -221,7 +222,7 @@ def show_progress(
         name = shortened(work, room - len(figures) - 2)  # the figures are what people wait for
         drawn.update(task, total=reporter.total, completed=reporter.done, description=f"{name}: {figures}")
 
-    reporter = ProgressReporter(work, unit, total, say=draw, pace=BAR)
+    reporter = ProgressReporter(work, unit, total, done, say=draw, pace=BAR)
     with drawn, reporter:
         yield reporter
 

@@ -22,6 +22,7 @@ LABORATORY = ROOT / "docs/laboratory"  # tests/test_laboratory.py runs them, mad
 UNRUN = {  # blocks
     "docs/performance.md": 3,
     "docs/how-to/clusters.md": 2,
+    "docs/how-to/large-jobs.md": 3,
     "docs/how-to/run-goes-wrong.md": 1,
     "docs/how-to/several-processes.md": 2,
     **{name_of(page): 1 for page in LABORATORY.glob("*.md")},

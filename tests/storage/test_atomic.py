@@ -81,3 +81,15 @@ def test_a_failed_write_names_the_path_and_the_remedy(tmp_path):
     refused = pytest.raises(RunError, match=r"a: cannot be written .*; make room for it or choose another name")
     with refused, named_write_errors(tmp_path / "a"):
         (tmp_path / "a/b").write_bytes(b"")
+
+
+def test_two_writers_of_a_file_do_not_disturb_each_other(tmp_path):
+    path = tmp_path / "file"
+    with atomic_file(path, writer="one") as first:
+        first.write(b"11")
+        with atomic_file(path, writer="two") as second:
+            second.write(b"2")
+        assert path.read_bytes() == b"2"
+        first.write(b"1")
+    assert path.read_bytes() == b"111"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -62,13 +62,19 @@ class FolderWriter:
 
 
 @contextmanager
-def atomic_file(path: Path, storage: Storage = DISK) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterator[BinaryIO]:
     """Write a file atomically: readers see its old bytes or all of its new ones; after an error nothing is left.
+
+    Args:
+        path: The file.
+        storage: The file system.
+        writer: A name of the process, if several may write the file at once: each then has its own temporary file,
+            which the next writer does not remove if the process is killed.
 
     Raises:
         OSError: Writing failed.
     """
-    temporary = path.with_name(TEMPORARY + path.name)
+    temporary = path.with_name(TEMPORARY + writer + path.name)
     with _removed_after_error(storage, temporary):
         with storage.create(temporary) as stream:
             yield stream

@@ -1,0 +1,180 @@
+"""`heedful translate` for a folder: a job that goes on after a stop, and that processes and machines may share."""
+
+import hashlib
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from heedful.cli.inputs import warning_if_unknown
+from heedful.cli.translate import Said, changed, json_line, load
+from heedful.errors import InputError, Interrupted, Terminated
+from heedful.progress import show_progress
+from heedful.wording import counted
+
+if TYPE_CHECKING:
+    from heedful.decode.translator import Translator
+    from heedful.jobs import FolderJob
+
+LOOKED_AT = 1000  # lines of the first file that tell whether the vocabulary knows the language
+
+
+@dataclass(frozen=True)
+class FolderTranslation:
+    """What a process needs to know to work on the translation of a folder.
+
+    Attributes:
+        source: The input folder.
+        output: The output folder.
+        model: Folder of a model, or name of a built-in one.
+        device: Device to compute on.
+        precision: Number format of the weights.
+        changes: Settings of the search that are not those of the model.
+        as_json: True if results are lines of JSON.
+        shard_lines: Lines that a worker translates at a time.
+    """
+
+    source: Path
+    output: Path
+    model: str
+    device: str
+    precision: str
+    changes: dict[str, Any]
+    as_json: bool
+    shard_lines: int
+
+    def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
+        """Load the model and begin the job, or join it.
+
+        Raises:
+            InputError: There is no such model, device or folder, or the job was begun with another one.
+        """
+        from heedful.decode.translator import Translator
+        from heedful.jobs import open_job
+        from heedful.storage.manifest import MANIFEST
+
+        loaded = load(self.model, self.device, self.precision)
+        translator = loaded.use_as(Translator)
+        translator.config = changed(loaded, "decode", self.changes).decode
+        settings = {
+            "model": hashlib.sha256((loaded.path / MANIFEST).read_bytes()).hexdigest(),
+            "device": translator.device.type,
+            "precision": self.precision,
+            "json": self.as_json,
+            **asdict(translator.config),
+        }
+        job = open_job(self.source, self.output, settings, self.shard_lines, done)
+        return job, FolderTranslator(translator, self.as_json)
+
+
+class FolderTranslator:
+    """Translates lines for a job, and counts lines that are too long and translations that are empty."""
+
+    def __init__(self, translator: "Translator", as_json: bool) -> None:
+        self.translator = translator
+        self.said = Said()
+        self.truncated = 0
+        self._as_json = as_json
+
+    def __call__(self, lines: Iterable[str], done: Callable[[int], object]) -> Iterator[str]:
+        """Translate lines, and yield a line of text or JSON for each."""
+        from heedful.jobs import WINDOW
+
+        for translation in self.translator.translate_lines(lines, WINDOW, done):
+            self.said.count(translation)
+            self.truncated += translation.truncated
+            if self._as_json:
+                yield json_line(translation, self.translator.tokenizers.target)
+            else:
+                yield translation.text
+
+    def tell(self, model: str) -> None:
+        """Warn of lines that are too long, and of empty translations, among those of this process."""
+        if self.truncated:
+            typer.echo(
+                f"heedful: {counted(self.truncated, 'lines')} were too long: only {self.translator.longest_source - 1} "
+                "tokens of a line are translated; split long lines into sentences",
+                err=True,
+            )
+        self.said.tell_silence(model)
+
+
+def translate_folder(task: FolderTranslation, ray: bool) -> None:
+    """Translate the files of a folder until all are done, by this process, others, or the machines of a Ray cluster.
+
+    Raises:
+        InputError: As in `FolderTranslation.open`, or the input has changed.
+        RunError: Results cannot be written.
+        Interrupted: The user pressed Ctrl-C, or SIGTERM came.
+    """
+    with stopping(task.output):
+        with show_progress(f"reading {task.source}", "lines") as reading:
+            job, translator = task.open(reading.advance)
+        look_at_text(job, task.source, translator.translator)
+        missing = sum(shard.lines for file in job.plan.files for shard in job.missing(file))
+        done = job.plan.lines - missing
+        with show_progress(f"translating {task.source}", "lines", job.plan.lines, done) as progress:
+            if ray:
+                from heedful.jobs.on_ray import run_on_ray
+
+                run_on_ray(job, task.open, progress)
+            else:
+                from heedful.jobs import Worker
+
+                Worker(job, progress).run(translator)
+    translator.tell(task.model)
+    files = counted(len(job.plan.files), "files")
+    typer.echo(f"{files} with {counted(job.plan.lines, 'lines')} are in {task.output}", err=True)
+
+
+def look_at_text(job: "FolderJob", source: Path, translator: "Translator") -> None:
+    """Warn if the vocabulary does not know the beginning of the first file that is not translated yet."""
+    from heedful.data.files import read_lines
+
+    for file in job.unfinished()[:1]:
+        lines = islice(read_lines(source / file), LOOKED_AT)
+        for _ in warning_if_unknown(lines, translator.tokenizers.source):
+            pass
+
+
+@contextmanager
+def stopping(output: Path) -> Iterator[None]:
+    """End a block after Ctrl-C or SIGTERM, when claims are given back, with a message on how to go on.
+
+    Raises:
+        Interrupted: The user pressed Ctrl-C, or SIGTERM came.
+    """
+    terminated = []
+
+    def stop(*_: object) -> None:
+        terminated.append(True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        message = f"interrupted; what is translated is kept in {output}, and the same command goes on"
+        raise (Terminated if terminated else Interrupted)(message) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def check_options(text: list[str] | None, source: Path | None, output: Path | None) -> tuple[Path, Path]:
+    """Check that input and output are folders, and return both.
+
+    Raises:
+        InputError: There are texts, --input is no folder, or there is no --output.
+    """
+    if source is None or not source.is_dir():
+        raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
+    if text:
+        raise InputError("there are texts and --input; give one of them")
+    if output is None:
+        raise InputError(f"--input {source}: is a folder, so --output must name a folder for the results")
+    return source, output

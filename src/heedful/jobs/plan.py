@@ -1,0 +1,223 @@
+"""Plan of a job: the files of a folder, their shards with checksums, and the settings that the results depend on."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from heedful.data.files import read_lines
+from heedful.errors import InputError
+from heedful.storage.manifest import seal, unseal
+from heedful.wording import counted
+
+FORMAT = 1
+WINDOW = 1024  # lines that are computed together; shards are cut between windows, so that cutting changes no batch
+SHARD_LINES = 4 * WINDOW
+
+Done = Callable[[int], object]  # called with the number of lines just done, for a progress report
+Compute = Callable[[Iterator[str], Done], Iterable[str]]  # turns lines into as many results, in order
+Setting = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Range of lines of a file, which one worker computes at a time.
+
+    Attributes:
+        file: Name of the file in the input folder.
+        first: Number of the first line, from 1.
+        lines: Number of lines.
+        crc32: Checksum of the lines.
+    """
+
+    file: str
+    first: int
+    lines: int
+    crc32: str
+
+    @property
+    def name(self) -> str:
+        """Name of the part that holds the results: the numbers of the first and of the last line."""
+        return f"{self.first:010}-{self.first + self.lines - 1:010}"
+
+    def __str__(self) -> str:
+        return f"{self.file}, lines {self.first:,} to {self.first + self.lines - 1:,}"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """File of the input folder: its size and its shards, in order."""
+
+    bytes: int
+    shards: tuple[Shard, ...]
+
+    @property
+    def lines(self) -> int:
+        """Number of lines of the file."""
+        return sum(shard.lines for shard in self.shards)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan of a job: files by name, and settings; every worker of the job has the same plan.
+
+    Attributes:
+        settings: What the results depend on beside the text, such as the digest of a model.
+        shard_lines: Number of lines of a shard; the last shard of a file may have fewer.
+        files: The files of the input folder.
+    """
+
+    settings: dict[str, Setting]
+    shard_lines: int
+    files: dict[str, SourceFile]
+
+    @property
+    def lines(self) -> int:
+        """Number of lines of all files."""
+        return sum(source.lines for source in self.files.values())
+
+
+def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, done: Done) -> Plan:
+    """Read all files of a folder, and cut them into shards.
+
+    Args:
+        folder: The input folder.
+        settings: What the results depend on beside the text.
+        shard_lines: Number of lines of a shard.
+        done: Called with numbers of lines just read.
+
+    Raises:
+        InputError: A file is not UTF-8 text, or cannot be read; see `text_files` and `check_shard_lines`.
+    """
+    check_shard_lines(shard_lines)
+    files = {path.name: survey(path, shard_lines, done) for path in text_files(folder)}
+    return Plan(dict(settings), shard_lines, files)
+
+
+def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
+    """Read a file, plain or .gz, and cut it into shards.
+
+    Raises:
+        InputError: The file is not UTF-8 text, or cannot be read.
+    """
+    shards, first, lines = [], 1, read_lines(path)
+    while some := list(islice(lines, shard_lines)):
+        shards.append(Shard(path.name, first, len(some), checksum(some)))
+        first += len(some)
+        done(len(some))
+    return SourceFile(path.stat().st_size, tuple(shards))
+
+
+def text_files(folder: Path) -> list[Path]:
+    """List the files of a folder, by name; names that begin with a dot do not count.
+
+    Raises:
+        InputError: There is no such folder, it holds no file or a folder, or two results would have one name.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read as a folder ({error.strerror})") from error
+    if not paths:
+        raise InputError(f"{folder}: holds no file")
+    named: dict[str, Path] = {}
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path}: is no file; every file of {folder} is read, so put other things elsewhere")
+        if other := named.get(result_name(path.name)):
+            raise InputError(f"{other} and {path}: their results would have the same name; rename one of them")
+        named[result_name(path.name)] = path
+    return paths
+
+
+def result_name(file: str) -> str:
+    """Return the name of the file of results: that of the input file without .gz, as results are not compressed."""
+    return file.removesuffix(".gz")
+
+
+def check_shard_lines(shard_lines: int) -> None:
+    """Check that a shard is a whole number of windows.
+
+    Raises:
+        InputError: It is not.
+    """
+    if shard_lines < 1 or shard_lines % WINDOW:
+        raise InputError(
+            f"--shard-lines {shard_lines}: must be a multiple of {WINDOW:,}, the lines that are computed together"
+        )
+
+
+def checksum(lines: Iterable[str]) -> str:
+    """Compute the CRC-32 of lines, each with a line feed."""
+    crc32 = 0
+    for line in lines:
+        crc32 = zlib.crc32(f"{line}\n".encode(), crc32)
+    return f"{crc32:08x}"
+
+
+def plan_text(plan: Plan) -> bytes:
+    """Format a plan as JSON with its own checksum."""
+    files = {
+        name: {"bytes": source.bytes, "lines": source.lines, "crc32": [shard.crc32 for shard in source.shards]}
+        for name, source in plan.files.items()
+    }
+    return seal({"format": FORMAT, "settings": plan.settings, "shard_lines": plan.shard_lines, "files": files})
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan that `plan_text` formatted.
+
+    Raises:
+        InputError: The file cannot be read, or is not what was written.
+    """
+    try:
+        document = unseal(path.read_bytes())
+        if document["format"] != FORMAT:
+            raise InputError(f"{path} has format {document['format']}, this heedful reads {FORMAT}: use another folder")
+        size = document["shard_lines"]
+        files = {name: _source(name, size, entry) for name, entry in document["files"].items()}
+        return Plan(document["settings"], size, files)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: does not hold what was written; begin again with another output folder") from error
+
+
+def _source(name: str, size: int, entry: dict[str, Any]) -> SourceFile:
+    begins = range(0, entry["lines"], size)
+    cut = zip(begins, entry["crc32"], strict=True)
+    shards = tuple(Shard(name, first + 1, min(size, entry["lines"] - first), crc32) for first, crc32 in cut)
+    return SourceFile(entry["bytes"], shards)
+
+
+def refuse_other(plan: Plan, folder: Path, settings: Mapping[str, Setting], shard_lines: int, output: Path) -> None:
+    """Check that settings and files are those of a plan that was made before; files are compared by name and size.
+
+    Raises:
+        InputError: A setting or a file differs; the message names it.
+    """
+    known = plan.settings | {"shard_lines": plan.shard_lines}
+    given = {**settings, "shard_lines": shard_lines}
+    for key in sorted(known.keys() | given.keys()):
+        if known.get(key) != given.get(key):
+            raise InputError(
+                f"{output}: was begun with {key} = {known.get(key)}, and this command has {key} = {given.get(key)}; "
+                "give the same options, or another --output"
+            )
+    sizes = {path.name: path.stat().st_size for path in text_files(folder)}
+    for name in sorted(sizes.keys() | plan.files.keys()):
+        if name not in sizes:
+            raise changed(folder / name, "is missing")
+        if name not in plan.files:
+            raise changed(folder / name, "is new")
+        if sizes[name] != plan.files[name].bytes:
+            raise changed(folder / name, f"has {counted(sizes[name], 'bytes')} instead of {plan.files[name].bytes:,}")
+
+
+def changed(file: Path | str, what: str) -> InputError:
+    """Return the error that the input is not what it was when the job began."""
+    return InputError(
+        f"{file}: {what}, so the input has changed since the job began; put it back, or give another --output"
+    )
