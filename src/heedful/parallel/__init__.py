@@ -10,15 +10,25 @@ from heedful.parallel.process_group import (
     of_torchrun,
 )
 from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
+from heedful.parallel.sharded_group import kind_of_group
+from heedful.parallel.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
 
 __all__ = [
     "SINGLE_PROCESS",
     "Reducer",
+    "Rows",
+    "Sharded",
     "all_processes",
+    "are_sharded",
+    "copy_into",
     "end_process",
     "end_with_error",
     "is_first_process",
     "join_process_group",
+    "kind_of_group",
+    "local",
     "local_processes",
     "of_torchrun",
+    "rows_of",
+    "whole",
 ]

@@ -16,10 +16,10 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
-from heedful.parallel import Reducer, all_processes, join_process_group, local_processes
+from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
-from heedful.train.agreement import check_agreement, checksum, settings
+from heedful.train.agreement import check_agreement, settings
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.preflight import check_processes, preflight
 from heedful.train.resume import check_same_run
@@ -50,8 +50,9 @@ def train(recipe: Recipe, folder: Path, console: Console, data: Path | None = No
     """
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
+    parallel, device = recipe.parallel, recipe.train.device
     with (
-        join_process_group(recipe.parallel.timeout_minutes, recipe.train.device) as reducer,
+        join_process_group(parallel.timeout_minutes, device, kind_of_group(parallel, device)) as reducer,
         claim(folder) if reducer.is_first else nullcontext(),
     ):
         prepare_process(recipe.train.threads, local_processes())
@@ -91,7 +92,6 @@ def open_trainer(recipe: Recipe, folder: Path, data: Path, console: Console, red
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
-    check_agreement(reducer, {"kind of device": trainer.device.type, "weights": checksum(trainer.model)})
     return trainer
 
 

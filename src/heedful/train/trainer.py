@@ -8,16 +8,17 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
+from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment, is_out_of_memory
-from heedful.models import load_weights, weights
+from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.storage.manifest import MANIFEST
 from heedful.tasks.task import Batch, Scores, Task
+from heedful.train.agreement import check_agreement, checksum
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
     Updates,
@@ -30,6 +31,7 @@ from heedful.train.checkpoint_averaging import (
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
 from heedful.train.logger import Logger, logged_scores, result
+from heedful.train.sharding import whole_model
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warm_start import copy_start_weights
@@ -63,17 +65,22 @@ class Trainer:
         self.console = console
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
-        self.model = task.build(recipe, task.tokenizers).to(self.device)
+        self.model = self.build()
         task.initialise(self.model)
         fresh = copy_start_weights(recipe, self.model, task.tokenizers)
         if fresh:
             console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
+        check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
-        self.saver = CheckpointSaver(checkpoints, recipe.train)
+        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train)
         self.state = TrainerState()
         self.batches = task.epoch(self.state.epoch)
         self.saved_at = time.monotonic()
+
+    def build(self) -> Model:
+        """Build a new model on the device of this process."""
+        return self.task.build(self.recipe, self.task.tokenizers).to(self.device)
 
     def resume(self, saved: Checkpoint | None) -> None:
         """Resume the run from one of its checkpoints: restore weights, optimiser state and counters.
@@ -152,7 +159,8 @@ class Trainer:
         """
         train, start = self.recipe.train, self.state.batch
         try:
-            return self.training_step.update(self.next_batches(), self.state.update + 1)
+            batches = self.next_batches()
+            return self.training_step.update(batches, self.state.update + 1, self.state.batch - start)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -178,7 +186,9 @@ class Trainer:
         start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
-        return [self.task.batch(own, self.state.epoch, self.device) for own in self.reducer.share(ids)]
+        return [
+            self.task.batch(own, self.state.epoch, self.device) for own in self.reducer.share(self.reducer.rounds(ids))
+        ]
 
     def count(self, update: Update, logger: Logger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
@@ -222,7 +232,7 @@ class Trainer:
     def note(self, scores: Scores | None) -> None:
         """Note validation scores for early stopping, and mark the best checkpoint."""
         note_validation(self.state, scores, self.task.best)
-        if scores is not None and self.reducer.is_first:
+        if scores is not None and self.reducer.saves:
             self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
@@ -233,8 +243,8 @@ class Trainer:
     @torch.no_grad()
     def scores(self) -> Scores | None:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
-        self.model.eval()
-        scores = self.task.validate(self.model)
+        model = whole_model(self.model, self.build).eval()
+        scores = self.task.validate(model)
         return self.reducer.from_first(lambda: scores)
 
     def try_to_save(self) -> None:
@@ -254,7 +264,7 @@ class Trainer:
             RunError: a checkpoint could not be written; the earlier ones are intact.
         """
         self.saved_at = time.monotonic()
-        if not self.reducer.is_first:
+        if not self.reducer.saves:
             return
         told = {
             "progress": self.state.to_json(),
