@@ -5,6 +5,7 @@ summed over all processes, of which each keeps its rows. The sums are those of r
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -83,6 +84,7 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
     """
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # takes seconds to import
 
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # which nothing changes in place
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32, cast_forward_inputs=False)
     for stack in stacks(root):
         for block in stack.blocks:
