@@ -96,7 +96,7 @@ def objective(model: Any, batch: Rows) -> list[Loss]:
 def training_step(name: str, reducer: Reducer) -> TrainingStep:
     """Make the training step of a model."""
     optimizer = OptimizerConfig(name="adamw", lr=3e-3, schedule="constant", warmup=0, weight_decay=0.01, clip_norm=1.0)
-    recipe = Recipe(model=CONFIGS[name], optimizer=optimizer, train=TrainConfig(precision="float32"))
+    recipe = Recipe(optimizer=optimizer, train=TrainConfig(precision="float32"))
     return TrainingStep(build(name), objective, recipe, reducer)
 
 

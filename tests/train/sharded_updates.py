@@ -1,10 +1,11 @@
-"""One of the processes of `test_sharding.py`: trains sharded models, and finds out in what they differ from whole ones."""
+"""One of the processes of `test_sharding.py`: trains sharded models, and compares them with whole ones."""
 
 import json
 import sys
 from pathlib import Path
 
 import torch
+from toy_step import CPU, learner, rows
 
 from heedful.checkpoint import Checkpoint, Checkpoints, store_of
 from heedful.checkpoint.run_folder import Best
@@ -16,7 +17,6 @@ from heedful.parallel import SINGLE_PROCESS, ProcessGroup, ShardedGroup, end_pro
 from heedful.storage.disk import Storage
 from heedful.tasks.sequence_to_sequence import collate
 from heedful.text.tokenizer_pair import NoTokenizers
-from toy_step import CPU, learner, rows
 
 CASES = {
     "post-norm with dropout and clipping": {"dropout": 0.1, "clip_norm": 0.3, "weight_decay": 0.01},
@@ -92,13 +92,14 @@ def saving(reducer, folder):
     for one in (step, fresh):
         one.update(list(reducer.share(batches(2, 2))), 2)
     again = zip(weights(step.model).values(), weights(fresh.model).values(), strict=True)
+    same = [torch.equal(whole(a), whole(b)) for a, b in again]
     return {
         "said": said,
         "left": left,
         "steps": store.steps(),
         "best": store.best == Best(1, "bleu", 0.5),
         "state": loaded.state,
-        "goes on": all([torch.equal(whole(a), whole(b)) for a, b in again]),
+        "goes on": all(same),
     }
 
 
@@ -125,7 +126,9 @@ def main(folder: Path) -> None:
             found["hybrid"] = difference(reducer, (4, 3), {"dropout": 0.1, "clip_norm": 0.3, "eps": 1e-3})
             found["muon"] = difference(reducer, (4,), {"name": "muon", "eps": 1e-3})
             step, _ = trained(reducer, (4,))
-            found["held"] = [tuple(p.to_local().shape) for p in stacks(step.model)[0].blocks[0].feed_forward.parameters()]
+            found["held"] = [
+                tuple(p.to_local().shape) for p in stacks(step.model)[0].blocks[0].feed_forward.parameters()
+            ]
             store_of(Checkpoints(folder / "run", 1), reducer).save(checkpoint(step, 1))
         if reducer.is_first:
             (folder / "found.json").write_text(json.dumps(found))

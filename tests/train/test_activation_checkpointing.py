@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from toy_step import CPU, learner, rows
 
 from every_architecture import LANGUAGE_MODELS, TRANSFORMERS, language_model
 from heedful.config.load import make_recipe
@@ -14,7 +15,6 @@ from heedful.nn.masks import AttentionMask
 from heedful.nn.stack import stacks
 from heedful.tasks.sequence_to_sequence import collate
 from heedful.train.activation_checkpointing import checkpoint_activations
-from toy_step import CPU, learner, rows
 
 
 def gradients(name: str, again: bool) -> tuple[list[torch.Tensor], int]:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from toy_step import learner
 
 from heedful.checkpoint import Checkpoints
 from heedful.checkpoint.model_folder import read_weights
 from heedful.parallel.launch import launch
 from heedful.storage.manifest import check
-from toy_step import learner
 
 SCRIPT = Path(__file__).with_name("sharded_updates.py")
 

@@ -162,7 +162,7 @@ RULES = (
     Rule(
         "parallel.shard_processes",
         lambda r: r.parallel.shard_processes is not None and r.parallel.shard != "hybrid",
-        'parallel.shard_processes = {r.parallel.shard_processes} counts the processes of a copy, and parallel.shard '
+        "parallel.shard_processes = {r.parallel.shard_processes} counts the processes of a copy, and parallel.shard "
         'is "{r.parallel.shard}"; set parallel.shard = "hybrid", or leave parallel.shard_processes out',
     ),
     Rule(

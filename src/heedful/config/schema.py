@@ -235,9 +235,7 @@ class ParallelConfig:
     """Settings of training in several processes, on one machine or on many. No result depends on them."""
 
     timeout_minutes: float = 10.0  # how long processes wait for one that does not answer before the training ends
-    # the weights, gradients and optimiser state. none: each process has all of them; full: all processes hold them
-    # together (FSDP2); hybrid: the processes of a machine do, and each machine has a copy (HSDP)
-    shard: Literal["none", "full", "hybrid"] = "none"
+    shard: Literal["none", "full", "hybrid"] = "none"  # full: over all processes (FSDP2); hybrid: of a machine (HSDP)
     shard_processes: int | None = None  # with hybrid: processes that hold a copy together; None: those of a machine
 
 
