@@ -104,8 +104,8 @@ def train(step: TrainingStep, numbers: Sequence[int], batches: int) -> list[floa
     """Perform updates by their numbers, each with so many batches; return the loss of each."""
     losses = []
     for number in numbers:
-        own = [rows(1000 * number + place) for place in step.reducer.share(range(batches))]
-        done = step.update(own, number)
+        places = step.reducer.share(step.reducer.rounds(range(batches)))
+        done = step.update([rows(1000 * number + place) for place in places], number, batches)
         losses.append(done.losses[0] / done.counts[0])
     return losses
 
