@@ -11,6 +11,7 @@ SCRIPTS = sorted(path.stem for path in FAULTS.glob("*.py") if "def main(" in pat
 COUNTS: dict[str, int] = {
     "hosts": 1,
     "kills": 1,
+    "ranks": 1,
     "schedules": 3,
     "shards": 1,
     "small_disk": 1,

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from heedful.config.schema import OptimizerConfig
 from heedful.nn.stack import stacks
+from heedful.parallel import Sharded, copy_into, local, whole
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,18 @@ class Muon(torch.optim.AdamW):
 
     def step_orthogonally(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
         """Perform an orthogonal step on matrices of one shape, and remove their gradients, so that AdamW skips them."""
-        gradients = torch.stack([matrix.grad for matrix in matrices if matrix.grad is not None])
-        momenta = torch.stack([self.state[matrix].get("momentum", torch.zeros_like(matrix)) for matrix in matrices])
+        gradients = torch.stack([whole(matrix.grad) for matrix in matrices if matrix.grad is not None])
+        states = [self.state[matrix] for matrix in matrices]
+        for state, matrix in zip(states, matrices, strict=True):
+            state.setdefault("momentum", torch.zeros_like(matrix))
+        momenta = torch.stack([whole(state["momentum"]) for state in states])
         momenta.lerp_(gradients, 1 - self.MOMENTUM)
         directions = orthogonal(gradients.lerp(momenta, self.MOMENTUM), group["dtype"])
         lr, length = group["lr"], self.LENGTH * math.sqrt(max(matrices[0].shape))
-        for matrix, momentum, direction in zip(matrices, momenta, directions, strict=True):
-            matrix.mul_(1 - lr * group["weight_decay"]).sub_(direction, alpha=lr * length)
-            self.state[matrix]["momentum"] = momentum
+        for matrix, state, momentum, direction in zip(matrices, states, momenta, directions, strict=True):
+            moved = whole(matrix.detach()).mul_(1 - lr * group["weight_decay"]).sub_(direction, alpha=lr * length)
+            copy_into(matrix, moved)
+            copy_into(state["momentum"], momentum)
             matrix.grad = None
 
 
@@ -202,7 +207,7 @@ def radix_order(numbers: np.ndarray) -> np.ndarray:
 def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
     """Scale the gradients of parameters so that their norm is at most `limit`; return the norm that they had.
 
-    Sparse gradients are coalesced.
+    Sparse gradients are coalesced. Of sharded gradients all processes get the norm of the whole.
     """
     parameters = [parameter for parameter in parameters if parameter.grad is not None]
     for parameter in parameters:
@@ -210,12 +215,17 @@ def clip_gradients(parameters: Iterable[Tensor], limit: float) -> float:
             parameter.grad = coalesced(parameter.grad)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     values = [gradient.values() if gradient.is_sparse else gradient for gradient in gradients]
-    norm = torch.nn.utils.get_total_norm(values)
+    norm = torch.nn.utils.get_total_norm([measurable(gradient) for gradient in values])
     if limit < math.inf:
         scale = (limit / (norm + 1e-6)).clamp(max=1.0)
         for gradient in values:
-            gradient.mul_(scale)
+            local(gradient).mul_(scale)
     return norm.item()
+
+
+def measurable(gradient: Tensor) -> Tensor:
+    """Return a tensor of the same norm: of a sharded gradient its norm, computed from all rows as without sharding."""
+    return torch.linalg.vector_norm(whole(gradient)) if isinstance(gradient, Sharded) else gradient
 
 
 def is_real(groups: list[dict[str, Any]]) -> bool:
@@ -267,17 +277,18 @@ def check_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, 
         ValueError: names, shapes or types differ from the model's, or a parameter has a part of its state only; the
             message lists them.
     """
-    names = {parameter: name for name, parameter in model.named_parameters()}
+    # by their states, since a parameter may be stepped as a copy that shares its state
+    names = {id(optimizer.state[parameter]): name for name, parameter in model.named_parameters()}
     expected: dict[str, set[str]] = {}
     problems = []
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            name, kinds = names[parameter], _kinds(optimizer, group)
+            name, kinds = names[id(optimizer.state[parameter])], _kinds(optimizer, group)
             expected[name] = {f"{kind}.{name}" for kind in kinds}
             found = expected[name] & values.keys()
             problems += [f"missing {key}" for key in expected[name] - found if found]
             for key in found:
-                like = parameter.new_empty(()) if key.startswith("step.") else parameter
+                like = torch.empty((), dtype=parameter.dtype) if key.startswith("step.") else parameter
                 problems += [] if _alike(values[key], like) else [f"{key} is of another shape or type than the model's"]
     wanted = set().union(*expected.values())
     problems += [f"unexpected {key}" for key in values.keys() - wanted]
@@ -301,8 +312,13 @@ def _kinds(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> set[str]:
 
 
 def load_optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Restore the optimiser's state that `optimizer_tensors` gave, on each parameter's device."""
+    """Restore the optimiser's state that `optimizer_tensors` gave, on each parameter's device, and sharded as it is."""
     parameters = dict(model.named_parameters())
+    stepped = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     for key, value in values.items():
         kind, name = key.split(".", 1)
-        optimizer.state[parameters[name]][kind] = value.to(parameters[name].device)
+        parameter = parameters[name]
+        alike = id(parameter) in stepped and value.shape == parameter.shape
+        own = torch.empty_like(parameter if alike else value, device=parameter.device, requires_grad=False)
+        copy_into(own, value)
+        optimizer.state[parameter][kind] = own

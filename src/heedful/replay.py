@@ -149,7 +149,7 @@ def replayed(trainer: Trainer) -> ReplayedUpdate:
     batches = trainer.next_batches()
     counts = [sum(column) for column in zip(*(batch.counts for batch in batches), strict=True)]
     with measured_objective(step) as tensors:
-        losses = step.gradient(batches, number, counts, range(len(batches)))
+        losses = step.gradient(batches, number, counts, len(batches))
     norm = clip_gradients([parameter for parameter in step.model.parameters() if parameter.grad is not None], torch.inf)
     gradients = [measure(name, p.grad) for name, p in step.model.named_parameters() if p.grad is not None]
     told = [

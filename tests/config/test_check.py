@@ -72,6 +72,23 @@ BROKEN = [
     ("train.best", {"train": {"validate_decoding": False, "best": "bleu"}}, 'set train.best = "loss"'),
     ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
+    (
+        "parallel.shard",
+        {"parallel": {"shard": "full"}, "optimizer": {"name": "row_sgd"}},
+        'set parallel.shard = "none"',
+    ),
+    ("parallel.shard", {"parallel": {"shard": "full"}, "train": {"compile": True}}, "set train.compile = false"),
+    ("parallel.shard_processes", {"parallel": {"shard_processes": 2}}, 'set parallel.shard = "hybrid"'),
+    (
+        "train.activation_checkpointing",
+        {"train": {"activation_checkpointing": True}, "model": RECURRENT},
+        "leave train.activation_checkpointing out",
+    ),
+    (
+        "train.activation_checkpointing",
+        {"train": {"activation_checkpointing": True, "compile": True}},
+        "or train.compile",
+    ),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
     ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),

@@ -5,22 +5,35 @@ import torch
 
 from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainConfig
 from heedful.models import EncoderDecoder
+from heedful.parallel import SINGLE_PROCESS
 from heedful.tasks.sequence_to_sequence import loss
 from heedful.train.training_step import TrainingStep
 
 CPU = torch.device("cpu")
 
 
-def learner(precision="float32", dropout=0.0, encoder_layers=2, norm="post", **optimizer):
+def learner(
+    precision="float32",
+    dropout=0.0,
+    encoder_layers=2,
+    norm="post",
+    reducer=SINGLE_PROCESS,
+    activation_checkpointing=False,
+    **optimizer,
+):
     torch.manual_seed(0)
     sizes = {"d_model": 24, "heads": 4, "d_ff": 37, "encoder_layers": encoder_layers, "decoder_layers": 1}
     model = ModelConfig(**sizes, dropout=dropout, norm=norm)
     recipe = Recipe(
         model=model,
         optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
-        train=TrainConfig(precision=precision),
+        train=TrainConfig(precision=precision, activation_checkpointing=activation_checkpointing),
     )
-    return TrainingStep(EncoderDecoder(model, 23, 23), lambda m, b: [loss(m, b, recipe.train.label_smoothing)], recipe)
+
+    def objective(model, batch):
+        return [loss(model, batch, recipe.train.label_smoothing)]
+
+    return TrainingStep(EncoderDecoder(model, 23, 23), objective, recipe, reducer)
 
 
 def rows(*lengths):

@@ -4,11 +4,13 @@ from heedful.checkpoint.load import LoadedModel, find_model, load_model
 from heedful.checkpoint.lock import Claim, claim
 from heedful.checkpoint.model_folder import average, write_model
 from heedful.checkpoint.run_folder import Best, Checkpoint, Checkpoints, Latest, Rejected
+from heedful.checkpoint.sharded_checkpoints import CheckpointStore, store_of
 from heedful.storage.manifest import DamagedError
 
 __all__ = [
     "Best",
     "Checkpoint",
+    "CheckpointStore",
     "Checkpoints",
     "Claim",
     "DamagedError",
@@ -19,5 +21,6 @@ __all__ = [
     "claim",
     "find_model",
     "load_model",
+    "store_of",
     "write_model",
 ]

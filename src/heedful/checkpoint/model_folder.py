@@ -15,7 +15,8 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from heedful.checkpoint.tensors import read_tensors, tensor_file
+from heedful.checkpoint.parts import read_whole
+from heedful.checkpoint.tensors import tensor_file
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.renamed_keys import current_keys
 from heedful.config.schema import Recipe
@@ -100,11 +101,15 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 def model_files(recipe: Recipe, tokenizers: TokenizerPair, weights: Mapping[str, Tensor]) -> dict[str, Content]:
     """Return the contents of a model folder's files by name, without the manifest; a checkpoint has the same files."""
+    return {**description_files(recipe, tokenizers), WEIGHTS: tensor_file(weights)}
+
+
+def description_files(recipe: Recipe, tokenizers: TokenizerPair) -> dict[str, Content]:
+    """Return the contents of the files beside the weights: recipe and tokenizers."""
     description = ModelDescription(recipe_to_dict(recipe), *tokenizers.sizes)
     return {
         RECIPE: [json_text(vars(description))],
         **{f"{TOKENIZER}/{name}": [content] for name, content in tokenizers.files().items()},
-        WEIGHTS: tensor_file(weights),
     }
 
 
@@ -145,7 +150,7 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
     """Read the weights of a model folder, verified, in the stored type, on the CPU."""
-    return read_tensors(manifest.verified(WEIGHTS))
+    return read_whole(manifest, WEIGHTS)
 
 
 def _check_replaceable(folder: Path) -> None:

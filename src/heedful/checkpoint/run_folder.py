@@ -9,8 +9,8 @@ The folder `checkpoints/` holds
 
 import json
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,24 @@ from torch import Tensor
 
 from heedful.checkpoint.lock import Claim
 from heedful.checkpoint.model_folder import model_files, read_description, read_weights
-from heedful.checkpoint.tensors import read_tensors, tensor_file
+from heedful.checkpoint.parts import read_whole
+from heedful.checkpoint.tensors import tensor_file
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
-from heedful.storage.atomic import atomic_file, discard, make_folders, named_write_errors, remove, sweep, write_folder
+from heedful.parallel import local
+from heedful.storage.atomic import (
+    Content,
+    FolderWriter,
+    atomic_file,
+    discard,
+    folder_writer,
+    make_folders,
+    named_write_errors,
+    publish,
+    remove,
+    sweep,
+    write_folder,
+)
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest, seal, unseal
 from heedful.storage.small_file import MOST
@@ -119,16 +133,53 @@ class Checkpoints:
         """
         self.check_claim()
         folder = self.path(checkpoint.step)
-        try:
+        with self._saving(checkpoint.step):
             make_folders(self._storage, self.folder)
             sweep(self._storage, self.folder)
             if not folder.exists():
-                _check_finite(checkpoint)
-                facts = {"kind": "checkpoint", "step": checkpoint.step}
-                write_folder(folder, _files(checkpoint), facts, self._storage)
-            self._delete_old()
-        except OSError as error:
-            raise self._failed(f"save step {checkpoint.step}", error) from error
+                check_finite(checkpoint)
+                write_folder(folder, _files(checkpoint), _facts(checkpoint.step), self._storage)
+            self.delete_old()
+
+    def begin(self, step: int) -> bool:
+        """Make the temporary folder of a checkpoint that several processes will write; False if the step is saved.
+
+        Raises:
+            RunError: Writing failed, or the folder was moved.
+        """
+        self.check_claim()
+        with self._saving(step):
+            make_folders(self._storage, self.folder)
+            sweep(self._storage, self.folder)
+            if self.path(step).exists():
+                return False
+            make_folders(self._storage, self.writer(step).path)
+            return True
+
+    def writer(self, step: int) -> FolderWriter:
+        """Create a writer into the temporary folder that `begin` made."""
+        return folder_writer(self.path(step), self._storage)
+
+    def publish(self, step: int, writer: FolderWriter, files: Mapping[str, Content]) -> None:
+        """Add files and the manifest to the temporary folder of a checkpoint, and give the folder its name.
+
+        Raises:
+            RunError: Writing failed; the temporary folder is removed as far as possible.
+        """
+        try:
+            with self._saving(step):
+                for name, content in files.items():
+                    writer.write(name, content)
+                writer.seal(_facts(step))
+                publish(self.path(step), self._storage)
+        except RunError:
+            self.abandon(writer)
+            raise
+
+    def abandon(self, writer: FolderWriter) -> None:
+        """Remove a temporary folder, as far as possible."""
+        with suppress(OSError):
+            remove(self._storage, writer.path)
 
     def load_latest(self, strict: bool = False) -> Latest:
         """Load the newest intact checkpoint and rename newer, damaged ones to `step-N.bad`.
@@ -205,7 +256,12 @@ class Checkpoints:
         """Folder in which the checkpoint of a step is saved."""
         return self.folder / f"step-{step:08d}"
 
-    def _delete_old(self) -> None:
+    def delete_old(self) -> None:
+        """Delete the checkpoints that need not be kept.
+
+        Raises:
+            OSError: Deleting failed.
+        """
         steps = self.steps()
         complete = [step for step in steps if _is_complete(self.path(step))]
         regular = [step for step in steps if step % self._every == 0]
@@ -225,11 +281,22 @@ class Checkpoints:
             raise self._failed(f"put the damaged step {step} aside", error) from error
         return Rejected(bad, reason)
 
+    @contextmanager
+    def _saving(self, step: int) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(f"save step {step}", error) from error
+
     def _failed(self, action: str, error: OSError) -> RunError:
         return RunError(
             f"cannot {action} in {self.folder} ({error.strerror}): checkpoints saved before are safe; "
             "look at the disk's free space and rights"
         )
+
+
+def _facts(step: int) -> dict[str, Any]:
+    return {"kind": "checkpoint", "step": step}
 
 
 def _files(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -250,7 +317,7 @@ def _read(folder: Path, step: int) -> Checkpoint:
         recipe=recipe,
         tokenizers=tokenizers,
         weights=read_weights(manifest),
-        optimizer=read_tensors(manifest.verified(OPTIMIZER)),
+        optimizer=read_whole(manifest, OPTIMIZER),
         state=parse(manifest.verified(STATE, MOST), _document),
     )
 
@@ -314,9 +381,14 @@ def _read_best(path: Path) -> Best | None:
         raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
 
 
-def _check_finite(checkpoint: Checkpoint) -> None:
+def check_finite(checkpoint: Checkpoint) -> None:
+    """Check that all weights of a checkpoint that this process holds are finite.
+
+    Raises:
+        RunError: A weight is not.
+    """
     for name, value in checkpoint.weights.items():
-        if not value.isfinite().all():
+        if not local(value).isfinite().all():
             raise RunError(
                 f"step {checkpoint.step} is not saved, because the weight {name} is not finite: go back to the last "
                 "checkpoint with a lower learning rate"

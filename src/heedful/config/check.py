@@ -58,6 +58,7 @@ AT_LEAST = {
     "train.accumulate": 1,
     "train.threads": 1,
     "train.validate_every": 1,
+    "parallel.shard_processes": 1,
     "train.patience": 1,
     "train.save_every": 1,
     "train.keep_last": 1,

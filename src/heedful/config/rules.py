@@ -148,6 +148,36 @@ RULES = (
         'train.device = "{r.train.device}" is no device; use "auto", "cpu", "cuda", "cuda:0" or "mps"',
     ),
     Rule(
+        "parallel.shard",
+        lambda r: r.parallel.shard != "none" and r.optimizer.name == "row_sgd",
+        'optimizer.name = "row_sgd" changes a few rows of a table at each update, and sharded gradients are of all '
+        'rows; set parallel.shard = "none"',
+    ),
+    Rule(
+        "parallel.shard",
+        lambda r: r.parallel.shard != "none" and r.train.compile,
+        "train.compile = true compiles whole stacks, and a sharded one gathers the weights of each block on the way; "
+        'set train.compile = false, or parallel.shard = "none"',
+    ),
+    Rule(
+        "parallel.shard_processes",
+        lambda r: r.parallel.shard_processes is not None and r.parallel.shard != "hybrid",
+        "parallel.shard_processes = {r.parallel.shard_processes} counts the processes of a copy, and parallel.shard "
+        'is "{r.parallel.shard}"; set parallel.shard = "hybrid", or leave parallel.shard_processes out',
+    ),
+    Rule(
+        "train.activation_checkpointing",
+        lambda r: r.train.activation_checkpointing and not isinstance(r.model, ModelConfig),
+        "train.activation_checkpointing computes the blocks of a Transformer again, and model.architecture = "
+        '"{r.model.architecture}" has none; leave train.activation_checkpointing out',
+    ),
+    Rule(
+        "train.activation_checkpointing",
+        lambda r: r.train.activation_checkpointing and r.train.compile,
+        "with train.compile = true the compiler decides what is computed again; leave train.activation_checkpointing "
+        "or train.compile out",
+    ),
+    Rule(
         "decode.n_best",
         lambda r: r.decode.n_best > r.decode.beam,
         "decode.n_best = {r.decode.n_best} translations cannot come from decode.beam = {r.decode.beam}; "

@@ -215,6 +215,7 @@ class TrainConfig:
     # mixed precision. auto: bfloat16 where the hardware computes it, else float32; bfloat16: float32 master weights
     precision: Literal["auto", "float32", "bfloat16", "autocast"] = "auto"
     compile: bool = False
+    activation_checkpointing: bool = False  # compute blocks again in the backward pass: less memory, the same result
     device: str = "auto"
     threads: int | None = None  # of each process; None: what torch chooses, and no more than there are cores
     validate_every: int = 1000  # updates
@@ -234,6 +235,8 @@ class ParallelConfig:
     """Settings of training in several processes, on one machine or on many. No result depends on them."""
 
     timeout_minutes: float = 10.0  # how long processes wait for one that does not answer before the training ends
+    shard: Literal["none", "full", "hybrid"] = "none"  # full: over all processes (FSDP2); hybrid: of a machine (HSDP)
+    shard_processes: int | None = None  # with hybrid: processes that hold a copy together; None: those of a machine
 
 
 @dataclass(frozen=True, kw_only=True)

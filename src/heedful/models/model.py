@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.nn.convolution import NamedConvolutionalStack
 from heedful.nn.recurrent import NamedRecurrentStack
 from heedful.nn.stack import NamedStack
+from heedful.parallel import copy_into
 
 Names = Mapping[str, str]
 
@@ -166,15 +166,14 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Copy weights, named as by `weights`, into a model.
+    """Copy weights, named as by `weights`, into a model; one that is sharded takes its own rows.
 
     Raises:
         ValueError: names or shapes differ; the message lists them.
     """
     check_weights(model, values)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(values[name])
+    for name, parameter in model.named_parameters():
+        copy_into(parameter, values[name])
 
 
 def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:

@@ -1,6 +1,7 @@
 """Training in several processes: what they share of each update, how they sum it, and how they are started."""
 
 from heedful.parallel.process_group import (
+    ProcessGroup,
     all_processes,
     end_process,
     end_with_error,
@@ -11,16 +12,28 @@ from heedful.parallel.process_group import (
     of_torchrun,
 )
 from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
+from heedful.parallel.sharded_group import ShardedGroup, kind_of_group
+from heedful.parallel.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
 
 __all__ = [
     "SINGLE_PROCESS",
+    "ProcessGroup",
     "Reducer",
+    "Rows",
+    "Sharded",
+    "ShardedGroup",
     "all_processes",
+    "are_sharded",
+    "copy_into",
     "end_process",
     "end_with_error",
     "is_first_process",
     "join_process_group",
+    "kind_of_group",
     "launcher_has_ended",
+    "local",
     "local_processes",
     "of_torchrun",
+    "rows_of",
+    "whole",
 ]

@@ -187,7 +187,9 @@ def from_bytes(text: Tensor) -> Any:
 
 
 @contextmanager
-def join_process_group(minutes: float, device: str = "auto") -> Iterator[Reducer]:
+def join_process_group(
+    minutes: float, device: str = "auto", group: Callable[[Store, float], Reducer] = ProcessGroup
+) -> Iterator[Reducer]:
     """Join the processes that torchrun has started with this one; without torchrun it is a single process.
 
     A process that fails stays in the group until it ends: so torchrun sees its exit code before those of the others.
@@ -195,6 +197,7 @@ def join_process_group(minutes: float, device: str = "auto") -> Iterator[Reducer
     Args:
         minutes: the time that a process waits for the others before it gives up.
         device: the device that the recipe names; a GPU of its own is chosen for each process unless it is "cpu".
+        group: makes the reducer from a store and the seconds that a process waits.
 
     Raises:
         RunError: another process has ended or does not answer.
@@ -211,7 +214,7 @@ def join_process_group(minutes: float, device: str = "auto") -> Iterator[Reducer
     store.set_timeout(timedelta(minutes=minutes))
     dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timedelta(minutes=minutes))
     try:
-        yield ProcessGroup(PrefixStore("steps", store), 60 * minutes)
+        yield group(PrefixStore("steps", store), 60 * minutes)
     except RuntimeError as error:
         if not of_peers(error):
             raise

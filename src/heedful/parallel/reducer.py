@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
 
 T = TypeVar("T")
 
@@ -18,16 +19,27 @@ class Reducer(ABC):
     Attributes:
         rank: The number of this process, from 0 to `world_size` - 1.
         world_size: The number of processes.
+        mesh: The device mesh over which the weights are sharded; None: each process has all weights.
     """
 
     def __init__(self, rank: int, world_size: int) -> None:
         self.rank = rank
         self.world_size = world_size
+        self.mesh: DeviceMesh | None = None
 
     @property
     def is_first(self) -> bool:
         """True in the process that writes the files of the run and prints."""
         return self.rank == 0
+
+    @property
+    def saves(self) -> bool:
+        """True in a process that writes a part of each checkpoint."""
+        return self.is_first
+
+    def rounds(self, items: Sequence[T]) -> list[T]:
+        """List the items of one update, with repetitions at the end if every process needs as many as the others."""
+        return list(items)
 
     def share(self, items: Iterable[T]) -> Iterator[T]:
         """Iterate over the items of this process: every `world_size`-th, beginning at its rank."""

@@ -103,9 +103,9 @@ class UpdateOnPaper:
         paper, before = self.paper, self.paper.live
         with taken_apart(), paper:
             paper.peak = before
-            self.step.gradient([batch], 1, batch.counts, range(1))
+            self.step.gradient([batch], 1, batch.counts, 1)
             single, paper.peak = paper.peak, paper.live
-            self.step.gradient([batch], 2, batch.counts, range(1))
+            self.step.gradient([batch], 2, batch.counts, 1)
             several = paper.peak
             self.step.step(1.0, 1)
         gradients = sum(map(size_of, self.trained))
@@ -130,7 +130,7 @@ class UpdateOnPaper:
         computes them: with padding, and with the half of causal attention that the mask hides.
         """
         with self.paper:
-            passes = count_flops(lambda: self.step.gradient([batch], 1, batch.counts, range(1)))
+            passes = count_flops(lambda: self.step.gradient([batch], 1, batch.counts, 1))
             return passes, count_flops(lambda: self.step.step(1.0, 1))
 
 

@@ -26,12 +26,13 @@ class FolderWriter:
 
     Attributes:
         path: The temporary folder.
+        entries: The entries of its files in the manifest.
     """
 
     def __init__(self, path: Path, storage: Storage) -> None:
         self.path = path
+        self.entries: dict[str, Entry] = {}
         self._storage = storage
-        self._entries: dict[str, Entry] = {}
 
     def write(self, name: str, content: Content) -> None:
         """Write a new file, chunk by chunk, and note its size and checksum for the manifest.
@@ -49,7 +50,16 @@ class FolderWriter:
             for chunk in content:
                 stream.write(chunk)
                 size, checksum = size + len(chunk), zlib.crc32(chunk, checksum)
-        self._entries[name] = Entry(size, f"{checksum:08x}")
+        self.entries[name] = Entry(size, f"{checksum:08x}")
+
+    def flush(self) -> None:
+        """Flush the files that `write` wrote to the disk.
+
+        Raises:
+            OSError: Flushing failed.
+        """
+        for name in self.entries:
+            self._storage.flush(self.path / name)
 
     def seal(self, facts: Mapping[str, Any]) -> None:
         """Write the manifest: size and checksum of each file that `write` wrote, and JSON values about the folder.
@@ -58,7 +68,7 @@ class FolderWriter:
             OSError: Writing failed.
         """
         with self._storage.create(self.path / MANIFEST) as stream:
-            stream.write(manifest_text(self._entries, facts))
+            stream.write(manifest_text(self.entries, facts))
 
 
 @contextmanager
@@ -96,13 +106,28 @@ def atomic_folder(folder: Path, storage: Storage = DISK) -> Iterator[FolderWrite
     """
     if folder.exists() and folder.samefile("."):
         raise InputError(f"{folder}: is the current folder, which cannot be replaced as a whole; name a folder in it")
+    writer = folder_writer(folder, storage)
+    with _removed_after_error(storage, writer.path):
+        make_folders(storage, writer.path)
+        yield writer
+        publish(folder, storage)
+
+
+def folder_writer(folder: Path, storage: Storage) -> FolderWriter:
+    """Create the writer of a folder under its temporary name, which all processes that write it know."""
+    return FolderWriter(folder.with_name(TEMPORARY + folder.name), storage)
+
+
+def publish(folder: Path, storage: Storage) -> None:
+    """Flush a folder that has its temporary name yet, and give it its name, in place of an existing folder.
+
+    Raises:
+        OSError: Flushing or renaming failed.
+    """
     temporary = folder.with_name(TEMPORARY + folder.name)
-    with _removed_after_error(storage, temporary):
-        make_folders(storage, temporary)
-        yield FolderWriter(temporary, storage)
-        for path in (*sorted(temporary.rglob("*")), temporary):
-            storage.flush(path)
-        _move_in(storage, temporary, folder)
+    for path in (*sorted(temporary.rglob("*")), temporary):
+        storage.flush(path)
+    _move_in(storage, temporary, folder)
 
 
 def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str, Any], storage: Storage) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from heedful.checkpoint import Best, Checkpoint, Checkpoints
+from heedful.checkpoint import Best, Checkpoint, CheckpointStore
 from heedful.config.schema import TrainConfig
 from heedful.errors import RunError
 
@@ -21,7 +21,7 @@ class CheckpointSaver:
         train: the settings of how often to save, and how many checkpoints to average.
     """
 
-    def __init__(self, checkpoints: Checkpoints, train: TrainConfig) -> None:
+    def __init__(self, checkpoints: CheckpointStore, train: TrainConfig) -> None:
         self.checkpoints = checkpoints
         self.every = train.save_every
         self.average_last = train.average_last

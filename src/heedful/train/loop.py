@@ -17,10 +17,10 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
-from heedful.parallel import Reducer, all_processes, join_process_group, local_processes
+from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
-from heedful.train.agreement import check_agreement, checksum, settings
+from heedful.train.agreement import check_agreement, settings
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
@@ -55,8 +55,9 @@ def train(
     """
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
+    parallel, device = recipe.parallel, recipe.train.device
     with (
-        join_process_group(recipe.parallel.timeout_minutes, recipe.train.device) as reducer,
+        join_process_group(parallel.timeout_minutes, device, kind_of_group(parallel, device)) as reducer,
         claim(folder) if reducer.is_first else nullcontext() as claimed,
     ):
         prepare_process(recipe.train.threads, local_processes())
@@ -107,9 +108,8 @@ def open_trainer(
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
-    if claimed:
+    if reducer.saves:
         trainer.saver.try_to_mark(trainer.best())
-    check_agreement(reducer, {"kind of device": trainer.device.type, "weights": checksum(trainer.model)})
     return trainer
 
 

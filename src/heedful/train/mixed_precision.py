@@ -1,14 +1,20 @@
 """Mixed precision: the number formats of a training step. Weights, gradients and optimiser state are always float32.
 
 Each precision has a `replica` of the model, which computes. Before an update `refresh` copies the current weights to
-it, the forward pass runs in `context()`, and after each backward pass `collect` adds its gradients to the model's.
+it, `compute` runs the forward pass, and after each backward pass `collect` adds its gradients to the model's.
 """
 
 import copy
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
+
+from heedful.losses import Loss
+
+Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a model on a batch
 
 
 class Float32:
@@ -26,6 +32,11 @@ class Float32:
         """Context of the forward pass, without any change of number formats."""
         return nullcontext()
 
+    def compute(self, objective: Objective, batch: Any) -> Sequence[Loss]:
+        """Compute the terms of the loss of a batch."""
+        with self.context():
+            return objective(self.replica, batch)
+
     def collect(self) -> None:
         """Do nothing after a backward pass: the gradients are in the model already."""
 
@@ -40,13 +51,13 @@ class Autocast(Float32):
         return torch.autocast(next(self.replica.parameters()).device.type, torch.bfloat16)
 
 
-class MasterWeights:
+class MasterWeights(Float32):
     """Training with float32 master weights and a bfloat16 copy that computes (Micikevicius et al. 2018)."""
 
     dtype = torch.bfloat16
 
     def __init__(self, model: nn.Module) -> None:
-        self.replica = copy.deepcopy(model).bfloat16()
+        super().__init__(copy.deepcopy(model).bfloat16())
         self.masters = [p for p in model.parameters() if p.requires_grad]
         self.copies = [p for p in self.replica.parameters() if p.requires_grad]
 
@@ -55,10 +66,6 @@ class MasterWeights:
         """Round the float32 master weights into the bfloat16 copy."""
         for half, master in zip(self.copies, self.masters, strict=True):
             half.copy_(master)
-
-    def context(self) -> AbstractContextManager:
-        """Context of the forward pass, without any change: the copy's weights are bfloat16 already."""
-        return nullcontext()
 
     @torch.no_grad()
     def collect(self) -> None:
@@ -73,7 +80,7 @@ class MasterWeights:
             half.grad = None
 
 
-PRECISIONS: dict[str, type[Float32] | type[Autocast] | type[MasterWeights]] = {
+PRECISIONS: dict[str, type[Float32]] = {
     "float32": Float32,
     "bfloat16": MasterWeights,
     "autocast": Autocast,

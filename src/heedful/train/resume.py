@@ -41,6 +41,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "train.log_every",
     "train.device",
     "train.threads",
+    "train.activation_checkpointing",
     "train.tensorboard",
 }
 TIMED = {"cosine", "linear"}  # schedules that depend on max_updates

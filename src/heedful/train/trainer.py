@@ -8,16 +8,17 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
+from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, InputError, RunError
 from heedful.machine import choose_device, environment
-from heedful.models import load_weights, weights
+from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.storage.manifest import check
 from heedful.tasks.task import Batch, Scores, Task
+from heedful.train.agreement import check_agreement, checksum
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
     Updates,
@@ -33,6 +34,7 @@ from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
 from heedful.train.log_file import LOG, flushed_mark, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.resume import check_tensors
+from heedful.train.sharding import whole_model
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warm_start import copy_start_weights
@@ -67,17 +69,22 @@ class Trainer:
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
-        self.model = task.build(recipe, task.tokenizers).to(self.device)
+        self.model = self.build()
         task.initialise(self.model)
         fresh = copy_start_weights(recipe, self.model, task.tokenizers)
         if fresh:
             console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
+        check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
-        self.saver = CheckpointSaver(checkpoints, recipe.train)
+        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train)
         self.state = TrainerState()
         self.batches = task.epoch(self.state.epoch)
         self.saved_at = time.monotonic()
+
+    def build(self) -> Model:
+        """Build a new model on the device of this process."""
+        return self.task.build(self.recipe, self.task.tokenizers).to(self.device)
 
     def resume(self, saved: Checkpoint | None) -> None:
         """Resume the run from one of its checkpoints: restore weights, optimiser state and counters.
@@ -180,7 +187,8 @@ class Trainer:
 
         self.task.check_data()
         with memory_errors(self.recipe.train, what):
-            done = self.training_step.update(self.next_batches(), number)
+            batches = self.next_batches()
+            done = self.training_step.update(batches, number, self.state.batch - start)
         self.task.check_data()  # an update from other data is not counted, and so never saved
         return done
 
@@ -198,7 +206,9 @@ class Trainer:
         start = self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
-        return [self.task.batch(own, self.state.epoch, self.device) for own in self.reducer.share(ids)]
+        return [
+            self.task.batch(own, self.state.epoch, self.device) for own in self.reducer.share(self.reducer.rounds(ids))
+        ]
 
     def count(self, update: Update, logger: Logger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
@@ -242,7 +252,7 @@ class Trainer:
     def note(self, scores: Scores | None) -> None:
         """Note validation scores for early stopping, and mark the best checkpoint."""
         note_validation(self.state, scores, self.task.best)
-        if scores is not None and self.reducer.is_first:
+        if scores is not None and self.reducer.saves:
             self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
@@ -253,9 +263,9 @@ class Trainer:
     @torch.no_grad()
     def scores(self) -> Scores | None:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
-        self.model.eval()
+        model = whole_model(self.model, self.build).eval()
         self.task.check_data()
-        scores = self.task.validate(self.model)
+        scores = self.task.validate(model)
         self.task.check_data()
         return self.reducer.from_first(lambda: scores)
 
@@ -276,7 +286,7 @@ class Trainer:
             RunError: a checkpoint could not be written; the earlier ones are intact.
         """
         self.saved_at = time.monotonic()
-        if not self.reducer.is_first:
+        if not self.reducer.saves:
             return
         mark = flushed_mark(self.folder / LOG)
         optimizer = optimizer_tensors(self.training_step.optimizer, self.model)

@@ -1,23 +1,22 @@
 """Training step: one update of the weights by forward pass, backward pass, gradient clipping and optimiser step."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
 
 import torch
 from torch import Tensor, nn
 
 from heedful.config.schema import Recipe
 from heedful.data.random_numbers import seed_of
-from heedful.losses import Loss
 from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.tasks.task import Batch
-from heedful.train.mixed_precision import PRECISIONS
-
-Objective = Callable[[Any, Any], Sequence[Loss]]  # the terms of the loss of a model on a batch
+from heedful.train.activation_checkpointing import checkpoint_activations
+from heedful.train.mixed_precision import Objective
+from heedful.train.sharding import UnevenShards, precision_of
 
 
 @dataclass(frozen=True)
@@ -50,13 +49,16 @@ class TrainingStep:
         self.objective = objective
         self.recipe = recipe
         self.reducer = reducer
-        self.precision = PRECISIONS[recipe.train.precision](model)
+        self.precision = precision_of(recipe.train.precision, model, reducer)
         self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
+        self.uneven = UnevenShards(self.optimizer)
+        if recipe.train.activation_checkpointing:
+            checkpoint_activations(self.precision.replica)
         if recipe.train.compile:
             for stack in stacks(self.precision.replica):
                 stack.compile(dynamic=True)
 
-    def update(self, batches: Sequence[Batch], number: int) -> Update:
+    def update(self, batches: Sequence[Batch], number: int, total: int | None = None) -> Update:
         """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
         The gradient is that of (sum of losses) / (count of target tokens) over all batches of all processes, for each
@@ -66,30 +68,33 @@ class TrainingStep:
         Args:
             batches: This process's batches; none, if all examples are those of other processes.
             number: The number of the update.
+            total: The number of batches of all processes; those beyond are repetitions, which count for nothing.
         """
-        rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])
+        rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
-        losses = self.gradient(batches, number, counts, self.reducer.share(range(len(rows))))
+        losses = self.gradient(batches, number, counts, len(rows))
         lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
         norm = self.step(lr, sum(counts))
-        computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])
+        computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])[:total]
         totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()
         return Update(totals, nlls, counts, tokens, lr, norm, math.isfinite(norm))
 
-    def gradient(
-        self, batches: Sequence[Batch], number: int, counts: Sequence[int], places: Iterable[int]
-    ) -> list[Tensor]:
+    def gradient(self, batches: Sequence[Batch], number: int, counts: Sequence[int], total: int) -> list[Tensor]:
         """Compute the gradient of an update, in the model's parameters; return the losses as `backward` does.
 
         Args:
             batches: This process's batches.
             number: The number of the update.
             counts: The divisor of each term of the loss, over all batches of all processes.
-            places: The place of each of the batches in the update.
+            total: The number of batches of all processes, without repetitions.
         """
         self.precision.replica.train()
         self.precision.refresh()
-        losses = [self.backward(batch, (number, i), counts) for i, batch in zip(places, batches, strict=True)]
+        nothing = [math.inf] * len(counts)  # divisors of a repetition
+        losses = [
+            self.backward(batch, (number, place), counts if place < total else nothing)
+            for place, batch in zip(self.reducer.share(count()), batches, strict=False)
+        ]
         self.reducer.sum_gradients(self.model)
         return losses
 
@@ -98,30 +103,30 @@ class TrainingStep:
         self.precision.replica.train()
         self.precision.refresh()
         self.backward(batch, (0, 0), batch.counts)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
 
-    def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[int]) -> Tensor:
+    def backward(self, batch: Batch, key: tuple[int, int], counts: Sequence[float]) -> Tensor:
         """Add the gradient of one batch; return for each term its smoothed loss and its negative log-likelihood."""
         torch.manual_seed(seed_of(self.recipe.train.seed, *key))
-        with self.precision.context():
-            terms = self.objective(self.precision.replica, batch)
-        torch.stack([term.sum / max(count, 1) for term, count in zip(terms, counts, strict=True)]).sum().backward()
+        terms = self.precision.compute(self.objective, batch)
+        torch.stack([term.sum / max(divisor, 1) for term, divisor in zip(terms, counts, strict=True)]).sum().backward()
         self.precision.collect()
         return torch.stack([torch.stack([term.sum.detach(), term.nll]) for term in terms])
 
-    def step(self, lr: float, count: int) -> float:
+    def step(self, lr: float, predictions: int) -> float:
         """Clip the gradient and step the optimiser, unless the gradient is not finite; return the gradient norm.
 
         Args:
             lr: The learning rate.
-            count: The number of predictions that the gradient is the mean of.
+            predictions: The number of predictions that the gradient is the mean of.
         """
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         limit = self.recipe.optimizer.clip_norm or math.inf
         norm = clip_gradients(parameters, limit)
         for group in self.optimizer.param_groups:
-            group |= {"lr": lr, "count": count}
+            group |= {"lr": lr, "count": predictions}
         if math.isfinite(norm):
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+            with self.uneven.gathered():
+                self.optimizer.step()
+        self.model.zero_grad(set_to_none=True)
         return norm
