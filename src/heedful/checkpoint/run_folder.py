@@ -7,23 +7,23 @@ The folder `checkpoints/` holds
 - `best.json`: the best step, with its metric and value.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from torch import Tensor
-
+from heedful.checkpoint.checkpoint import (
+    Checkpoint,
+    check_finite,
+    checkpoint_files,
+    facts,
+    is_complete,
+    is_intact,
+    read_checkpoint,
+)
 from heedful.checkpoint.lock import Claim
-from heedful.checkpoint.model_folder import model_files, read_description, read_weights
-from heedful.checkpoint.parts import read_whole
-from heedful.checkpoint.tensors import tensor_file
-from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
-from heedful.parallel import local
 from heedful.storage.atomic import (
     Content,
     FolderWriter,
@@ -38,26 +38,10 @@ from heedful.storage.atomic import (
     write_folder,
 )
 from heedful.storage.disk import DISK, Storage
-from heedful.storage.manifest import DamagedError, check, check_sizes, json_text, parse, read_manifest, seal, unseal
-from heedful.storage.small_file import MOST
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.storage.manifest import DamagedError, parse, seal, unseal
 
 CHECKPOINTS = "checkpoints"
 BEST = "best.json"
-OPTIMIZER = "optimizer.safetensors"
-STATE = "state.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Checkpoint:
-    """Checkpoint of a training run: all that is needed to resume the training."""
-
-    step: int  # updates made
-    recipe: Recipe
-    tokenizers: TokenizerPair
-    weights: dict[str, Tensor]  # float32 masters; after loading they are on the CPU, as is the optimizer's state
-    optimizer: dict[str, Tensor]
-    state: dict[str, Any]  # strict JSON: no tuples, keys that are strings, no NaN; floats come back to the last bit
 
 
 @dataclass(frozen=True)
@@ -138,7 +122,7 @@ class Checkpoints:
             sweep(self._storage, self.folder)
             if not folder.exists():
                 check_finite(checkpoint)
-                write_folder(folder, _files(checkpoint), _facts(checkpoint.step), self._storage)
+                write_folder(folder, checkpoint_files(checkpoint), facts(checkpoint.step), self._storage)
             self.delete_old()
 
     def begin(self, step: int) -> bool:
@@ -170,7 +154,7 @@ class Checkpoints:
             with self._saving(step):
                 for name, content in files.items():
                     writer.write(name, content)
-                writer.seal(_facts(step))
+                writer.seal(facts(step))
                 publish(self.path(step), self._storage)
         except RunError:
             self.abandon(writer)
@@ -196,7 +180,7 @@ class Checkpoints:
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
-                checkpoint = _read(self.path(step), step)
+                checkpoint = read_checkpoint(self.path(step), step)
             except DamagedError as error:
                 if strict:
                     raise
@@ -216,7 +200,7 @@ class Checkpoints:
         """
         for found in reversed([saved for saved in self.steps() if saved <= step]):
             with suppress(DamagedError):
-                return _read(self.path(found), found)
+                return read_checkpoint(self.path(found), found)
         return None
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
@@ -243,7 +227,7 @@ class Checkpoints:
 
     def lost(self, steps: Iterable[int]) -> set[int]:
         """Select the steps whose checkpoint is missing or has a changed byte."""
-        return {step for step in steps if not _is_intact(self.path(step))}
+        return {step for step in steps if not is_intact(self.path(step))}
 
     def steps(self) -> list[int]:
         """List the saved steps of the run, in order."""
@@ -263,7 +247,7 @@ class Checkpoints:
             OSError: Deleting failed.
         """
         steps = self.steps()
-        complete = [step for step in steps if _is_complete(self.path(step))]
+        complete = [step for step in steps if is_complete(self.path(step))]
         regular = [step for step in steps if step % self._every == 0]
         kept = {*regular[-self._keep_last :], *complete[-2:]} | ({self._best.step} if self._best else set())
         for step in steps:
@@ -293,56 +277,6 @@ class Checkpoints:
             f"cannot {action} in {self.folder} ({error.strerror}): checkpoints saved before are safe; "
             "look at the disk's free space and rights"
         )
-
-
-def _facts(step: int) -> dict[str, Any]:
-    return {"kind": "checkpoint", "step": step}
-
-
-def _files(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {
-        **model_files(checkpoint.recipe, checkpoint.tokenizers, checkpoint.weights),
-        OPTIMIZER: tensor_file(checkpoint.optimizer),
-        STATE: [json_text(checkpoint.state)],
-    }
-
-
-def _read(folder: Path, step: int) -> Checkpoint:
-    manifest = read_manifest(folder)
-    if manifest.facts.get("step") != step:
-        raise DamagedError(folder, "holds another step")
-    recipe, tokenizers = read_description(manifest)
-    return Checkpoint(
-        step=step,
-        recipe=recipe,
-        tokenizers=tokenizers,
-        weights=read_weights(manifest),
-        optimizer=read_whole(manifest, OPTIMIZER),
-        state=parse(manifest.verified(STATE, MOST), _document),
-    )
-
-
-def _document(data: bytes) -> dict[str, Any]:
-    document = json.loads(data)
-    if not isinstance(document, dict):
-        raise ValueError("no document")
-    return document
-
-
-def _is_complete(folder: Path) -> bool:
-    try:
-        check_sizes(folder)
-    except InputError:
-        return False
-    return True
-
-
-def _is_intact(folder: Path) -> bool:
-    try:
-        check(folder)
-    except InputError:
-        return False
-    return True
 
 
 def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
@@ -379,17 +313,3 @@ def _read_best(path: Path) -> Best | None:
         return parse(path, _best_of)
     except DamagedError as error:
         raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
-
-
-def check_finite(checkpoint: Checkpoint) -> None:
-    """Check that all weights of a checkpoint that this process holds are finite.
-
-    Raises:
-        RunError: A weight is not.
-    """
-    for name, value in checkpoint.weights.items():
-        if not local(value).isfinite().all():
-            raise RunError(
-                f"step {checkpoint.step} is not saved, because the weight {name} is not finite: go back to the last "
-                "checkpoint with a lower learning rate"
-            )

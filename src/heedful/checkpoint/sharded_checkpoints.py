@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from heedful.checkpoint.checkpoint import OPTIMIZER, STATE, Checkpoint, check_finite
 from heedful.checkpoint.model_folder import WEIGHTS, description_files
 from heedful.checkpoint.parts import part_file, part_name
-from heedful.checkpoint.run_folder import OPTIMIZER, STATE, Best, Checkpoint, Checkpoints, check_finite
+from heedful.checkpoint.run_folder import Best, Checkpoints
 from heedful.errors import RunError
 from heedful.parallel import Reducer
 from heedful.storage.manifest import Entry, json_text

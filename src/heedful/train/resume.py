@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from heedful.checkpoint import Checkpoint
+from heedful.checkpoint.checkpoint import OPTIMIZER, STATE
 from heedful.checkpoint.model_folder import WEIGHTS
-from heedful.checkpoint.run_folder import OPTIMIZER, STATE
 from heedful.config.families import FAMILIES
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
