@@ -76,13 +76,14 @@ def summary(run: Path) -> RunSummary:
     logged = records(run / LOG)
     ended = result(run)
     validated = [record["update"] for record in logged if any(key.startswith(VALID) for key in record)]
-    scores = {key: value for key, value in ended.items() if key != "update"}
+    final = {key: value for key, value in ended.items() if key != "update"}
+    last = logged_scores(run, validated[-1]) if validated else None
     update = max([*steps, *(record["update"] for record in logged)], default=0)
     return RunSummary(
         folder=run,
         state=state_of(run, bool(ended)),
         update=ended.get("update", update),
-        scores=scores or (validated and logged_scores(run, validated[-1])) or {},
+        scores=final or last or {},
         bytes=sum(state.st_size for state in states),
         changed=max((state.st_mtime for state in states), default=0.0),
     )
