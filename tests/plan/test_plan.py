@@ -100,6 +100,11 @@ def test_what_cannot_be_planned_is_refused(changes: dict, circumstances: dict, m
         planned(changes=changes, **circumstances)
 
 
+def test_word_vectors_are_not_planned() -> None:
+    with pytest.raises(InputError, match="heedful info"):
+        make_plan(make_recipe({"task": "word_vectors"}), Circumstances())
+
+
 def test_the_data_of_a_recipe_is_measured(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a line of text\n" * 41)
     recipe = make_recipe({}, GPT | {"data.train": [{"source": "text.txt"}]}, tmp_path)

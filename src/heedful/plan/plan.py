@@ -178,9 +178,12 @@ def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
     """Check that a recipe can be trained by as many processes.
 
     Raises:
-        InputError: an update has fewer batches than there are GPUs, or several GPUs are asked for on the CPU.
+        InputError: an update has fewer batches than there are GPUs, several GPUs are asked for on the CPU, or the
+            recipe is one of word vectors, whose gradients are sparse.
     """
     train, gpus = recipe.train, circumstances.gpus
+    if recipe.model.family == "word_vectors":
+        raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
     if circumstances.gpu == CPU and gpus > 1:
         raise InputError(f"--gpus {gpus}: --gpu cpu is one machine; leave --gpus out")
     if train.accumulate < gpus:
