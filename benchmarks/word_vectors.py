@@ -21,7 +21,7 @@ import record
 from rich.console import Console
 from rich.table import Table
 
-from heedful.checkpoint import claim
+from heedful.checkpoint import Checkpoints, claim
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
 from heedful.data.prepare_words import word_numbers
@@ -31,7 +31,7 @@ from heedful.data.vectors import VectorTable, read_vectors
 from heedful.evaluate.word_vectors import analogy_scores, read_analogies, read_judgements, similarity_score
 from heedful.machine import prepare_process, wait_policy
 from heedful.tasks.word_vectors import WordVectorTraining, options_of
-from heedful.train.loop import open_checkpoints, open_logger
+from heedful.train.loop import open_logger
 from heedful.train.trainer import Trainer
 
 PEER = Path(__file__).parent / "peers" / "gensim_word_vectors.py"
@@ -60,7 +60,9 @@ def heedful(seed: int, options: argparse.Namespace, file: Path) -> dict[str, Any
     task = prepared(recipe, options)
     folder = options.out / f"heedful-{seed}"
     with claim(folder):
-        trainer = Trainer(task, folder, open_checkpoints(recipe, folder), QUIET)
+        trainer = Trainer(
+            task, folder, Checkpoints(folder, recipe.train.keep_last, every=recipe.train.save_every), QUIET
+        )
         with (
             open_logger(trainer) as logger,
             wait_policy(trainer.device, lambda _: None) as waiting,

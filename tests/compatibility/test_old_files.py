@@ -12,6 +12,7 @@ import heedful
 from heedful.checkpoint.tensors import RENAMED, read_tensors, tensor_file
 from heedful.config.load import recipe_from_dict
 from heedful.inspector.capture.trace import Trace
+from heedful.machine.device import processor
 from heedful.train.log_file import LOG, RESULT
 from interrupted import train
 
@@ -48,7 +49,8 @@ def test_a_run_goes_on_as_the_old_version_would_have(task: str, expected: dict) 
     assert [entry["loss"] for entry in log if "loss" in entry] == pytest.approx(expected["losses"], rel=1e-5)
     result = json.loads(Path(task, "run", RESULT).read_text())
     assert result == pytest.approx(expected["result"], rel=1e-5)
-    if (torch.__version__, torch.backends.cpu.get_cpu_capability()) == (expected["torch"], expected["kernels"]):
+    kernels = torch.__version__, torch.backends.cpu.get_cpu_capability()
+    if kernels == (expected["torch"], expected["kernels"]) and "AMD" in processor(torch.device("cpu")):  # as there
         assert hash_under_old_names(Path(task, "run/model/model.safetensors")) == expected["weights"]
 
 

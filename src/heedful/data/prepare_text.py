@@ -11,7 +11,7 @@ from heedful.data.filters import DropReport
 from heedful.data.overlap import lines_of
 from heedful.data.passages import SentenceStore
 from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
-from heedful.data.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
+from heedful.data.prepared_data import Preparation, PreparedData, Store, one_store_for_all, prepare_data
 from heedful.data.sentences import split_sentences
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
@@ -21,7 +21,7 @@ from heedful.wording import counted
 
 CHUNK = 256  # documents encoded at a time
 
-S = TypeVar("S")
+S = TypeVar("S", bound=Store)
 Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and tells its size
 
 

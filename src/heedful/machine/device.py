@@ -41,6 +41,7 @@ def environment(device: torch.device) -> dict[str, str | int]:
         "system": sys.platform,
         "device": device.type,
         "gpu": gpu,
+        "processor": processor(torch.device("cpu")),
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count() or 1,
     }

@@ -88,6 +88,7 @@ def pairs(recipe: Recipe, tokenizers: TokenizerPair, length: int) -> PreparedPai
         ids=np.full(2 * count * length, TOKEN, np.uint16),
         lengths=np.full((count, 2), length, np.int32),
         offsets=2 * length * np.arange(count),
+        files=(),
     )
     return PreparedPairs(tokenizers, (store,), (1.0,), None, "", DropReport(), [])
 
@@ -95,11 +96,11 @@ def pairs(recipe: Recipe, tokenizers: TokenizerPair, length: int) -> PreparedPai
 def stream(recipe: Recipe) -> TokenStream:
     """Make a text for the windows of one batch of a language model."""
     size = max(recipe.train.batch_tokens, recipe.data.max_length) + 2 * recipe.data.max_length
-    return TokenStream(np.full(size, TOKEN, np.uint16), np.array([0, size]), size)
+    return TokenStream(np.full(size, TOKEN, np.uint16), np.array([0, size]), size, files=())
 
 
 def sentences(recipe: Recipe) -> SentenceStore:
     """Make a text for the passages of a batch of a masked language model, in two documents."""
     size = max(recipe.train.batch_tokens, recipe.data.max_length) * 3 // SENTENCE + 2
     bounds = SENTENCE * np.arange(size + 1)
-    return SentenceStore(np.full(SENTENCE * size, TOKEN, np.uint16), bounds, np.array([0, size // 2, size]))
+    return SentenceStore(np.full(SENTENCE * size, TOKEN, np.uint16), bounds, np.array([0, size // 2, size]), files=())
