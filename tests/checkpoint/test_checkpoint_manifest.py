@@ -104,13 +104,16 @@ def test_every_missing_file_is_noticed(run: Path) -> None:
     assert check(folder).facts == {"kind": "checkpoint", "step": 5}
 
 
-def test_a_device_is_no_file(run: Path) -> None:
+def test_a_manifest_names_no_device_and_a_link_to_one_is_no_file(run: Path) -> None:
     path = run / "checkpoints/step-00000005/manifest.json"
     document = unseal(path.read_bytes())
-    document["files"]["/dev/null"] = {"bytes": 0, "crc32": "00000000"}
-    path.write_bytes(seal(document))
-    with pytest.raises(DamagedError, match="is not a file"):
-        check(path.parent)
+    for name, refusal in (("/dev/null", "does not hold what was saved"), ("null", "is not a file")):
+        document["files"] = {name: {"bytes": 0, "crc32": "00000000"}}
+        path.write_bytes(seal(document))
+        path.with_name("null").unlink(missing_ok=True)
+        path.with_name("null").symlink_to("/dev/null")
+        with pytest.raises(DamagedError, match=refusal):
+            check(path.parent)
 
 
 @pytest.mark.parametrize("manifest", [{}, {"format": 1}, {"format": 1, "files": []}, {"format": 1, "files": {"a": {}}}])
