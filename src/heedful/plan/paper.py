@@ -62,7 +62,7 @@ class Paper(TorchDispatchMode):
         for parameter in module.parameters(recurse=False):
             if not isinstance(parameter, FakeTensor):
                 moved = self.copy(parameter.detach()).requires_grad_(parameter.requires_grad)
-                moved.__dict__["_is_param"] = True  # by which torch knows a parameter of another class
+                vars(moved)["_is_param"] = True  # by which torch knows a parameter of another class
                 torch.utils.swap_tensors(parameter, moved)
         if recurrent:
             recurrent._init_flat_weights()
