@@ -13,7 +13,7 @@ DEVELOPMENT := $(VENV)/.installed-dev
 PIP := HATCH_BUILD_NO_HOOKS=true $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 NODE := PATH="$(abspath $(BIN)):$$PATH"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
-FAULTS := $(shell grep -l "^def main(" faults/*.py)
+FAULTS := $(shell grep -lE "^def main\b" faults/*.py)
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 
 .DEFAULT_GOAL := help
