@@ -109,7 +109,8 @@ class Run:
 
     def __init__(self, folder: Path, train: dict[str, Any]) -> None:
         self.folder = folder
-        self.recipe = toy.recipe(folder, data={"filters": {"max_tokens": 17}}, train=train)
+        stateless = {"name": "row_sgd"}  # since no update is made, another optimiser would lack its state
+        self.recipe = toy.recipe(folder, data={"filters": {"max_tokens": 17}}, train=train, optimizer=stateless)
 
     def read(self, name: str, processes: int, stop: int | None) -> tuple[Read, list[int]]:
         """Begin a run, or go on from its checkpoint, in several processes, until an update or the end, and save.

@@ -1,6 +1,7 @@
 """The attacks of `make faults`, a few of each: none gets through."""
 
 import importlib
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ COUNTS: dict[str, int] = {
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_few_attacks_get_nowhere(script, monkeypatch, capsys):
     monkeypatch.setattr(record, "append", lambda *_: None)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAULTS.parent / "src"), str(FAULTS.parent / "benchmarks")]))
     code = importlib.import_module(script).main(["--count", str(COUNTS.get(script, 2))])
     said = capsys.readouterr().out
     assert code == 0, said

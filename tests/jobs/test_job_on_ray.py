@@ -52,8 +52,8 @@ def test_an_actor_computes_what_nobody_has_computed(tmp_path):
     job = open_shouting(tmp_path)
     actor = ShardActor(lambda: (open_shouting(tmp_path), shout))
     batch = {name: [value] for name, value in vars(job.missing("long.txt")[1]).items()}
-    assert actor(batch) == {"file": ["long.txt"], "computed": [True]}
-    assert actor(batch) == {"file": ["long.txt"], "computed": [False]}
+    assert actor(batch) == {"file": ["long.txt"], "computed": [True], "error": [""], "exit_code": [0]}
+    assert actor(batch) == {"file": ["long.txt"], "computed": [False], "error": [""], "exit_code": [0]}
     assert [shard.first for shard in job.missing("long.txt")] == [1, 2 * WINDOW + 1]
 
 

@@ -72,14 +72,12 @@ def translate(
     shard_lines: Annotated[
         int | None,
         typer.Option(
-            help="Of a folder: lines that a process translates at a time, and at most loses when it is killed; a "
+            help="Lines of a folder that a process translates at a time, and at most loses when it is killed; a "
             "multiple of 1024. Never changes results.",
             show_default="4096",
         ),
     ] = None,
-    ray: Annotated[
-        bool, typer.Option("--ray", help="Of a folder: translate it on the machines of a Ray cluster.")
-    ] = False,
+    ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
     device: Device = "auto",
     precision: Precision = "float32",
 ) -> None:

@@ -29,10 +29,17 @@ class ShardActor:
         self._job, self._compute = open_job()
 
     def __call__(self, batch: dict[str, Any], /) -> dict[str, Any]:
-        """Compute the one shard of a batch if nobody else does; return its file and whether it was computed."""
+        """Compute the one shard of a batch if nobody else does; return its file, whether it was computed, and an error.
+
+        An error of heedful's is returned as data, since Ray does not bring its class back.
+        """
         [file], [first], [lines], [crc32] = (batch[field] for field in ("file", "first", "lines", "crc32"))
         shard = Shard(str(file), int(first), int(lines), str(crc32))
-        return {"file": [shard.file], "computed": [self._job.compute(shard, self._compute)]}
+        try:
+            computed, error, code = self._job.compute(shard, self._compute), "", 0
+        except HeedfulError as failed:
+            computed, error, code = False, str(failed), failed.exit_code
+        return {"file": [shard.file], "computed": [computed], "error": [error], "exit_code": [code]}
 
 
 def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> None:
@@ -68,7 +75,8 @@ def run_on_ray(job: FolderJob, open_job: Open, progress: ProgressReporter) -> No
         start_ray()
         worker.until_finished(work)
     except (RayError, SystemException) as error:
-        raise _told(error) from error
+        reason = str(error).partition("\n")[0]
+        raise RunError(f"Ray ended the job ({reason}); what is done is kept, and the same command goes on") from error
     finally:
         ray.shutdown()
 
@@ -94,7 +102,12 @@ def start_ray() -> None:
 
 
 def computed_by_actors(shards: list[Shard], open_job: Open, on_gpu: bool) -> Iterator[tuple[str, bool]]:
-    """Let actors compute shards, one actor a core or GPU; yield the file of each shard and whether it was computed."""
+    """Let actors compute shards, one actor a core or GPU; yield the file of each shard and whether it was computed.
+
+    Raises:
+        InputError: The input has changed.
+        RunError: Results cannot be written.
+    """
     import ray
     from ray.data import ActorPoolStrategy, DataContext, from_items
 
@@ -112,15 +125,6 @@ def computed_by_actors(shards: list[Shard], open_job: Open, on_gpu: bool) -> Ite
         num_gpus=1 if on_gpu else 0,
     )
     for row in computed.iter_rows():
+        if error := row["error"]:
+            raise InputError(error) if row["exit_code"] == InputError.exit_code else RunError(error)
         yield row["file"], bool(row["computed"])
-
-
-def _told(error: BaseException) -> HeedfulError:
-    """Find the error of heedful that ended an actor, or tell that of Ray."""
-    cause: BaseException | None = error
-    while cause:
-        if isinstance(found := getattr(cause, "cause", cause), HeedfulError):
-            return found
-        cause = cause.__cause__
-    reason = str(error).partition("\n")[0]
-    return RunError(f"Ray ended the job ({reason}); what is done is kept, and the same command goes on")
