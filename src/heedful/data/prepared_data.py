@@ -194,11 +194,11 @@ def _stored(folder: Path) -> tuple[DropReport, int, str] | None:
 
 
 def _holds_only_stores(folder: Path) -> bool:
-    """True if a folder has a report, and holds nothing else but stores and tokenizers: its report is damaged."""
+    """True if a folder has a report and stores, and nothing else but tokenizers: its report is damaged."""
     if not folder.is_dir() or not (folder / REPORT).is_file():
         return False
-    others = [path for path in folder.iterdir() if path.name != REPORT]
-    return all((path / MANIFEST).is_file() or path.name == "tokenizer" for path in others)
+    others = [path for path in folder.iterdir() if path.name not in (REPORT, "tokenizer")]
+    return bool(others) and all((path / MANIFEST).is_file() for path in others)
 
 
 def one_store_each(data: DataConfig) -> Mapping[str, Sequence[CorpusConfig]]:

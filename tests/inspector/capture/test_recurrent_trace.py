@@ -39,7 +39,7 @@ def test_states_gates_and_alignments_of_a_translator_are_recorded(name):
 @pytest.mark.parametrize("name", GENERATORS)
 def test_states_and_gates_of_a_language_model_are_recorded(name):
     found = heedful.trace(generator(name), TEXT)
-    assert max(found.checks.values()) < 1e-5
+    assert max(found.checks.values()) < 3e-5  # of logits, in float32, on any processor
     gates = {key.rpartition(".")[2] for key in found if key.endswith("_gate")}
     assert gates == set(GATES[GENERATORS[name].cell])
 
