@@ -5,35 +5,12 @@ import random
 from copy import deepcopy
 from pathlib import Path
 
+from toy import SETTINGS, WORDS
+
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe
 from heedful.train.log_file import LOG
 from interrupted import train
-
-SETTINGS = {
-    "data": {
-        "source_language": "en",
-        "target_language": "en",
-        "train": [{"source": "train.src", "target": "train.tgt"}],
-        "valid": {"source": "valid.src", "target": "valid.tgt"},
-        "filters": {"max_tokens": 61},
-    },
-    "tokenizer": {"kind": "word", "vocab_size": 29, "byte_fallback": False, "pretokenized": True},
-    "model": {"d_model": 16, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1},
-    "optimizer": {"lr": 0.01, "schedule": "constant", "warmup": 5},
-    "train": {
-        "max_updates": 19,
-        "batch_tokens": 61,
-        "validate_every": 7,
-        "save_every": 5,
-        "log_every": 3,
-        "average_last": 2,
-        "precision": "float32",
-        "threads": 1,
-        "device": "cpu",
-    },
-}
-WORDS = [f"w{i}" for i in range(23)]
 
 
 def write_pairs(folder: Path, name: str, count: int, seed: int) -> None:

@@ -47,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class ReplayedBatch:
-    """One batch of a replayed update: its examples, the tensors of its forward pass, and its loss.
+    """Batch of a replayed update: its examples, the tensors of its forward pass, and its loss.
 
     Attributes:
         examples: the numbers of its examples in the prepared data.

@@ -66,11 +66,13 @@ def test_within_training_its_own_handler_is_in_charge():
 
 def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    stopping = Stopping(False)
     try:
-        with Stopping(False):
+        with stopping:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+    assert not stopping.stopped
 
 
 @pytest.mark.slow

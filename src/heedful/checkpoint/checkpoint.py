@@ -1,4 +1,4 @@
-"""One checkpoint: what it holds, the files that it is saved as, and how they are read and checked."""
+"""Checkpoint of a training run: its contents, the files that it is saved as, and their reading and checking."""
 
 import json
 from dataclasses import dataclass

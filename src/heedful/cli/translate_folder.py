@@ -26,7 +26,7 @@ LOOKED_AT = 1000  # lines of the first file that tell whether the vocabulary kno
 
 @dataclass(frozen=True)
 class FolderTranslation:
-    """What a process needs to know to work on the translation of a folder.
+    """Task of a process that translates a folder: model, folders and settings of the search.
 
     Attributes:
         source: The input folder.

@@ -36,7 +36,7 @@ from heedful.jobs.plan import (
     survey,
 )
 from heedful.storage import atomic_file
-from heedful.storage.atomic import TEMPORARY, remove
+from heedful.storage.atomic import TEMPORARY, named_write_errors, remove
 from heedful.storage.disk import DISK
 
 LOG = logging.getLogger(__name__)  # a warning is shown on standard error, unless the program says otherwise
@@ -44,6 +44,7 @@ JOB = ".job"
 PLAN = "plan.json"
 PARTS = "parts"
 JOINED = "joined"
+GOES_ON = "what is done is kept, and when there is room and permission the same command goes on"
 
 
 class FolderJob:
@@ -63,7 +64,7 @@ class FolderJob:
         self._claims = claims
         self._reader = ShardReader(source)
         self._writer = secrets.token_hex(4)
-        with naming_failures(output):
+        with named_write_errors(output, GOES_ON):
             for file in self.unfinished():
                 self._parts(file).mkdir(parents=True, exist_ok=True)
 
@@ -96,7 +97,7 @@ class FolderJob:
         if self._is_done(shard):
             return False
         claim = self._part(shard).with_suffix(".claim")
-        with naming_failures(self.output), self._claims.claim(claim) as ours:
+        with named_write_errors(self.output, GOES_ON), self._claims.claim(claim) as ours:
             if not ours or self._is_done(shard):
                 return False
             lines = self._reader.read(shard)
@@ -115,7 +116,7 @@ class FolderJob:
         """
         if self._result(file).exists() or self.missing(file):
             return False
-        with naming_failures(self.output), self._claims.claim(self._parts(file) / "joined.claim") as ours:
+        with named_write_errors(self.output, GOES_ON), self._claims.claim(self._parts(file) / "joined.claim") as ours:
             if not ours or self._result(file).exists():
                 return False
             with self._unless_joined(file):
@@ -193,7 +194,7 @@ def open_job(
     check_folders(source, output)
     if not (output / JOB).is_dir():
         plan = make_plan(source, settings, shard_lines, done)
-        with naming_failures(output):
+        with named_write_errors(output, GOES_ON):
             _publish(plan, output)
     plan = read_plan(output / JOB / PLAN)
     refuse_other(plan, source, settings, shard_lines, output)
@@ -213,22 +214,6 @@ def check_folders(source: Path, output: Path) -> None:
     names = os.listdir(output) if output.exists() else []
     if JOB not in names and any(not name.startswith(TEMPORARY) for name in names):
         raise InputError(f"--output {output}: holds other files; name a new folder for the results")
-
-
-@contextmanager
-def naming_failures(output: Path) -> Iterator[None]:
-    """Turn an OSError of writing into a RunError that says how to go on.
-
-    Raises:
-        RunError: An OSError was raised within the block.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise RunError(
-            f"{output}: cannot be written ({error.strerror or error}); what is done is kept, and when there is room "
-            "and permission the same command goes on"
-        ) from error
 
 
 def _publish(plan: Plan, output: Path) -> None:

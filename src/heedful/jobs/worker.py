@@ -1,4 +1,4 @@
-"""Worker: computes what nobody else computes, shard by shard, and ends when the whole job is done."""
+"""Worker of a job: computes the shards that no other worker computes, until the whole job is done."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ PAUSE = 0.3  # seconds until a worker that has nothing to do looks again
 
 
 class Worker:
-    """One of the workers of a job, which reports the progress of all.
+    """Worker of a job: computes shards, and reports the progress of all workers.
 
     Args:
         job: The job.

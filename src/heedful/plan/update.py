@@ -1,4 +1,4 @@
-"""One training update on paper: its memory and its FLOPs."""
+"""Memory and FLOPs of one training update, found without computing it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Memory:
 
     @property
     def states(self) -> int:
-        """What does not depend on the batches: weights, their copy, gradients and the state of the optimiser."""
+        """Bytes that no batch changes: weights, their copy, gradients and the state of the optimiser."""
         return self.weights + self.replica + self.optimizer + self.gradients
 
 

@@ -149,7 +149,7 @@ def write_folder(folder: Path, files: Mapping[str, Content], facts: Mapping[str,
 
 
 @contextmanager
-def named_write_errors(path: Path) -> Iterator[None]:
+def named_write_errors(path: Path, remedy: str = "make room for it or choose another name") -> Iterator[None]:
     """Turn an OSError of writing into a RunError that names the file or folder, the reason and the remedy.
 
     Raises:
@@ -158,8 +158,7 @@ def named_write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or error
-        raise RunError(f"{path}: cannot be written ({reason}); make room for it or choose another name") from error
+        raise RunError(f"{path}: cannot be written ({error.strerror or error}); {remedy}") from error
 
 
 def discard(storage: Storage, folder: Path) -> None:
