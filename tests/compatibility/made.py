@@ -1,4 +1,4 @@
-"""Make an archive that test_old_files.py reads: PYTHONPATH=src:tests python tests/compatibility/made.py FILE.tar.xz
+"""Make an archive for test_old_files.py: PYTHONPATH=src:tests:faults python tests/compatibility/made.py FILE.tar.xz
 
 It holds for each task a recipe, a run that was stopped after half of its updates, what the whole run came to, its model
 and a trace of it. An archive is made once, by the version that its name tells; later versions read it and go on.
