@@ -1,14 +1,20 @@
 import errno
+import io
 import os
 from collections.abc import Callable
+from concurrent.futures import wait
 from pathlib import Path
+from threading import Event
 
 import pytest
+from rich.console import Console
 
-from heedful.errors import RunError
+from heedful.checkpoint import Checkpoints, claim
+from heedful.errors import InputError, RunError
 from heedful.storage.disk import Storage
 from heedful.tasks.translation import Translation
 from heedful.train import loop
+from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.trainer import Trainer
 from interrupted import stop_after, train, train_aloud
 from reversal import fingerprint, recipe
@@ -100,14 +106,20 @@ def test_a_disk_that_stays_full_ends_the_run_with_an_error_and_more_space_with_t
 
 def test_memory_holds_no_checkpoint_that_nobody_needs(text, tmp_path, monkeypatch):
     waiting = []
-    honest = Trainer.validate
-    monkeypatch.setattr(Trainer, "validate", lambda run, log: (waiting.append([*run.saver.waiting]), honest(run, log)))
+    honest = CheckpointSaver.begin
+    monkeypatch.setattr(CheckpointSaver, "begin", lambda saver, *of: (honest(saver, *of), waiting.append(held(saver))))
     full_disk(monkeypatch, lambda path: "step-" in str(path))
     settings = recipe(text, train={"max_updates": 100, "average_last": 2, "best": "loss"})
     with pytest.raises(RunError):
         train(settings, tmp_path / "run")
     assert max(map(len, waiting)) <= 4
-    assert waiting[-1][-3:] == [90, 95, 98]
+    assert waiting[-1][-2:] == [95, 100]
+
+
+def held(saver: CheckpointSaver) -> list[int]:
+    """The steps that wait in memory once the save that runs has ended."""
+    wait([saver.running])
+    return [*saver.waiting]
 
 
 def test_a_crash_in_a_validation_loses_no_update_and_changes_nothing(whole, text, tmp_path, monkeypatch):
@@ -161,3 +173,104 @@ def test_a_score_that_is_not_a_number_is_never_the_best_and_ends_no_run(text, tm
         train(recipe(text), tmp_path / "parts")
     train(recipe(text), tmp_path / "parts")
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+@pytest.fixture
+def slow_disk(monkeypatch) -> Callable[..., None]:
+    """Makes the saving of a step wait until the update after a later one, and calls something before it goes on."""
+
+    def slow(step: int, until: int, then: Callable[[], object] = lambda: None) -> None:
+        reached = Event()
+        honest_save, honest_update = Checkpoints.save, Trainer.compute
+
+        def save(checkpoints, checkpoint):
+            if checkpoint.step == step:
+                assert reached.wait(timeout=60)
+                then()
+            honest_save(checkpoints, checkpoint)
+
+        def compute(run):
+            if run.state.update == until:
+                reached.set()
+            return honest_update(run)
+
+        monkeypatch.setattr(Checkpoints, "save", save)
+        monkeypatch.setattr(Trainer, "compute", compute)
+
+    return slow
+
+
+def test_training_goes_on_while_a_slow_disk_takes_a_checkpoint(text, tmp_path, slow_disk):
+    settings = recipe(text, train={"save_every": 5, "validate_every": 100})
+    train(settings, tmp_path / "whole")
+    slow_disk(5, until=8)
+    train(settings, tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_a_slow_disk_gets_the_weights_of_the_update_that_was_saved(text, tmp_path, slow_disk, monkeypatch):
+    settings = recipe(text, train={"save_every": 5, "validate_every": 100, "keep_last": 9})
+    train(settings, tmp_path / "whole")
+    slow_disk(5, until=8)
+    train(settings, tmp_path / "run")
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        saved = [tmp_path / run / "checkpoints" / "step-00000005" / name for run in ("whole", "run")]
+        assert saved[0].read_bytes() == saved[1].read_bytes()
+
+
+def test_nothing_is_deleted_or_visible_while_a_checkpoint_is_being_written(text, tmp_path, slow_disk):
+    seen = []
+    checkpoints = tmp_path / "run" / "checkpoints"
+    slow_disk(15, until=18, then=lambda: seen.extend(sorted(path.name for path in checkpoints.glob("step-*"))))
+    train(recipe(text, train={"save_every": 5, "validate_every": 100, "keep_last": 2}), tmp_path / "run")
+    assert seen == ["step-00000005", "step-00000010"]
+
+
+def test_a_save_that_failed_is_told_after_the_next_update_at_the_latest(text, tmp_path, monkeypatch):
+    full_disk(monkeypatch, at_first(1, "step-00000005"))
+    honest = Trainer.compute
+
+    def compute(run):
+        if run.saver.running:
+            wait([run.saver.running])
+        told.append((run.state.update, screen.getvalue().count("NOT SAVED")))
+        return honest(run)
+
+    monkeypatch.setattr(Trainer, "compute", compute)
+    told: list = []
+    screen = io.StringIO()
+    settings = recipe(text, train={"save_every": 5, "validate_every": 100})
+    loop.train(settings, tmp_path / "run", Console(file=screen, width=500))
+    assert (5, 0) in told
+    assert (6, 1) in told
+
+
+def test_a_run_that_ends_with_an_error_holds_its_folder_until_the_checkpoint_is_written(
+    text, tmp_path, slow_disk, monkeypatch
+):
+    slow_disk(5, until=6, then=lambda: owners.append(owner(tmp_path / "run")))
+    owners: list = []
+    monkeypatch.setattr(Trainer, "count", fails_at(7))
+    with pytest.raises(ZeroDivisionError):
+        train(recipe(text, train={"save_every": 5, "validate_every": 100}), tmp_path / "run")
+    assert owners == ["claimed"]
+    assert newest(tmp_path / "run") == 5
+
+
+def fails_at(update: int) -> Callable[..., None]:
+    honest = Trainer.count
+
+    def count(run, *of):
+        honest(run, *of)
+        if run.state.update == update:
+            raise ZeroDivisionError
+
+    return count
+
+
+def owner(folder: Path) -> str:
+    try:
+        with claim(folder):
+            return "free"
+    except InputError:
+        return "claimed"

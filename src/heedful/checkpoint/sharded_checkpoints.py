@@ -9,7 +9,7 @@ from heedful.checkpoint.model_folder import WEIGHTS, description_files
 from heedful.checkpoint.parts import part_file, part_name
 from heedful.checkpoint.run_folder import Best, Checkpoints
 from heedful.errors import RunError
-from heedful.parallel import Reducer
+from heedful.parallel import Exchange, Reducer
 from heedful.storage.manifest import Entry, json_text
 
 
@@ -42,22 +42,22 @@ class ShardedCheckpoints:
 
     Args:
         checkpoints: The checkpoints of the run, in a folder that all processes see.
-        reducer: Joins the processes.
+        exchange: Joins the processes; what the training exchanges must not get in between.
     """
 
-    def __init__(self, checkpoints: Checkpoints, reducer: Reducer) -> None:
+    def __init__(self, checkpoints: Checkpoints, exchange: Exchange) -> None:
         self._checkpoints = checkpoints
-        self._reducer = reducer
+        self._exchange = exchange
 
     @property
     def best(self) -> Best | None:
         """The best step of the run with its metric; None if no step is marked or its checkpoint is gone."""
-        found = self._reducer.from_first(lambda: self._checkpoints.best and asdict(self._checkpoints.best))
+        found = self._exchange.from_first(lambda: self._checkpoints.best and asdict(self._checkpoints.best))
         return Best(**found) if found else None
 
     def steps(self) -> list[int]:
         """List the saved steps of the run, in order."""
-        return self._reducer.from_first(self._checkpoints.steps)
+        return self._exchange.from_first(self._checkpoints.steps)
 
     def mark_best(self, step: int, metric: str, value: float) -> None:
         """Mark a saved step as the best checkpoint: it is not deleted before another step is marked.
@@ -75,13 +75,13 @@ class ShardedCheckpoints:
         """
         step = checkpoint.step
         if self._by_first(lambda: self._checkpoints.begin(step)):
-            told = self._reducer.gather(self._write_rows(checkpoint))
+            told = self._exchange.gather(self._write_rows(checkpoint))
             self._by_first(lambda: self._publish(checkpoint, told))
         self._by_first(self._checkpoints.delete_old)
 
     def _write_rows(self, checkpoint: Checkpoint) -> dict[str, Any]:
         """Write and flush the rows of this process; return the entries of its files, or an error, as JSON."""
-        rank, world_size, first = self._reducer.rank, self._reducer.world_size, self._reducer.is_first
+        rank, world_size, first = self._exchange.rank, self._exchange.world_size, self._exchange.is_first
         writer = self._checkpoints.writer(checkpoint.step)
         try:
             check_finite(checkpoint)
@@ -119,12 +119,15 @@ class ShardedCheckpoints:
             except OSError as error:
                 return [None, f"cannot write the checkpoints of the run ({error.strerror})"]
 
-        value, error = self._reducer.from_first(attempt)
+        value, error = self._exchange.from_first(attempt)
         if error is not None:
             raise RunError(error)
         return value
 
 
 def store_of(checkpoints: Checkpoints, reducer: Reducer) -> CheckpointStore:
-    """Choose what saves the checkpoints of a run: all processes if they share the weights, else the first one."""
-    return checkpoints if reducer.mesh is None else ShardedCheckpoints(checkpoints, reducer)
+    """Choose what saves the checkpoints of a run: all processes if they share the weights, else the first one.
+
+    What is returned may be called in another thread than that of the training; all processes must call this function.
+    """
+    return checkpoints if reducer.mesh is None else ShardedCheckpoints(checkpoints, reducer.for_a_thread())

@@ -11,12 +11,13 @@ from heedful.parallel.process_group import (
     local_processes,
     of_torchrun,
 )
-from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
+from heedful.parallel.reducer import SINGLE_PROCESS, Exchange, Reducer
 from heedful.parallel.sharded_group import ShardedGroup, kind_of_group
 from heedful.parallel.shards import Rows, Sharded, are_sharded, copy_into, local, rows_of, whole
 
 __all__ = [
     "SINGLE_PROCESS",
+    "Exchange",
     "ProcessGroup",
     "Reducer",
     "Rows",

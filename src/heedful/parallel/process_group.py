@@ -1,7 +1,6 @@
 """The processes that torchrun has started, as a process group of torch.distributed."""
 
 import faulthandler
-import json
 import os
 import sys
 import time
@@ -19,7 +18,8 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from heedful.errors import HeedfulError, Interrupted, RunError
-from heedful.parallel.reducer import SINGLE_PROCESS, Reducer
+from heedful.parallel.exchange import GroupExchange
+from heedful.parallel.reducer import SINGLE_PROCESS, Exchange, Reducer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,6 +57,7 @@ class ProcessGroup(Reducer):
 
     def __init__(self, store: Store, seconds: float) -> None:
         super().__init__(dist.get_rank(), dist.get_world_size())
+        self.exchange = GroupExchange()
         self.store = store
         self.seconds = seconds
         self.steps = 0  # calls of `after_first`
@@ -64,23 +65,16 @@ class ProcessGroup(Reducer):
     @meeting
     def gather(self, value: Any) -> list[Any]:
         """Collect a JSON value of each process, in the order of their ranks."""
-        text = as_bytes(value)
-        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.world_size)]
-        dist.all_gather(sizes, torch.tensor([len(text)]))
-        longest = max(int(size) for size in sizes)
-        parts = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
-        dist.all_gather(parts, torch.nn.functional.pad(text, (0, longest - len(text))))
-        return [from_bytes(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
+        return self.exchange.gather(value)
 
     @meeting
     def from_first(self, function: Callable[[], T]) -> T:
         """Call a function in the first process only, and give its JSON value to all processes."""
-        text = as_bytes(function()) if self.is_first else torch.empty(0, dtype=torch.uint8)
-        size = torch.tensor([len(text)])
-        dist.broadcast(size, 0)
-        told = text if self.is_first else torch.empty(int(size), dtype=torch.uint8)
-        dist.broadcast(told, 0)
-        return from_bytes(told)
+        return self.exchange.from_first(function)
+
+    def for_a_thread(self) -> Exchange:
+        """Make an exchange between the same processes for another thread; all processes must call this."""
+        return GroupExchange(dist.new_group(backend="gloo", timeout=timedelta(seconds=self.seconds)))
 
     @meeting
     def after_first(self, function: Callable[[], T]) -> T:
@@ -174,16 +168,6 @@ def buckets(tensors: Iterable[Tensor]) -> Iterator[list[Tensor]]:
         bucket.append(tensor)
     if bucket:
         yield bucket
-
-
-def as_bytes(value: Any) -> Tensor:
-    """Encode a JSON value as a tensor of bytes; numbers come back to the last bit, NaN too."""
-    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
-
-
-def from_bytes(text: Tensor) -> Any:
-    """Decode a JSON value from a tensor of bytes."""
-    return json.loads(text.numpy().tobytes())
 
 
 @contextmanager

@@ -3,12 +3,37 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 
 T = TypeVar("T")
+
+
+class Exchange(Protocol):
+    """Interface of an exchange of JSON values between processes. All of them call the same methods in the same order.
+
+    Attributes:
+        rank: The number of this process, from 0 to `world_size` - 1.
+        world_size: The number of processes.
+    """
+
+    rank: int
+    world_size: int
+
+    @property
+    def is_first(self) -> bool:
+        """True in the process of rank 0."""
+        ...
+
+    def gather(self, value: Any) -> list[Any]:
+        """Collect a JSON value of each process, in the order of their ranks."""
+        ...
+
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process only, and give its JSON value to all processes."""
+        ...
 
 
 class Reducer(ABC):
@@ -54,6 +79,10 @@ class Reducer(ABC):
         """Call a function in the first process only, and give its JSON value to all processes."""
 
     @abstractmethod
+    def for_a_thread(self) -> Exchange:
+        """Make an exchange between the same processes for another thread; all processes must call this."""
+
+    @abstractmethod
     def after_first(self, function: Callable[[], T]) -> T:
         """Call a function in the first process, then in one process of each other machine, then in all others.
 
@@ -93,6 +122,10 @@ class SingleProcess(Reducer):
     def from_first(self, function: Callable[[], T]) -> T:
         """Return the value of the function."""
         return function()
+
+    def for_a_thread(self) -> Exchange:
+        """Return this process itself: it has nobody to wait for."""
+        return self
 
     def after_first(self, function: Callable[[], T]) -> T:
         """Return the value of the function."""

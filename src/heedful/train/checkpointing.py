@@ -1,7 +1,9 @@
-"""Saving of checkpoints during training, in order; checkpoints that a full disk refuses wait in memory."""
+"""Saving of checkpoints while training goes on, in order; checkpoints that a full disk refuses wait in memory."""
 
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
+from types import TracebackType
 
 from torch import Tensor
 
@@ -11,7 +13,10 @@ from heedful.errors import RunError
 
 
 class CheckpointSaver:
-    """Saves checkpoints during training; checkpoints that cannot be written wait in memory while they are needed.
+    """Context manager that saves checkpoints in a thread; what cannot be written waits in memory while it is needed.
+
+    A checkpoint is copied, and written while training goes on; the next one waits until it is written. Leaving the
+    context waits as well, so that nothing is written into a folder that is no longer claimed.
 
     No checkpoint is published before an earlier one that the end of the run needs. So any checkpoint that a resumed
     run misses on the disk is later than the newest one, and is computed again: a full disk changes no final model.
@@ -26,18 +31,58 @@ class CheckpointSaver:
         self.every = train.save_every
         self.average_last = train.average_last
         self.waiting: dict[int, Checkpoint] = {}
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
+        self.running: Future[None] | None = None
+
+    def __enter__(self) -> "CheckpointSaver":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.thread.shutdown()
+
+    def begin(self, checkpoint: Checkpoint, best: Best | None) -> None:
+        """Begin to save a copy of a checkpoint, as soon as the one before is written.
+
+        Raises:
+            RunError: the one before could not be written; it waits for this save, which has begun.
+        """
+        own = copied(checkpoint)
+        try:
+            self.finish()
+        finally:
+            self.running = self.thread.submit(self.save, own, best)
+
+    def finish(self) -> None:
+        """Wait until the checkpoint that is being saved is written.
+
+        Raises:
+            RunError: it could not be written; it waits in memory for the next save.
+        """
+        running, self.running = self.running, None
+        if running:
+            running.result()
+
+    def report(self) -> None:
+        """Raise the error of a save that has failed meanwhile, once; do not wait for one that is running.
+
+        Raises:
+            RunError: a checkpoint could not be written; it waits in memory for the next save.
+        """
+        if self.running and self.running.done():
+            self.finish()
 
     def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
         """Save a checkpoint, after those that could not be written before, and mark the best one so far.
 
         Raises:
-            RunError: writing failed; a copy of the new checkpoint waits for the next call.
+            RunError: writing failed; the checkpoint waits for the next call.
         """
         self.waiting[checkpoint.step] = checkpoint
         try:
             self.publish(best)
         except RunError:
-            self.waiting[checkpoint.step] = copied(checkpoint)
             self.waiting = {step: self.waiting[step] for step in self.needed(best)}
             raise
 
@@ -64,6 +109,7 @@ class CheckpointSaver:
 
     def try_to_mark(self, best: Best | None) -> None:
         """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything."""
+        wait([self.running] if self.running else [])
         with suppress(RunError):
             self.mark(best)
 

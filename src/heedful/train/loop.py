@@ -66,6 +66,7 @@ def train(
         if trainer.has_ended():
             return Outcome(trainer.state.update, 0)
         with (
+            trainer.saver,
             Interruption() as interruption,
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,

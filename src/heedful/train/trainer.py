@@ -1,6 +1,8 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -159,7 +161,7 @@ class Trainer:
     def update(self, logger: Logger) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
 
-        Saving comes before validation: whatever may happen in a validation, no update is lost.
+        Saving begins before validation: whatever may happen in a validation, no update is lost.
         """
         begin = time.perf_counter()
         done = self.compute()
@@ -167,9 +169,11 @@ class Trainer:
         seconds, minutes = self.reducer.from_first(lambda: [took, (time.monotonic() - self.saved_at) / 60])
         self.state.seconds += seconds
         self.count(done, logger)
+        with self.told_if_not_saved():
+            self.saver.report()
         validates = self.validation_is_due()
         if validates or self.save_is_due(minutes):
-            self.try_to_save()
+            self.begin_to_save()
         if validates:
             self.validate(logger)
 
@@ -269,25 +273,35 @@ class Trainer:
         self.task.check_data()
         return self.reducer.from_first(lambda: scores)
 
-    def try_to_save(self) -> None:
-        """Save a checkpoint; if that fails, report it and go on, so that a full disk does not end a run."""
-        try:
-            self.save()
-        except RunError as error:
-            line = f"NOT SAVED: {error}; training goes on, and the checkpoint waits in memory for the next save"
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def begin_to_save(self) -> None:
+        """Begin to save a checkpoint, which is written while training goes on."""
+        self.saved_at = time.monotonic()
+        if self.reducer.saves:
+            with self.told_if_not_saved():
+                self.saver.begin(self.checkpoint(), self.best())
 
     def save(self) -> None:
-        """Save a checkpoint of the current state, after earlier checkpoints that still wait in memory.
-
-        The first process saves.
+        """Save a checkpoint of the current state, after earlier ones that are being written or wait in memory.
 
         Raises:
             RunError: a checkpoint could not be written; the earlier ones are intact.
         """
-        self.saved_at = time.monotonic()
-        if not self.reducer.saves:
-            return
+        if self.reducer.saves:
+            with self.told_if_not_saved():
+                self.saver.finish()
+            self.saver.save(self.checkpoint(), self.best())
+
+    @contextmanager
+    def told_if_not_saved(self) -> Iterator[None]:
+        """Context manager that prints the error of a save and goes on, so that a full disk does not end a run."""
+        try:
+            yield
+        except RunError as error:
+            line = f"NOT SAVED: {error}; training goes on, and the checkpoint waits in memory for the next save"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def checkpoint(self) -> Checkpoint:
+        """Make a checkpoint of the current state, with the tensors themselves, after flushing the log."""
         mark = flushed_mark(self.folder / LOG)
         optimizer = optimizer_tensors(self.training_step.optimizer, self.model)
         told = {
@@ -297,7 +311,7 @@ class Trainer:
             "log": mark and vars(mark),
             "tensors": len(optimizer),
         }
-        checkpoint = Checkpoint(
+        return Checkpoint(
             step=self.state.update,
             recipe=self.recipe,
             tokenizers=self.task.tokenizers,
@@ -305,7 +319,6 @@ class Trainer:
             optimizer=optimizer,
             state=told,
         )
-        self.saver.save(checkpoint, self.best())
 
     def finish(self, logger: Logger) -> None:
         """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
