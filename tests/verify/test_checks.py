@@ -9,6 +9,7 @@ import torch
 import every_architecture
 from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS
 from heedful.checkpoint.load import LoadedModel
+from heedful.checkpoint.tensors import read_tensors
 from heedful.config.schema import Recipe
 from heedful.decode.length_penalty import PENALTIES
 from heedful.errors import RunError
@@ -20,6 +21,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
 from heedful.verify import subject as subject_module
+from heedful.verify.of_training import WAYS
 from subjects import TOKENIZER
 
 FAST = [check for check in CHECKS if check.measure is not of_training.several_processes]
@@ -222,6 +224,20 @@ def test_an_update_of_one_process_that_differs_from_that_of_two_is_noticed(monke
     check = next(check for check in CHECKS if check not in FAST)
     assert check.passes(check.measure(subject_of(found), found))
     monkeypatch.setattr(TrainingStep, "step", lambda self, lr, count: honest(self, lr * 1.001, count))
+    assert not check.passes(check.measure(subject_of(found), found))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS.values())
+def test_two_processes_whose_weights_differ_in_one_way_of_sharing_them_are_noticed(way, monkeypatch):
+    def read(path):
+        tensors = read_tensors(path)
+        return {name: value + (path.name == way) for name, value in tensors.items()}
+
+    found = loaded("translation", "gru with Bahdanau's attention")
+    check = next(check for check in CHECKS if check not in FAST)
+    assert check.passes(check.measure(subject_of(found), found))
+    monkeypatch.setattr(of_training, "read_tensors", read)
     assert not check.passes(check.measure(subject_of(found), found))
 
 

@@ -11,6 +11,7 @@ from heedful.config.families import FAMILIES, FamilyName
 from heedful.wording import counted
 
 Poolings = Literal["first", "mean", "max", "last", "sum"]
+Shardings = Literal["none", "full", "hybrid"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +236,7 @@ class ParallelConfig:
     """Settings of training in several processes, on one machine or on many. No result depends on them."""
 
     timeout_minutes: float = 10.0  # how long processes wait for one that does not answer before the training ends
-    shard: Literal["none", "full", "hybrid"] = "none"  # full: over all processes (FSDP2); hybrid: of a machine (HSDP)
+    shard: Shardings = "none"  # full: over all processes (FSDP2); hybrid: of a machine (HSDP)
     shard_processes: int | None = None  # with hybrid: processes that hold a copy together; None: those of a machine
 
 

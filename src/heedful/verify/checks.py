@@ -54,5 +54,5 @@ CHECKS = (
     Check("the model in memory, and written and read again", of_training.saved, 0),
     Check("the gradient of several batches, and of one", of_training.several_batches),
     Check("updates with a checkpoint on the way, and without", of_training.resumed, 0),
-    Check("updates by two processes, and by one", of_training.several_processes, 0),
+    Check("updates by two processes, the weights whole or shared, and by one", of_training.several_processes, 0),
 )

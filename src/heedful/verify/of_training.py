@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.checkpoint import Checkpoint, Checkpoints, write_model
 from heedful.checkpoint.load import LoadedModel, load_model
 from heedful.checkpoint.tensors import read_tensors
-from heedful.config.schema import OptimizerConfig, Recipe
+from heedful.config.schema import OptimizerConfig, Recipe, Shardings
 from heedful.errors import Interrupted, RunError
 from heedful.losses import Loss
 from heedful.models import load_weights, weights
@@ -27,6 +27,7 @@ from heedful.verify.subject import Example, Subject, subject_of
 
 UPDATES = 4
 PROCESSES = 2
+WAYS: dict[Shardings, str] = {"none": "whole.safetensors", "full": "sharded.safetensors"}  # of sharing the weights
 MINUTES = 5.0  # that one of them waits for the other
 
 
@@ -88,7 +89,9 @@ def trained(
 
 
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
-    """Difference between weights after updates that two processes share, and after those of one process.
+    """Largest difference between weights after updates of two processes, and after those of one process.
+
+    The two have all weights each, and then each some rows of every weight.
 
     Raises:
         Interrupted: a signal such as Ctrl-C has ended the processes.
@@ -103,13 +106,13 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
             raise Interrupted("stopped while two processes were compared with one; the model is as it was")
         if code:
             raise RunError(f"the two processes that were to train a copy of the model ended with exit code {code}")
-        shared = read_tensors(folder / "shared.safetensors")
+        shared = [read_tensors(folder / file) for file in WAYS.values()]
         one = load_model(folder / "model")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         alone = weights(trained(subject_of(one, seed), one.recipe).model)
         torch.set_num_threads(threads)
-        return furthest([shared[key] for key in alone], list(alone.values()))
+        return max(furthest([found[key] for key in alone], list(alone.values())) for found in shared)
 
 
 def own_modules(recipe: Recipe) -> list[str]:

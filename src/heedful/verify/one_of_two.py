@@ -11,24 +11,27 @@ import torch
 
 from heedful.checkpoint.load import load_model
 from heedful.checkpoint.tensors import tensor_file
+from heedful.config.schema import ParallelConfig
 from heedful.config.user_code import import_user_module
 from heedful.errors import HeedfulError
 from heedful.models import weights
-from heedful.parallel import end_process, end_with_error, join_process_group
-from heedful.verify.of_training import MINUTES, trained
+from heedful.parallel import end_process, end_with_error, join_process_group, kind_of_group, whole
+from heedful.verify.of_training import MINUTES, WAYS, trained
 from heedful.verify.subject import subject_of
 
 
 def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
-    """Train the model of a folder together with the other process, and write the weights beside it."""
+    """Train the model of a folder with the other process, in each of `WAYS`, and write the weights beside it."""
     torch.set_num_threads(1)
     for module in modules:
         import_user_module(module)
     loaded = load_model(folder / "model")
-    with join_process_group(MINUTES, "cpu") as reducer:
-        step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
-        if reducer.is_first:
-            (folder / "shared.safetensors").write_bytes(b"".join(tensor_file(weights(step.model))))
+    for shard, file in WAYS.items():
+        with join_process_group(MINUTES, "cpu", kind_of_group(ParallelConfig(shard=shard), "cpu")) as reducer:
+            step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
+            found = {name: whole(value) for name, value in weights(step.model).items()}
+            if reducer.is_first:
+                (folder / file).write_bytes(b"".join(tensor_file(found)))
     end_process(0)
 
 
