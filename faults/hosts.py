@@ -23,7 +23,7 @@ from network import HOSTS, Network, address, network
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "clusters.md"
 TIMEOUT = 15.0  # seconds that hosts wait for one that does not answer
-BAD = ("delay", "200ms", "loss", "1%")
+BAD = (0.2, 0.01)  # seconds of latency, and share of packets that are lost
 Fault = Callable[["Job"], None]
 
 

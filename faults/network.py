@@ -6,6 +6,7 @@ All is made in namespaces of its own, and removed at the end: the network of thi
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from commands import gone, kill
 
 HOSTS = (1, 2, 3)
+CABLE = Path(__file__).with_name("cable.py")
 
 
 class Network:
@@ -25,6 +27,7 @@ class Network:
     def __init__(self, name: str) -> None:
         self.name = name
         self.running: dict[int, subprocess.Popen[bytes]] = {}
+        self.cables: list[subprocess.Popen[bytes]] = []
 
     def space(self, host: int) -> str:
         """The namespace of a host; 0: of the switch."""
@@ -42,10 +45,14 @@ class Network:
         for host in HOSTS:
             ip("netns", "add", self.space(host))
             ip(*f"link add eth0 netns {self.space(host)} type veth peer name port{host} netns {self.space(0)}".split())
-            ip("-n", self.space(0), "link", "set", f"port{host}", "master", "switch", "up")
-            ip("-n", self.space(host), "address", "add", f"{address(host)}/24", "dev", "eth0")
             ip("-n", self.space(host), "link", "set", "lo", "up")
-            self.link(host, up=True)
+            self.plug_in(host)
+
+    def plug_in(self, host: int) -> None:
+        """Join the ends of a cable to a host and to the switch."""
+        ip("-n", self.space(0), "link", "set", f"port{host}", "master", "switch", "up")
+        ip("-n", self.space(host), "address", "add", f"{address(host)}/24", "dev", "eth0")
+        self.link(host, up=True)
 
     def remove(self) -> None:
         """Kill all that runs on the hosts, and remove them."""
@@ -53,16 +60,27 @@ class Network:
             kill(self.processes(host))
             gone(self.processes(host))
             subprocess.run(["ip", "netns", "delete", self.space(host)], check=False, capture_output=True)
-        for begun in self.running.values():
+        for begun in (*self.running.values(), *self.cables):
             begun.wait()
 
     def link(self, host: int, up: bool) -> None:
         """Plug in the cable of a host, or pull it out."""
         ip("-n", self.space(host), "link", "set", "eth0", "up" if up else "down")
 
-    def disturb(self, host: int, *effect: str) -> None:
-        """Delay or lose packets that a host sends, as `tc netem` does."""
-        call(["tc", "-n", self.space(host), "qdisc", "add", "dev", "eth0", "root", "netem", *effect])
+    def disturb(self, host: int, seconds: float, loss: float) -> None:
+        """Give a host a bad cable, which delays what the host sends, and loses a share of it.
+
+        Raises:
+            OSError: this is not possible here.
+        """
+        ip("-n", self.space(host), "link", "delete", "eth0")
+        words = [sys.executable, CABLE, f"cable{host}", f"port{host}", str(seconds), str(loss)]
+        cable = subprocess.Popen(["ip", "netns", "exec", self.space(0), *words], stdout=subprocess.PIPE)
+        self.cables.append(cable)
+        if cable.stdout is None or not cable.stdout.readline():
+            raise OSError(f"no cable with delay and loss (exit code {cable.wait()})")
+        ip(*f"-n {self.space(0)} link set cable{host} netns {self.space(host)} name eth0".split())
+        self.plug_in(host)
 
     def start(self, host: int, script: str, output: Path, environment: dict[str, str]) -> None:
         """Run a shell script on a host."""

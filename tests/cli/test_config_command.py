@@ -1,11 +1,13 @@
 """`heedful config`: what is shown is a recipe, what is wrong is named."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from invocation import invoke
 
+from heedful.cli.config import recipe_or_preset
 from heedful.config.load import load_preset, load_recipe
 from heedful.config.presets import PRESETS
 from heedful.errors import InputError
@@ -101,6 +103,19 @@ def test_a_wrong_override_is_not_good(folder: Path) -> None:
 
 def test_the_schema_is_json() -> None:
     assert json.loads(run("schema"))["properties"]["model"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("base", "did you mean the preset bert-base or vaswani-base?"),
+        ("gpt3", "did you mean the preset gpt2?"),
+        ("runs/x.toml", "`heedful config presets` lists the presets"),
+    ],
+)
+def test_a_name_that_is_neither_recipe_nor_preset_is_told_with_what_is_near(name: str, hint: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"{name}: there is no such recipe or preset; {hint}")):
+        recipe_or_preset(name, [])
 
 
 def test_every_preset_is_listed() -> None:

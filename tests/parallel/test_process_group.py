@@ -76,6 +76,31 @@ def test_an_error_of_one_process_or_all_is_told_once_and_ends_all_with_its_code(
     assert seconds < 25
 
 
+SLOW_LINK = """
+from heedful.parallel import end_process, join_process_group, process_group
+import torch
+
+honest = process_group.dist.broadcast
+
+def broadcast(*of):
+    time.sleep(0.4)
+    honest(*of)
+
+process_group.dist.broadcast = broadcast
+with join_process_group(3 / 60, "cpu") as reducer:
+    reducer.gather(0)
+    reducer.tensors_from_first({str(i): torch.ones(1) for i in range(11)})
+end_process(0)
+"""
+
+
+@pytest.mark.slow
+def test_a_slow_link_that_gives_one_tensor_after_the_other_is_no_hang(tmp_path):
+    code, seconds = run(tmp_path, SLOW_LINK, 2)
+    assert code == 0
+    assert seconds > 4.4
+
+
 SILENT = """
 from heedful import cli
 from heedful.parallel import join_process_group

@@ -1,11 +1,13 @@
 """`heedful config`: show, check and describe recipes, the configuration files of training."""
 
 import json
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.errors import InputError
 from heedful.wording import counted
 
 if TYPE_CHECKING:
@@ -41,13 +43,21 @@ def show(
 
 
 def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) -> "Recipe":
-    """Load the recipe at a path or, if nothing is at that path, the preset of that name."""
+    """Load the recipe at a path or, if nothing is at that path, the preset of that name.
+
+    Raises:
+        InputError: there is neither; the message names presets of similar names.
+    """
     from heedful.config.load import load_preset, load_recipe
     from heedful.config.presets import PRESETS
 
-    if name in PRESETS and not Path(name).exists():
+    if Path(name).exists():
+        return load_recipe(name, overrides, data)
+    if name in PRESETS:
         return load_preset(name, overrides)
-    return load_recipe(name, overrides, data)
+    near = [preset for preset in PRESETS if name in preset] or get_close_matches(name, PRESETS)
+    hint = f"did you mean the preset {' or '.join(near)}?" if near else "`heedful config presets` lists the presets"
+    raise InputError(f"{name}: there is no such recipe or preset; {hint}")
 
 
 @app.command()

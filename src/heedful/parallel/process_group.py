@@ -33,7 +33,10 @@ TRAININGS = count(1)  # each training of a process has keys of its own in the st
 def meeting(
     method: Callable[Concatenate["ProcessGroup", P], T],
 ) -> Callable[Concatenate["ProcessGroup", P], T]:
-    """Decorator of a method in which all processes meet: the time until the next meeting is watched."""
+    """Decorator of a method in which all processes meet: the time until the next meeting is watched.
+
+    Within a meeting torch.distributed watches each of its calls. So it calls no other, which would begin to watch.
+    """
 
     @wraps(method)
     def watched(self: "ProcessGroup", *args: P.args, **kwargs: P.kwargs) -> T:
@@ -107,7 +110,7 @@ class ProcessGroup(Reducer):
     @meeting
     def tensors_from_first(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Give the tensors of the first process to all, on the CPU; what the others pass is left unread."""
-        facts = self.from_first(lambda: {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()})
+        facts = self.exchange.from_first(lambda: {name: [str(t.dtype), list(t.shape)] for name, t in tensors.items()})
         found = {}
         for name, (dtype, shape) in facts.items():
             kind = getattr(torch, dtype.removeprefix("torch."))
@@ -139,7 +142,7 @@ class ProcessGroup(Reducer):
         """Sum the sparse gradient of an embedding over all processes, in the order of their ranks."""
         total = torch.zeros_like(parameter, layout=torch.sparse_coo)
         own = total if parameter.grad is None else parameter.grad
-        for rank, size in enumerate(self.gather(own._nnz())):
+        for rank, size in enumerate(self.exchange.gather(own._nnz())):
             mine = rank == self.rank
             rows = own._indices().contiguous() if mine else own._indices().new_empty(1, size)
             values = own._values().contiguous() if mine else parameter.new_empty(size, *parameter.shape[1:])
