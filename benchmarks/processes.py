@@ -1,7 +1,7 @@
 """Training speed and memory of one process with 2 threads, and of 2 processes with 1 thread each.
 
 The processes hold the weights each by itself, or together (parallel.shard = "full"). All train the same updates of a
-translator of size base on random ids; rounds are interleaved, and the median of each way is told.
+translator of size vaswani-base on random ids; rounds are interleaved, and the median of each way is told.
 
     python benchmarks/processes.py --rounds 5 --updates 10
 """
@@ -86,7 +86,7 @@ def once(way: str, preset: str, updates: int) -> dict[str, float]:
 def main() -> None:
     """Measure all ways, round by round, and print their medians."""
     options = record.parser(__doc__)
-    options.add_argument("--preset", default="base")
+    options.add_argument("--preset", default="vaswani-base")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--updates", type=int, default=10)
     asked = options.parse_args()
