@@ -26,7 +26,7 @@ from heedful.text.training import train_tokenizer
 
 Kind = Literal["bpe", "unigram", "wordpiece", "word", "character", "byte"]
 LOSSLESS: tuple[Kind, ...] = ("bpe", "unigram", "wordpiece", "word", "character", "byte")
-TOGETHER = 1000  # lines of a file that is translated or trained on
+TOGETHER = 200  # lines of a file that is translated or trained on
 SENTENCE = "the old dog sees aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ."
 
 
