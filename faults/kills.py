@@ -1,8 +1,8 @@
 """SIGKILL of a training at random times, again and again; the same command goes on until the run ends.
 
-Eager float32, bfloat16 and compiled, with one process and with two; all processes are killed, or any one of them, the
-one that started the others too. Every loss in log.jsonl, to the last bit, and the sha256 of the final weights equal
-those of a run that nothing stopped.
+Eager float32, bfloat16 and compiled, with one process and with two, which share the weights or do not; all are killed,
+or any one of them, the one that started the others too. Every loss in log.jsonl, to the last bit, and the sha256 of the
+final weights equal those of a run that nothing stopped.
 """
 
 import random
@@ -22,23 +22,26 @@ COUNT = 100
 
 @dataclass(frozen=True)
 class Variant:
-    """Kind of training to kill: its precision, compiled or not, its processes, and its percent of all kills."""
+    """Kind of training to kill: precision, compiled or not, processes, percent of all kills, weights shared or not."""
 
     precision: str
     compiled: bool
     processes: int
     share: int
+    sharded: bool = False
 
     @property
     def name(self) -> str:
         """The variant in words."""
         kind = f"compiled {self.precision}" if self.compiled else self.precision
-        return f"{kind}, {self.processes} process{'es' if self.processes > 1 else ''}"
+        processes = f"{self.processes} process{'es' if self.processes > 1 else ''}"
+        return f"{kind}, {processes}{' that share the weights' if self.sharded else ''}"
 
 
 VARIANTS = (
     Variant("float32", False, 1, 37),
-    Variant("float32", False, 2, 22),
+    Variant("float32", False, 2, 12),
+    Variant("float32", False, 2, 10, sharded=True),
     Variant("bfloat16", False, 1, 24),
     Variant("bfloat16", False, 2, 12),
     Variant("float32", True, 1, 3),
@@ -97,6 +100,7 @@ def write_task(variant: Variant, folder: Path) -> None:
             "validate_every": 101,
             "log_every": 1,
         },
+        parallel={"shard": "full" if variant.sharded else "none"},
     )
 
 

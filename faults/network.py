@@ -62,6 +62,9 @@ class Network:
             subprocess.run(["ip", "netns", "delete", self.space(host)], check=False, capture_output=True)
         for begun in (*self.running.values(), *self.cables):
             begun.wait()
+        for cable in self.cables:
+            if cable.stdout:
+                cable.stdout.close()
 
     def link(self, host: int, up: bool) -> None:
         """Plug in the cable of a host, or pull it out."""

@@ -32,6 +32,9 @@ class OneOfSeveral(Reducer):
     def from_first(self, function):
         return self.gather(function() if self.is_first else None)[0]
 
+    def for_a_thread(self):
+        return self
+
     def after_first(self, function):
         for _ in range(self.rank):
             self.barrier.wait()

@@ -108,13 +108,13 @@ def test_the_schema_is_json() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("base", "did you mean the preset bert-base or vaswani-base?"),
-        ("gpt3", "did you mean the preset gpt2?"),
-        ("runs/x.toml", "`heedful config presets` lists the presets"),
+        ("base", "or a preset, such as bert-base or vaswani-base"),
+        ("gpt3", "or a preset, such as gpt2"),
+        ("runs/x.toml", "or a preset, such as those that `heedful config presets` lists"),
     ],
 )
 def test_a_name_that_is_neither_recipe_nor_preset_is_told_with_what_is_near(name: str, hint: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"{name}: there is no such recipe or preset; {hint}")):
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: there is no such recipe; .*{re.escape(hint)}"):
         recipe_or_preset(name, [])
 
 

@@ -1,8 +1,9 @@
 import errno
 import io
 import os
+import signal
+import time
 from collections.abc import Callable
-from concurrent.futures import wait
 from pathlib import Path
 from threading import Event
 
@@ -114,11 +115,12 @@ def test_memory_holds_no_checkpoint_that_nobody_needs(text, tmp_path, monkeypatc
         train(settings, tmp_path / "run")
     assert max(map(len, waiting)) <= 4
     assert waiting[-1][-2:] == [95, 100]
+    assert len(waiting[-1]) == 3  # the best one, too
 
 
 def held(saver: CheckpointSaver) -> list[int]:
     """The steps that wait in memory once the save that runs has ended."""
-    wait([saver.running])
+    saver.running.exception()
     return [*saver.waiting]
 
 
@@ -218,10 +220,16 @@ def test_a_slow_disk_gets_the_weights_of_the_update_that_was_saved(text, tmp_pat
         assert saved[0].read_bytes() == saved[1].read_bytes()
 
 
-def test_nothing_is_deleted_or_visible_while_a_checkpoint_is_being_written(text, tmp_path, slow_disk):
-    seen = []
+def test_nothing_is_deleted_or_visible_while_a_checkpoint_is_being_written(text, tmp_path, monkeypatch):
+    seen, honest = [], Storage.create
     checkpoints = tmp_path / "run" / "checkpoints"
-    slow_disk(15, until=18, then=lambda: seen.extend(sorted(path.name for path in checkpoints.glob("step-*"))))
+
+    def create(storage, path):
+        if path.parent.parent == checkpoints and "step-00000015" in path.parent.name and path.name == "manifest.json":
+            seen.extend(sorted(path.name for path in checkpoints.glob("step-*")))
+        return honest(storage, path)
+
+    monkeypatch.setattr(Storage, "create", create)
     train(recipe(text, train={"save_every": 5, "validate_every": 100, "keep_last": 2}), tmp_path / "run")
     assert seen == ["step-00000005", "step-00000010"]
 
@@ -232,7 +240,7 @@ def test_a_save_that_failed_is_told_after_the_next_update_at_the_latest(text, tm
 
     def compute(run):
         if run.saver.running:
-            wait([run.saver.running])
+            run.saver.running.exception()
         told.append((run.state.update, screen.getvalue().count("NOT SAVED")))
         return honest(run)
 
@@ -245,27 +253,76 @@ def test_a_save_that_failed_is_told_after_the_next_update_at_the_latest(text, tm
     assert (6, 1) in told
 
 
-def test_a_run_that_ends_with_an_error_holds_its_folder_until_the_checkpoint_is_written(
-    text, tmp_path, slow_disk, monkeypatch
-):
-    slow_disk(5, until=6, then=lambda: owners.append(owner(tmp_path / "run")))
-    owners: list = []
-    monkeypatch.setattr(Trainer, "count", fails_at(7))
+def test_a_run_that_ends_with_an_error_holds_its_folder_until_the_checkpoint_is_written(text, tmp_path, monkeypatch):
+    failed, owners, honest = Event(), [], Checkpoints.save
+
+    def save(checkpoints, checkpoint):
+        assert failed.wait(timeout=60)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            owners.append(owner(tmp_path / "run"))
+            time.sleep(0.05)
+        honest(checkpoints, checkpoint)
+
+    def count(run, update, logger):
+        if run.state.update == 6:
+            failed.set()
+            raise ZeroDivisionError
+        honest_count(run, update, logger)
+
+    honest_count = Trainer.count
+    monkeypatch.setattr(Checkpoints, "save", save)
+    monkeypatch.setattr(Trainer, "count", count)
     with pytest.raises(ZeroDivisionError):
         train(recipe(text, train={"save_every": 5, "validate_every": 100}), tmp_path / "run")
-    assert owners == ["claimed"]
+    assert {*owners} == {"claimed"}
     assert newest(tmp_path / "run") == 5
 
 
-def fails_at(update: int) -> Callable[..., None]:
+def test_an_interrupt_while_a_run_waits_for_its_disk_does_not_give_the_folder_up(text, tmp_path, monkeypatch):
+    failed, owners, honest = Event(), [], Checkpoints.save
+
+    def save(checkpoints, checkpoint):
+        assert failed.wait(timeout=60)
+        time.sleep(1)  # the training has ended by then, and waits
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.5)
+        owners.append(owner(tmp_path / "run"))
+        honest(checkpoints, checkpoint)
+
+    def count(run, update, logger):
+        if run.state.update == 6:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            failed.set()
+            raise ZeroDivisionError
+        honest_count(run, update, logger)
+
+    honest_count = Trainer.count
+    monkeypatch.setattr(Checkpoints, "save", save)
+    monkeypatch.setattr(Trainer, "count", count)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe(text, train={"save_every": 5, "validate_every": 100}), tmp_path / "run")
+    assert owners == ["claimed"]
+
+
+def test_an_error_of_a_save_is_told_though_the_run_ends_with_another_one(text, tmp_path, monkeypatch):
+    full_disk(monkeypatch, lambda path: "step-00000005" in str(path))
     honest = Trainer.count
 
-    def count(run, *of):
-        honest(run, *of)
-        if run.state.update == update:
+    def count(run, update, logger):
+        if run.state.update == 5:
             raise ZeroDivisionError
+        honest(run, update, logger)
 
-    return count
+    monkeypatch.setattr(Trainer, "count", count)
+    screen = io.StringIO()
+    with pytest.raises(ZeroDivisionError):
+        loop.train(
+            recipe(text, train={"save_every": 5, "validate_every": 100}),
+            tmp_path / "run",
+            Console(file=screen, width=500),
+        )
+    assert screen.getvalue().count("NOT SAVED: cannot save step 5") == 1
 
 
 def owner(folder: Path) -> str:

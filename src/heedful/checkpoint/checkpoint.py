@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from heedful.checkpoint.model_folder import model_files, read_description, read_weights
@@ -101,7 +102,8 @@ def check_finite(checkpoint: Checkpoint) -> None:
         RunError: A weight is not.
     """
     for name, value in checkpoint.weights.items():
-        if not local(value).isfinite().all():
+        # not by torch, whose threads, if a second team of them waits beside those of training, slow it down
+        if not np.isfinite(local(value).float().numpy(force=True)).all():
             raise RunError(
                 f"step {checkpoint.step} is not saved, because the weight {name} is not finite: go back to the last "
                 "checkpoint with a lower learning rate"

@@ -42,7 +42,7 @@ class ShardedCheckpoints:
 
     Args:
         checkpoints: The checkpoints of the run, in a folder that all processes see.
-        exchange: Joins the processes; what the training exchanges must not get in between.
+        exchange: Joins the processes; no other thread uses it at the same time.
     """
 
     def __init__(self, checkpoints: Checkpoints, exchange: Exchange) -> None:

@@ -55,9 +55,11 @@ def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) 
         return load_recipe(name, overrides, data)
     if name in PRESETS:
         return load_preset(name, overrides)
-    near = [preset for preset in PRESETS if name in preset] or get_close_matches(name, PRESETS)
-    hint = f"did you mean the preset {' or '.join(near)}?" if near else "`heedful config presets` lists the presets"
-    raise InputError(f"{name}: there is no such recipe or preset; {hint}")
+    near = [preset for preset in PRESETS if name in preset][:3] or get_close_matches(name, PRESETS)
+    presets = " or ".join(near) or "those that `heedful config presets` lists"
+    raise InputError(
+        f"{name}: there is no such recipe; name a TOML file, a folder with config.toml, or a preset, such as {presets}"
+    )
 
 
 @app.command()

@@ -25,7 +25,7 @@ class GroupExchange:
 
     @property
     def is_first(self) -> bool:
-        """True in the process whose files and values are those of all."""
+        """True in the process of rank 0."""
         return self.rank == 0
 
     def gather(self, value: Any) -> list[Any]:

@@ -12,6 +12,8 @@ from torch.distributed.elastic.multiprocessing.api import DefaultLogsSpecs, Sign
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from heedful.parallel.process_group import LAUNCHED_BY
+
 SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1")  # that all processes get from the one that starts them
 
 GRACE = "120"  # seconds for a process to finish an update and save after a signal; before torch 2.12 they are 30
@@ -27,7 +29,7 @@ def launch(command: Sequence[str], processes: int) -> int:
             logging.getLogger(name).setLevel(logging.CRITICAL)
     os.environ.setdefault("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", GRACE)
     program, *arguments = command
-    with handlers_kept() as signals, TemporaryDirectory() as logs:
+    with handlers_kept() as signals, named_to_processes(), TemporaryDirectory() as logs:
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -51,6 +53,18 @@ def launch(command: Sequence[str], processes: int) -> int:
             sys.stderr.write(f"heedful: process {rank} was ended by {name}; the same command goes on\n")
             return 128 - failure.exitcode
     return 0
+
+
+@contextmanager
+def named_to_processes() -> Iterator[None]:
+    """Name this process as the launcher to those that are started in the block."""
+    before = os.environ.get(LAUNCHED_BY)
+    os.environ[LAUNCHED_BY] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[LAUNCHED_BY]
+        os.environ |= {LAUNCHED_BY: before} if before else {}
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 import faulthandler
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import wraps
 from itertools import count
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -26,26 +28,59 @@ T = TypeVar("T")
 PATIENCE = 24 * 60 * 60.0  # seconds that processes wait while others prepare data
 SILENCE = 5.0  # seconds before a process tells of an error that is not its own, or not its own alone
 BUCKET = 1 << 23  # elements that are summed at once: few calls, and little memory beside the gradients
-LAUNCHER = os.getppid()  # the process that has started this one
+LAUNCHED_BY = "HEEDFUL_LAUNCHED_BY"  # variable with the launcher of a process, which may end before the process looks
+LAUNCHER = int(os.environ.get(LAUNCHED_BY, os.getppid()))  # the process that has started this one
 TRAININGS = count(1)  # each training of a process has keys of its own in the store
 
 
-def meeting(
-    method: Callable[Concatenate["ProcessGroup", P], T],
-) -> Callable[Concatenate["ProcessGroup", P], T]:
+class Watched(Protocol):
+    """Interface of an object with meetings, and the seconds that a process may take from one to the next."""
+
+    seconds: float
+
+
+W = TypeVar("W", bound=Watched)
+
+
+def meeting(method: Callable[Concatenate[W, P], T]) -> Callable[Concatenate[W, P], T]:
     """Decorator of a method in which all processes meet: the time until the next meeting is watched.
 
-    Within a meeting torch.distributed watches each of its calls. So it calls no other, which would begin to watch.
+    A meeting must not call another one, whose end would start the clock inside of it; in a meeting torch.distributed
+    watches each of its own calls.
     """
 
     @wraps(method)
-    def watched(self: "ProcessGroup", *args: P.args, **kwargs: P.kwargs) -> T:
+    def watched(self: W, *args: P.args, **kwargs: P.kwargs) -> T:
         faulthandler.cancel_dump_traceback_later()
         result = method(self, *args, **kwargs)
         faulthandler.dump_traceback_later(self.seconds, exit=True)
         return result
 
     return watched
+
+
+class WatchedExchange(GroupExchange):
+    """Exchange in a thread beside the training; the others wait for this process as long as in training.
+
+    Args:
+        seconds: The time that the others wait for a process.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        group = dist.new_group(backend="gloo", timeout=timedelta(seconds=seconds))
+        assert isinstance(group, dist.ProcessGroup)
+        super().__init__(group)
+        self.seconds = seconds
+
+    @meeting
+    def gather(self, value: Any) -> list[Any]:
+        """Collect a JSON value of each process, in the order of their ranks."""
+        return super().gather(value)
+
+    @meeting
+    def from_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process only, and give its JSON value to all processes."""
+        return super().from_first(function)
 
 
 class ProcessGroup(Reducer):
@@ -77,7 +112,7 @@ class ProcessGroup(Reducer):
 
     def for_a_thread(self) -> Exchange:
         """Make an exchange between the same processes for another thread; all processes must call this."""
-        return GroupExchange(dist.new_group(backend="gloo", timeout=timedelta(seconds=self.seconds)))
+        return WatchedExchange(self.seconds)
 
     @meeting
     def after_first(self, function: Callable[[], T]) -> T:
@@ -196,10 +231,12 @@ def join_process_group(
     if device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
-    store, rank, world_size = next(rendezvous("env://"))
-    store = PrefixStore(f"heedful {next(TRAININGS)}", store)
-    store.set_timeout(timedelta(minutes=minutes))
-    dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=timedelta(minutes=minutes))
+    patience = timedelta(minutes=minutes)
+    with ending_with_launcher():
+        store, rank, world_size = next(rendezvous("env://", timeout=patience))
+        store = PrefixStore(f"heedful {next(TRAININGS)}", store)
+        store.set_timeout(patience)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=patience)
     try:
         yield group(PrefixStore("steps", store), 60 * minutes)
     except RuntimeError as error:
@@ -210,6 +247,24 @@ def join_process_group(
     finally:
         faulthandler.cancel_dump_traceback_later()
     dist.destroy_process_group()
+
+
+@contextmanager
+def ending_with_launcher() -> Iterator[None]:
+    """Context manager that ends this process if what started it was killed, whose store torch would wait for."""
+    joined = threading.Event()
+
+    def watch() -> None:
+        while not joined.wait(1.0):
+            if launcher_has_ended():
+                sys.stderr.write("heedful: the process that started this one was killed; the same command goes on\n")
+                end_process(128 + signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        joined.set()
 
 
 def of_peers(error: RuntimeError) -> bool:

@@ -1,8 +1,10 @@
 """Saving of checkpoints while training goes on, in order; checkpoints that a full disk refuses wait in memory."""
 
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from threading import Thread
 from types import TracebackType
 
 from torch import Tensor
@@ -15,8 +17,8 @@ from heedful.errors import RunError
 class CheckpointSaver:
     """Context manager that saves checkpoints in a thread; what cannot be written waits in memory while it is needed.
 
-    A checkpoint is copied, and written while training goes on; the next one waits until it is written. Leaving the
-    context waits as well, so that nothing is written into a folder that is no longer claimed.
+    Training waits for a checkpoint that is still being written when the next one is due, and where the context ends:
+    nothing is written into a folder that is no longer claimed.
 
     No checkpoint is published before an earlier one that the end of the run needs. So any checkpoint that a resumed
     run misses on the disk is later than the newest one, and is computed again: a full disk changes no final model.
@@ -24,14 +26,15 @@ class CheckpointSaver:
     Args:
         checkpoints: the checkpoints that the run has saved.
         train: the settings of how often to save, and how many checkpoints to average.
+        tell: called with the error of a save that failed in the thread.
     """
 
-    def __init__(self, checkpoints: CheckpointStore, train: TrainConfig) -> None:
+    def __init__(self, checkpoints: CheckpointStore, train: TrainConfig, tell: Callable[[RunError], None]) -> None:
         self.checkpoints = checkpoints
         self.every = train.save_every
         self.average_last = train.average_last
+        self.tell = tell
         self.waiting: dict[int, Checkpoint] = {}
-        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
         self.running: Future[None] | None = None
 
     def __enter__(self) -> "CheckpointSaver":
@@ -40,41 +43,45 @@ class CheckpointSaver:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.thread.shutdown()
+        try:
+            self.settle()
+        finally:
+            self.settle()  # a signal has ended the first wait, and the thread writes still
 
     def begin(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Begin to save a copy of a checkpoint, as soon as the one before is written.
+        """Begin to save a copy of a checkpoint, once the one before is written."""
+        self.settle()
+        own, running = copied(checkpoint), Future[None]()
+        # a thread of its own for each save: what torch keeps for a thread ends with it
+        Thread(target=run, args=(running, lambda: self.write(own, best)), name="checkpoint").start()
+        self.running = running
 
-        Raises:
-            RunError: the one before could not be written; it waits for this save, which has begun.
-        """
-        own = copied(checkpoint)
-        try:
-            self.finish()
-        finally:
-            self.running = self.thread.submit(self.save, own, best)
-
-    def finish(self) -> None:
-        """Wait until the checkpoint that is being saved is written.
-
-        Raises:
-            RunError: it could not be written; it waits in memory for the next save.
-        """
-        running, self.running = self.running, None
-        if running:
-            running.result()
+    def settle(self) -> None:
+        """Wait until the checkpoint that is being saved is written, and tell of an error."""
+        if self.running:
+            error = self.running.exception()
+            self.running = None
+            if isinstance(error, RunError):
+                self.tell(error)
+            elif error:
+                raise error
 
     def report(self) -> None:
-        """Raise the error of a save that has failed meanwhile, once; do not wait for one that is running.
-
-        Raises:
-            RunError: a checkpoint could not be written; it waits in memory for the next save.
-        """
+        """Tell of a save that has failed meanwhile; do not wait for one that is running."""
         if self.running and self.running.done():
-            self.finish()
+            self.settle()
 
     def save(self, checkpoint: Checkpoint, best: Best | None) -> None:
-        """Save a checkpoint, after those that could not be written before, and mark the best one so far.
+        """Save a checkpoint, and return when it is written.
+
+        Raises:
+            RunError: writing failed; the earlier checkpoints are intact.
+        """
+        self.settle()
+        self.write(checkpoint, best)
+
+    def write(self, checkpoint: Checkpoint, best: Best | None) -> None:
+        """Write a checkpoint, after those that could not be written before, and mark the best one so far.
 
         Raises:
             RunError: writing failed; the checkpoint waits for the next call.
@@ -109,7 +116,7 @@ class CheckpointSaver:
 
     def try_to_mark(self, best: Best | None) -> None:
         """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything."""
-        wait([self.running] if self.running else [])
+        self.settle()
         with suppress(RunError):
             self.mark(best)
 
@@ -119,6 +126,16 @@ class CheckpointSaver:
         regular = [step for step in steps if step % self.every == 0]
         kept = {steps[-1], *regular[-self.average_last :]} | ({best.step} if best else set())
         return [step for step in steps if step in kept]
+
+
+def run(future: "Future[None]", work: Callable[[], None]) -> None:
+    """Do some work, and note in a future that it is done, or its error."""
+    try:
+        work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
 
 
 def copied(checkpoint: Checkpoint) -> Checkpoint:

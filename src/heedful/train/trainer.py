@@ -1,8 +1,6 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -79,7 +77,7 @@ class Trainer:
         check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
-        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train)
+        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
         self.batches = task.epoch(self.state.epoch)
         self.saved_at = time.monotonic()
@@ -161,7 +159,7 @@ class Trainer:
     def update(self, logger: Logger) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
 
-        Saving begins before validation: whatever may happen in a validation, no update is lost.
+        A validation waits for the checkpoint: whatever may happen in it, no update is lost.
         """
         begin = time.perf_counter()
         done = self.compute()
@@ -169,12 +167,12 @@ class Trainer:
         seconds, minutes = self.reducer.from_first(lambda: [took, (time.monotonic() - self.saved_at) / 60])
         self.state.seconds += seconds
         self.count(done, logger)
-        with self.told_if_not_saved():
-            self.saver.report()
+        self.saver.report()
         validates = self.validation_is_due()
         if validates or self.save_is_due(minutes):
             self.begin_to_save()
         if validates:
+            self.saver.settle()
             self.validate(logger)
 
     def compute(self) -> Update:
@@ -277,8 +275,7 @@ class Trainer:
         """Begin to save a checkpoint, which is written while training goes on."""
         self.saved_at = time.monotonic()
         if self.reducer.saves:
-            with self.told_if_not_saved():
-                self.saver.begin(self.checkpoint(), self.best())
+            self.saver.begin(self.checkpoint(), self.best())
 
     def save(self) -> None:
         """Save a checkpoint of the current state, after earlier ones that are being written or wait in memory.
@@ -287,18 +284,12 @@ class Trainer:
             RunError: a checkpoint could not be written; the earlier ones are intact.
         """
         if self.reducer.saves:
-            with self.told_if_not_saved():
-                self.saver.finish()
             self.saver.save(self.checkpoint(), self.best())
 
-    @contextmanager
-    def told_if_not_saved(self) -> Iterator[None]:
-        """Context manager that prints the error of a save and goes on, so that a full disk does not end a run."""
-        try:
-            yield
-        except RunError as error:
-            line = f"NOT SAVED: {error}; training goes on, and the checkpoint waits in memory for the next save"
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def tell_not_saved(self, error: RunError) -> None:
+        """Print the error of a save during training, which goes on: a full disk does not end a run."""
+        line = f"NOT SAVED: {error}; the checkpoint waits in memory for the next save"
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def checkpoint(self) -> Checkpoint:
         """Make a checkpoint of the current state, with the tensors themselves, after flushing the log."""
