@@ -10,8 +10,10 @@ from toy_step import learner
 
 from heedful.checkpoint import Checkpoints
 from heedful.checkpoint.model_folder import read_weights
+from heedful.errors import InputError
 from heedful.parallel.launch import launch
 from heedful.storage.manifest import check
+from heedful.train.sharding import Root, shard
 
 SCRIPT = Path(__file__).with_name("sharded_updates.py")
 
@@ -19,6 +21,14 @@ SCRIPT = Path(__file__).with_name("sharded_updates.py")
 def found_by(processes: int, folder: Path) -> dict:
     assert launch([sys.executable, str(SCRIPT), str(folder)], processes) == 0
     return json.loads((folder / "found.json").read_text())
+
+
+def test_a_weight_without_rows_is_named_before_anything_is_shared():
+    model = torch.nn.Module()
+    model.scale = torch.nn.Parameter(torch.tensor(7.0))
+    model.project = torch.nn.Linear(3, 5)
+    with pytest.raises(InputError, match=r'weights scale are single numbers.*parallel\.shard = "none"'):
+        shard(Root(model), None, None)
 
 
 @pytest.mark.slow

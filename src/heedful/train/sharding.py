@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
+from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.nn.stack import Decoder, stacks
 from heedful.parallel import Reducer, Sharded, are_sharded, copy_into, whole
@@ -81,7 +82,15 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
         root: the module around the model.
         mesh: the device mesh, of one dimension (FSDP) or two (HSDP).
         dtype: the type in which weights are gathered and gradients computed; None: float32. Sums are float32.
+
+    Raises:
+        InputError: a weight has no rows to share.
     """
+    if scalars := without_rows(root.model):
+        raise InputError(
+            f"the weights {', '.join(scalars)} are single numbers, which processes cannot share: set parallel.shard = "
+            '"none", or give them a dimension'
+        )
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # takes seconds to import
 
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view")  # which nothing changes in place
@@ -100,6 +109,11 @@ def shard(root: Root, mesh: DeviceMesh, dtype: torch.dtype | None) -> None:
         if dtype is not None:
             for name, buffer in module.named_buffers(recurse=False):
                 setattr(module, name, buffer.to(dtype) if buffer.is_floating_point() else buffer)
+
+
+def without_rows(model: nn.Module) -> list[str]:
+    """List the weights of a model that are single numbers, without a dimension by which they could be shared."""
+    return [name for name, parameter in model.named_parameters() if parameter.dim() == 0]
 
 
 def is_uneven(parameter: Any) -> bool:

@@ -91,7 +91,7 @@ def trained(
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
     """Largest difference between weights after updates of two processes, and after those of one process.
 
-    The two have all weights each, and then each some rows of every weight.
+    The two have all weights each, and then each some rows of every weight, unless a weight is a single number.
 
     Raises:
         Interrupted: a signal such as Ctrl-C has ended the processes.
@@ -106,7 +106,7 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
             raise Interrupted("stopped while two processes were compared with one; the model is as it was")
         if code:
             raise RunError(f"the two processes that were to train a copy of the model ended with exit code {code}")
-        shared = [read_tensors(folder / file) for file in WAYS.values()]
+        shared = [read_tensors(folder / file) for file in WAYS.values() if (folder / file).exists()]
         one = load_model(folder / "model")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)

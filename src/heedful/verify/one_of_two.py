@@ -16,6 +16,7 @@ from heedful.config.user_code import import_user_module
 from heedful.errors import HeedfulError
 from heedful.models import weights
 from heedful.parallel import end_process, end_with_error, join_process_group, kind_of_group, whole
+from heedful.train.sharding import without_rows
 from heedful.verify.of_training import MINUTES, WAYS, trained
 from heedful.verify.subject import subject_of
 
@@ -27,6 +28,8 @@ def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
         import_user_module(module)
     loaded = load_model(folder / "model")
     for shard, file in WAYS.items():
+        if shard == "full" and without_rows(loaded.model):
+            continue
         with join_process_group(MINUTES, "cpu", kind_of_group(ParallelConfig(shard=shard), "cpu")) as reducer:
             step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
             found = {name: whole(value) for name, value in weights(step.model).items()}
