@@ -63,20 +63,22 @@ RAY_ENDS = "core worker has already been shutdown"  # Ray ends the process so if
 @pytest.mark.slow
 def test_a_job_on_ray_has_the_same_results_and_errors(tmp_path):
     pytest.importorskip("ray")
-    write_input(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     places = [str(Path(heedful.__file__).parents[1]), str(Path(__file__).parent)]
-    for _ in range(3):
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        write_input(folder)
         done = subprocess.run(
-            [sys.executable, str(tmp_path / "program.py"), str(tmp_path)],
+            [sys.executable, str(tmp_path / "program.py"), str(folder)],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
             capture_output=True,
             text=True,
             check=False,
         )
-        if RAY_ENDS not in done.stderr:  # else the same command goes on
+        if RAY_ENDS not in done.stderr:
             break
     if "Ray does not start" in done.stderr:
         pytest.skip("this machine is too busy for Ray, which waits 30 seconds for its own start")
     assert done.stdout.splitlines() == ["no text for capitals", str(sum(map(len, EXPECTED.values())))], done.stderr
-    assert results(tmp_path) == EXPECTED
+    assert results(folder) == EXPECTED
