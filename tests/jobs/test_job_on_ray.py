@@ -63,22 +63,25 @@ RAY_ENDS = "core worker has already been shutdown"  # Ray ends the process so if
 @pytest.mark.slow
 def test_a_job_on_ray_has_the_same_results_and_errors(tmp_path):
     pytest.importorskip("ray")
-    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    places = [str(Path(heedful.__file__).parents[1]), str(Path(__file__).parent)]
-    for attempt in range(3):
-        folder = tmp_path / str(attempt)
-        folder.mkdir()
-        write_input(folder)
-        done = subprocess.run(
-            [sys.executable, str(tmp_path / "program.py"), str(folder)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if RAY_ENDS not in done.stderr:
-            break
+    attempts = (on_ray(tmp_path / str(number)) for number in range(3))
+    folder, done = next(((folder, done) for folder, done in attempts if RAY_ENDS not in done.stderr))
     if "Ray does not start" in done.stderr:
         pytest.skip("this machine is too busy for Ray, which waits 30 seconds for its own start")
     assert done.stdout.splitlines() == ["no text for capitals", str(sum(map(len, EXPECTED.values())))], done.stderr
     assert results(folder) == EXPECTED
+
+
+def on_ray(folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Run the program in a folder; return both the folder and how the program ended."""
+    folder.mkdir()
+    write_input(folder)
+    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    places = [str(Path(heedful.__file__).parents[1]), str(Path(__file__).parent)]
+    done = subprocess.run(
+        [sys.executable, str(folder / "program.py"), str(folder)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return folder, done
