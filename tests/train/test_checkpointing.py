@@ -114,6 +114,8 @@ def test_memory_holds_no_checkpoint_that_nobody_needs(text, tmp_path, monkeypatc
     with pytest.raises(RunError):
         train(settings, tmp_path / "run")
     assert max(map(len, waiting)) <= 4
+    [while_98_is_newest] = [steps for steps in waiting if steps[-1] == 98]
+    assert while_98_is_newest[-3:] == [90, 95, 98]
     assert waiting[-1][-2:] == [95, 100]
     assert len(waiting[-1]) == 3  # the best one, too
 
@@ -179,16 +181,15 @@ def test_a_score_that_is_not_a_number_is_never_the_best_and_ends_no_run(text, tm
 
 @pytest.fixture
 def slow_disk(monkeypatch) -> Callable[..., None]:
-    """Makes the saving of a step wait until the update after a later one, and calls something before it goes on."""
+    """Makes the saving of a step wait until the update after a later one."""
 
-    def slow(step: int, until: int, then: Callable[[], object] = lambda: None) -> None:
+    def slow(step: int, until: int) -> None:
         reached = Event()
         honest_save, honest_update = Checkpoints.save, Trainer.compute
 
         def save(checkpoints, checkpoint):
             if checkpoint.step == step:
                 assert reached.wait(timeout=60)
-                then()
             honest_save(checkpoints, checkpoint)
 
         def compute(run):
@@ -210,7 +211,7 @@ def test_training_goes_on_while_a_slow_disk_takes_a_checkpoint(text, tmp_path, s
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
 
 
-def test_a_slow_disk_gets_the_weights_of_the_update_that_was_saved(text, tmp_path, slow_disk, monkeypatch):
+def test_a_slow_disk_gets_the_weights_of_the_update_that_was_saved(text, tmp_path, slow_disk):
     settings = recipe(text, train={"save_every": 5, "validate_every": 100, "keep_last": 9})
     train(settings, tmp_path / "whole")
     slow_disk(5, until=8)
@@ -253,76 +254,75 @@ def test_a_save_that_failed_is_told_after_the_next_update_at_the_latest(text, tm
     assert (6, 1) in told
 
 
-def test_a_run_that_ends_with_an_error_holds_its_folder_until_the_checkpoint_is_written(text, tmp_path, monkeypatch):
-    failed, owners, honest = Event(), [], Checkpoints.save
+@pytest.fixture
+def failing_run(text, tmp_path, monkeypatch) -> Callable[..., str]:
+    """Trains with an error in an update, before which something is called; returns what was shown."""
 
-    def save(checkpoints, checkpoint):
-        assert failed.wait(timeout=60)
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
-            owners.append(owner(tmp_path / "run"))
-            time.sleep(0.05)
-        honest(checkpoints, checkpoint)
+    def fail(update: int, error: type[BaseException], before: Callable[[], object] = lambda: None) -> str:
+        def count(run, *of):
+            if run.state.update == update:
+                before()
+                raise ZeroDivisionError
+            honest(run, *of)
 
-    def count(run, update, logger):
-        if run.state.update == 6:
-            failed.set()
-            raise ZeroDivisionError
-        honest_count(run, update, logger)
+        honest, screen = Trainer.count, io.StringIO()
+        monkeypatch.setattr(Trainer, "count", count)
+        settings = recipe(text, train={"save_every": 5, "validate_every": 100})
+        with pytest.raises(error):
+            loop.train(settings, tmp_path / "run", Console(file=screen, width=500))
+        return screen.getvalue()
 
-    honest_count = Trainer.count
-    monkeypatch.setattr(Checkpoints, "save", save)
-    monkeypatch.setattr(Trainer, "count", count)
-    with pytest.raises(ZeroDivisionError):
-        train(recipe(text, train={"save_every": 5, "validate_every": 100}), tmp_path / "run")
-    assert {*owners} == {"claimed"}
+    return fail
+
+
+@pytest.fixture
+def owners(tmp_path, monkeypatch) -> Callable[..., list[str]]:
+    """Lets a save wait for an event, call something, and note for half a second who holds the folder."""
+
+    def note(event: Event, then: Callable[[], object] = lambda: None) -> list[str]:
+        def save(checkpoints, checkpoint):
+            assert event.wait(timeout=60)
+            then()
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                noted.append(owner(tmp_path / "run"))
+                time.sleep(0.05)
+            honest(checkpoints, checkpoint)
+
+        honest, noted = Checkpoints.save, []
+        monkeypatch.setattr(Checkpoints, "save", save)
+        return noted
+
+    return note
+
+
+def test_a_run_that_ends_with_an_error_holds_its_folder_until_the_checkpoint_is_written(owners, failing_run, tmp_path):
+    failed = Event()
+    noted = owners(failed)
+    failing_run(6, ZeroDivisionError, before=failed.set)
+    assert {*noted} == {"claimed"}
     assert newest(tmp_path / "run") == 5
 
 
-def test_an_interrupt_while_a_run_waits_for_its_disk_does_not_give_the_folder_up(text, tmp_path, monkeypatch):
-    failed, owners, honest = Event(), [], Checkpoints.save
-
-    def save(checkpoints, checkpoint):
-        assert failed.wait(timeout=60)
+def test_an_interrupt_while_a_run_waits_for_its_disk_does_not_give_the_folder_up(owners, failing_run, tmp_path):
+    def interrupt():
         time.sleep(1)  # the training has ended by then, and waits
         signal.raise_signal(signal.SIGINT)
-        time.sleep(0.5)
-        owners.append(owner(tmp_path / "run"))
-        honest(checkpoints, checkpoint)
 
-    def count(run, update, logger):
-        if run.state.update == 6:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            failed.set()
-            raise ZeroDivisionError
-        honest_count(run, update, logger)
+    def fail():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        failed.set()
 
-    honest_count = Trainer.count
-    monkeypatch.setattr(Checkpoints, "save", save)
-    monkeypatch.setattr(Trainer, "count", count)
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe(text, train={"save_every": 5, "validate_every": 100}), tmp_path / "run")
-    assert owners == ["claimed"]
+    failed = Event()
+    noted = owners(failed, interrupt)
+    failing_run(6, KeyboardInterrupt, before=fail)
+    assert {*noted} == {"claimed"}
+    assert newest(tmp_path / "run") == 5
 
 
-def test_an_error_of_a_save_is_told_though_the_run_ends_with_another_one(text, tmp_path, monkeypatch):
+def test_an_error_of_a_save_is_told_though_the_run_ends_with_another_one(failing_run, monkeypatch):
     full_disk(monkeypatch, lambda path: "step-00000005" in str(path))
-    honest = Trainer.count
-
-    def count(run, update, logger):
-        if run.state.update == 5:
-            raise ZeroDivisionError
-        honest(run, update, logger)
-
-    monkeypatch.setattr(Trainer, "count", count)
-    screen = io.StringIO()
-    with pytest.raises(ZeroDivisionError):
-        loop.train(
-            recipe(text, train={"save_every": 5, "validate_every": 100}),
-            tmp_path / "run",
-            Console(file=screen, width=500),
-        )
-    assert screen.getvalue().count("NOT SAVED: cannot save step 5") == 1
+    assert failing_run(5, ZeroDivisionError).count("NOT SAVED: cannot save step 5") == 1
 
 
 def owner(folder: Path) -> str:

@@ -1,10 +1,9 @@
 """Saving of checkpoints while training goes on, in order; checkpoints that a full disk refuses wait in memory."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from threading import Thread
 from types import TracebackType
 
 from torch import Tensor
@@ -51,10 +50,9 @@ class CheckpointSaver:
     def begin(self, checkpoint: Checkpoint, best: Best | None) -> None:
         """Begin to save a copy of a checkpoint, once the one before is written."""
         self.settle()
-        own, running = copied(checkpoint), Future[None]()
-        # a thread of its own for each save: what torch keeps for a thread ends with it
-        Thread(target=run, args=(running, lambda: self.write(own, best)), name="checkpoint").start()
-        self.running = running
+        pool = ThreadPoolExecutor(max_workers=1)  # for this save alone: what torch keeps for a thread ends with it
+        self.running = pool.submit(self.write, copied(checkpoint), best)
+        pool.shutdown(wait=False)
 
     def settle(self) -> None:
         """Wait until the checkpoint that is being saved is written, and tell of an error."""
@@ -115,8 +113,10 @@ class CheckpointSaver:
             self.checkpoints.mark_best(best.step, best.metric, best.value)
 
     def try_to_mark(self, best: Best | None) -> None:
-        """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything."""
-        self.settle()
+        """Mark the best checkpoint if the disk allows it; otherwise the next save does so before deleting anything.
+
+        No checkpoint may be in the thread then.
+        """
         with suppress(RunError):
             self.mark(best)
 
@@ -126,16 +126,6 @@ class CheckpointSaver:
         regular = [step for step in steps if step % self.every == 0]
         kept = {steps[-1], *regular[-self.average_last :]} | ({best.step} if best else set())
         return [step for step in steps if step in kept]
-
-
-def run(future: "Future[None]", work: Callable[[], None]) -> None:
-    """Do some work, and note in a future that it is done, or its error."""
-    try:
-        work()
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(None)
 
 
 def copied(checkpoint: Checkpoint) -> Checkpoint:

@@ -159,7 +159,7 @@ class Trainer:
     def update(self, logger: Logger) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
 
-        A validation waits for the checkpoint: whatever may happen in it, no update is lost.
+        Saving comes before validation: whatever may happen in a validation, no update is lost.
         """
         begin = time.perf_counter()
         done = self.compute()
@@ -172,7 +172,6 @@ class Trainer:
         if validates or self.save_is_due(minutes):
             self.begin_to_save()
         if validates:
-            self.saver.settle()
             self.validate(logger)
 
     def compute(self) -> Update:
@@ -244,7 +243,8 @@ class Trainer:
             state.window = LogWindow()
 
     def validate(self, logger: Logger) -> None:
-        """Score the model on the validation set, log the scores, and update the best checkpoint."""
+        """Score the model on the validation set once its checkpoint is written, log the scores, and update the best."""
+        self.saver.settle()
         scores = self.scores()
         if scores is not None:
             logger.record_validation(self.state.update, scores)

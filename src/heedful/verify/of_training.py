@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.checkpoint import Checkpoint, Checkpoints, write_model
 from heedful.checkpoint.load import LoadedModel, load_model
@@ -21,6 +21,7 @@ from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.parallel.launch import launch
+from heedful.train.sharding import without_rows
 from heedful.train.training_step import TrainingStep
 from heedful.verify.differences import apart, furthest
 from heedful.verify.subject import Example, Subject, subject_of
@@ -106,13 +107,18 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
             raise Interrupted("stopped while two processes were compared with one; the model is as it was")
         if code:
             raise RunError(f"the two processes that were to train a copy of the model ended with exit code {code}")
-        shared = [read_tensors(folder / file) for file in WAYS.values() if (folder / file).exists()]
+        shared = [read_tensors(folder / file) for file in ways(subject.model).values()]
         one = load_model(folder / "model")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         alone = weights(trained(subject_of(one, seed), one.recipe).model)
         torch.set_num_threads(threads)
         return max(furthest([found[key] for key in alone], list(alone.values())) for found in shared)
+
+
+def ways(model: nn.Module) -> dict[Shardings, str]:
+    """Choose those of `WAYS` in which processes can hold the weights of a model."""
+    return {shard: file for shard, file in WAYS.items() if shard == "none" or not without_rows(model)}
 
 
 def own_modules(recipe: Recipe) -> list[str]:
