@@ -2,6 +2,7 @@ import errno
 import io
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -221,6 +222,23 @@ def test_a_slow_disk_gets_the_weights_of_the_update_that_was_saved(text, tmp_pat
         assert saved[0].read_bytes() == saved[1].read_bytes()
 
 
+def test_a_validation_waits_until_its_checkpoint_is_written(text, tmp_path, monkeypatch):
+    honest_save, honest_validate, written = Checkpoints.save, Translation.validate, []
+
+    def save(checkpoints, checkpoint):
+        time.sleep(0.3)
+        honest_save(checkpoints, checkpoint)
+
+    def validate(task, model):
+        written.append(newest(tmp_path / "run"))
+        return honest_validate(task, model)
+
+    monkeypatch.setattr(Checkpoints, "save", save)
+    monkeypatch.setattr(Translation, "validate", validate)
+    train(recipe(text, train={"average_last": 1}), tmp_path / "run")
+    assert written[:2] == [7, 14]
+
+
 def test_nothing_is_deleted_or_visible_while_a_checkpoint_is_being_written(text, tmp_path, monkeypatch):
     seen, honest = [], Storage.create
     checkpoints = tmp_path / "run" / "checkpoints"
@@ -307,7 +325,7 @@ def test_a_run_that_ends_with_an_error_holds_its_folder_until_the_checkpoint_is_
 def test_an_interrupt_while_a_run_waits_for_its_disk_does_not_give_the_folder_up(owners, failing_run, tmp_path):
     def interrupt():
         time.sleep(1)  # the training has ended by then, and waits
-        signal.raise_signal(signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     def fail():
         signal.signal(signal.SIGINT, signal.default_int_handler)
