@@ -110,7 +110,7 @@ def test_the_schema_is_json() -> None:
     [
         ("base", "or a preset, such as bert-base or vaswani-base"),
         ("gpt3", "or a preset, such as gpt2"),
-        ("runs/x.toml", "or a preset, such as those that `heedful config presets` lists"),
+        ("runs/x.toml", "or a preset (`heedful config presets` lists them)"),
     ],
 )
 def test_a_name_that_is_neither_recipe_nor_preset_is_told_with_what_is_near(name: str, hint: str) -> None:

@@ -56,10 +56,8 @@ def recipe_or_preset(name: str, overrides: list[str], data: Path | None = None) 
     if name in PRESETS:
         return load_preset(name, overrides)
     near = [preset for preset in PRESETS if name in preset][:3] or get_close_matches(name, PRESETS)
-    presets = " or ".join(near) or "those that `heedful config presets` lists"
-    raise InputError(
-        f"{name}: there is no such recipe; name a TOML file, a folder with config.toml, or a preset, such as {presets}"
-    )
+    hint = f", such as {' or '.join(near)}" if near else " (`heedful config presets` lists them)"
+    raise InputError(f"{name}: there is no such recipe; name a TOML file, a folder with config.toml, or a preset{hint}")
 
 
 @app.command()
