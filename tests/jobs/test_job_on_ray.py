@@ -67,7 +67,8 @@ def test_a_job_on_ray_has_the_same_results_and_errors(tmp_path):
     folder, done = next(((folder, done) for folder, done in attempts if RAY_ENDS not in done.stderr))
     if "Ray does not start" in done.stderr:
         pytest.skip("this machine is too busy for Ray, which waits 30 seconds for its own start")
-    assert done.stdout.splitlines() == ["no text for capitals", str(sum(map(len, EXPECTED.values())))], done.stderr
+    said = [line for line in done.stdout.splitlines() if "(raylet)" not in line]  # what Ray itself says of its workers
+    assert said == ["no text for capitals", str(sum(map(len, EXPECTED.values())))], done.stderr
     assert results(folder) == EXPECTED
 
 
