@@ -7,9 +7,12 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.config.schema import ModelConfig
 from heedful.models import EncoderOnly, SequenceClassifier
 from heedful.nn.embedding import Embedding, InputLayer
+from heedful.nn.frames import ConvolutionalFrames, LinearFrames
+from heedful.nn.patches import PatchEmbedding
 from shown_modules import rows
 
 Draw = Callable[[list[int]], list[torch.Tensor]]
@@ -36,6 +39,15 @@ def of_tokens(lengths: list[int]) -> list[torch.Tensor]:
     return [torch.randint(4, 29, (length,)) for length in lengths]
 
 
+def of_pictures(lengths: list[int]) -> list[torch.Tensor]:
+    return [torch.randn(4 * length, 20, 3) for length in lengths]
+
+
+def picture_encoder(**settings: Any) -> EncoderOnly[PatchEmbedding]:
+    image = ImageConfig(size=(44, 20), patch=4, **settings)
+    return EncoderOnly(ModelConfig(**SHAPE), PatchEmbedding(image, 14)).eval()
+
+
 def encoders() -> dict[str, tuple[EncoderOnly[Any], Draw]]:
     torch.manual_seed(1)
     config, row_config = ModelConfig(**SHAPE), rows.RowConfig(**SHAPE, features=3)
@@ -43,6 +55,11 @@ def encoders() -> dict[str, tuple[EncoderOnly[Any], Draw]]:
         "tokens": (EncoderOnly(config, Embedding(29, config)).eval(), of_tokens),
         "rows": (EncoderOnly(row_config, rows.RowInput(row_config)).eval(), of_rows),
         "convolution": (EncoderOnly(config, Strided(3, config)).eval(), of_rows),
+        "patches": (picture_encoder(), of_pictures),
+        "patches of convolutions": (picture_encoder(stem="convolutional", positions="learned"), of_pictures),
+        "patches without a class token": (picture_encoder(class_token=False), of_pictures),
+        "frames": (EncoderOnly(config, LinearFrames(AudioConfig(mels=3), 14)).eval(), of_rows),
+        "pairs of frames": (EncoderOnly(config, ConvolutionalFrames(AudioConfig(mels=3), 14)).eval(), of_rows),
     }
 
 

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 import numpy as np
 
 # The purposes of random numbers: a key is (seed, one of these, ...), so that two purposes never share numbers.
-ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE = range(10)
+ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE, AUGMENTATION, MIXUP = range(12)
 
 
 def seed_of(*key: int) -> int:
@@ -53,6 +53,10 @@ class Chance:
     def happens(self, probability: float) -> bool:
         """Return True at random, with the given probability."""
         return next(self._numbers) * 2.0**-64 < probability
+
+    def between(self, low: float, high: float) -> float:
+        """Return a random number from `low` to `high`, evenly distributed."""
+        return low + (high - low) * (next(self._numbers) * 2.0**-64)
 
     def heads(self, coins: int) -> int:
         """Return the number of heads when `coins` fair coins are tossed."""

@@ -1,0 +1,79 @@
+"""Settings of inputs that are no text: pictures, which are cut into patches, and sound, which is cut into frames.
+
+A recipe has them as [image] and [audio]; `data.modality` says which of them the examples are.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Modality = Literal["text", "image", "audio"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageConfig:
+    """Settings of pictures: how they are resized, augmented and cut into patches (Dosovitskiy et al. 2021)."""
+
+    size: tuple[int, int] = (224, 224)  # height and width in pixels that every picture is brought to
+    resize: Literal["crop", "squash", "pad"] = "crop"  # crop: the middle; squash: change the ratio; pad: with black
+    channels: Literal[1, 3] = 3  # 1: grey
+    mean: tuple[float, ...] = (0.5,)  # taken off each channel, whose values go from 0 to 1; one number for all, or each
+    std: tuple[float, ...] = (0.5,)  # that the difference is divided by
+    patch: int = 16  # side of a square patch, in pixels
+    stem: Literal["linear", "convolutional"] = "linear"  # convolutional: 3 x 3 with stride 2 (Xiao et al. 2021)
+    class_token: bool = True  # a trained vector before the patches; without it set model.pooling = "mean"
+    positions: Literal["none", "sinusoidal", "learned"] = "none"  # of rows and of columns; beside model.positions
+    max_pixels: int = 89_478_485  # a larger picture is refused before it is unpacked
+    shift: int = 0  # augmentation: move by up to so many pixels in each direction
+    flip: bool = False  # augmentation: mirror half of the pictures
+    zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
+    erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
+    mixup: float = 0.0  # augmentation: mix with another example, in shares from Beta(a, a) (Zhang et al. 2018)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return self.size[0] // self.patch, self.size[1] // self.patch
+
+    @property
+    def tokens(self) -> int:
+        """Number of positions of a picture in the stack: its patches, and the class token if there is one."""
+        rows, columns = self.grid
+        return rows * columns + self.class_token
+
+
+@dataclass(frozen=True, kw_only=True)
+class AudioConfig:
+    """Settings of sound: how it is resampled, augmented and cut into frames (Radford et al. 2022, section 2.2)."""
+
+    rate: int = 16_000  # samples a second; sound of another rate is resampled
+    features: Literal["log_mel", "samples"] = "log_mel"  # of a frame: log-mel spectrum, or the samples as they are
+    window: int = 400  # samples of a frame that the spectrum is computed from; frames of samples have hop samples
+    hop: int = 160  # samples from one frame to the next
+    mels: int = 80  # bands of the mel scale
+    stem: Literal["linear", "convolutional"] = "convolutional"  # convolutional: Whisper's, which halves the frames
+    pad_seconds: float = 0.0  # shorter clips are padded with silence to this length; Whisper: 30
+    max_seconds: float = 30.0  # a longer clip is refused
+    speed: float = 0.0  # augmentation: play faster or slower by up to this share (Ko et al. 2015)
+    time_masks: int = 0  # augmentation: spans of frames that are masked (SpecAugment, Park et al. 2019)
+    time_mask: float = 0.2  # their largest length, as a share of the frames
+    frequency_masks: int = 0  # augmentation: ranges of mel bands that are masked
+    frequency_mask: float = 0.2  # their largest height, as a share of the bands
+    mixup: float = 0.0  # augmentation: mix with another example, in shares from Beta(a, a) (Zhang et al. 2018)
+
+    @property
+    def width(self) -> int:
+        """Number of features of a frame."""
+        return self.mels if self.features == "log_mel" else self.hop
+
+    @property
+    def stride(self) -> int:
+        """Number of frames for each position in the stack."""
+        return 2 if self.stem == "convolutional" else 1
+
+    def frames(self, samples: int) -> int:
+        """Number of frames of a clip with so many samples: one for each whole hop, and at least one."""
+        return max(1, max(samples, round(self.pad_seconds * self.rate)) // self.hop)
+
+    def tokens(self, samples: int) -> int:
+        """Number of positions of a clip with so many samples in the stack."""
+        return -(-self.frames(samples) // self.stride)

@@ -1,0 +1,112 @@
+"""Pictures from files: PNG, JPEG, WebP and others as arrays of 8 bits, resized; what cannot be read has a clear error.
+
+H height, W width, C channels.
+"""
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from heedful.config.modalities import ImageConfig
+from heedful.errors import InputError
+from heedful.wording import counted
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # of Pillow, whose others include programs such as EPS
+WIDE = ("I", "I;16", "I;16B", "I;16L", "F")  # Pillow's modes of more than 8 bits
+
+Pixels = UInt8[np.ndarray, "H W C"]
+
+
+def read_picture(content: bytes, config: ImageConfig) -> Pixels:
+    """Read the bytes of a picture file as pixels (H W C), turned upright by its EXIF data and resized.
+
+    Of an animated picture the first frame is read. Transparent pixels lie on white. Pictures of 16 bits are scaled to 8
+    bits, CMYK becomes RGB.
+
+    Raises:
+        InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
+    """
+    library = pillow()
+    try:
+        with library.open(BytesIO(content), formats=FORMATS) as picture:
+            width, height = picture.size
+            if width * height > config.max_pixels:
+                raise InputError(
+                    f"it has {width:,} x {height:,} pixels, more than image.max_pixels = {config.max_pixels:,}; make "
+                    "it smaller, or raise that limit"
+                )
+            picture.load()
+            return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
+    except library.UnidentifiedImageError as error:
+        raise InputError(f"it is no picture, or of a kind that is not read ({', '.join(FORMATS)})") from error
+    except (OSError, SyntaxError, ValueError, library.DecompressionBombError) as error:
+        raise InputError(f"the picture is damaged or cut off ({error}); save it again") from error
+
+
+def upright(picture: Any) -> Any:
+    """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel."""
+    from PIL import ImageOps
+
+    library = pillow()
+    picture = ImageOps.exif_transpose(picture)
+    if picture.mode in WIDE:
+        values = np.asarray(picture, dtype=np.float64)
+        most = 255.0 if values.max(initial=0.0) <= 255 else 65_535.0
+        return library.fromarray(np.clip(values * 255 / most, 0, 255).round().astype(np.uint8))
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        white = library.new("RGBA", picture.size, "white")
+        return library.alpha_composite(white, picture).convert("RGB")
+    return picture
+
+
+def resized(picture: Any, config: ImageConfig) -> Any:
+    """Bring a picture of Pillow to the size and the channels of a recipe."""
+    picture = picture.convert("L" if config.channels == 1 else "RGB")
+    height, width = config.size
+    return RESIZES[config.resize](picture, (width, height))
+
+
+def cropped(picture: Any, size: tuple[int, int]) -> Any:
+    """Scale a picture until it covers the size, and cut out its middle."""
+    from PIL import ImageOps
+
+    return picture if picture.size == size else ImageOps.fit(picture, size, pillow().Resampling.BICUBIC)
+
+
+def squashed(picture: Any, size: tuple[int, int]) -> Any:
+    """Scale a picture to the size, whatever becomes of its ratio."""
+    return picture if picture.size == size else picture.resize(size, pillow().Resampling.BICUBIC)
+
+
+def letterboxed(picture: Any, size: tuple[int, int]) -> Any:
+    """Scale a picture until it fits into the size, with black beside it."""
+    from PIL import ImageOps
+
+    return picture if picture.size == size else ImageOps.pad(picture, size, pillow().Resampling.BICUBIC, "black")
+
+
+RESIZES: dict[str, Callable[[Any, tuple[int, int]], Any]] = {"crop": cropped, "squash": squashed, "pad": letterboxed}
+
+
+def pillow() -> Any:
+    """Import Pillow's module of pictures.
+
+    Raises:
+        InputError: Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InputError("pictures are read by Pillow, which is not installed: pip install 'heedful[image]'") from error
+    Image.MAX_IMAGE_PIXELS = None  # our own limit holds, before a picture is unpacked
+    return Image
+
+
+def described(config: ImageConfig) -> str:
+    """Describe the pictures that a model reads, for messages."""
+    return f"{config.size[1]} x {config.size[0]} pixels, {counted(config.channels, 'channels')}"

@@ -1,0 +1,140 @@
+"""Input layer of pictures: cuts them into square patches, one vector each (Dosovitskiy et al. 2021, section 3.1).
+
+B batch, H height, W width, C channels, S positions of the stack, D model.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from heedful.config.modalities import ImageConfig
+from heedful.nn.embedding import InputLayer
+from heedful.nn.positions import sinusoids
+
+STD = 0.02  # standard deviation of new vectors, as in BERT
+
+
+class LinearStem(nn.Module):
+    """Stem of the Vision Transformer: a linear map of the pixels of each patch, row by row, channels last.
+
+    This is a convolution whose kernel and stride are the side of a patch.
+    """
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__()
+        self.patch = config.patch
+        self.project = nn.Linear(config.channels * config.patch**2, d_model)
+
+    def forward(self, pixels: Float[Tensor, "B H W C"]) -> Float[Tensor, "B R Q D"]:
+        """Compute the vector of each patch, in R rows and Q columns."""
+        rows, columns = pixels.size(1) // self.patch, pixels.size(2) // self.patch
+        patches = pixels.unflatten(2, (columns, self.patch)).unflatten(1, (rows, self.patch)).transpose(2, 3)
+        return self.project(patches.flatten(3))
+
+
+class ConvolutionalStem(nn.Module):
+    """Stem of 3 x 3 convolutions with stride 2, each with GELU, and a linear map (Xiao et al. 2021, section 4).
+
+    Each convolution halves height and width, and has twice as many channels as the one before. There are no batch
+    norms, so that a picture does not depend on the others in its batch.
+    """
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__()
+        halvings = config.patch.bit_length() - 1
+        widths = [config.channels, *(max(1, d_model >> (halvings - 1 - step)) for step in range(halvings))]
+        steps = pairwise(widths)
+        self.convolutions = nn.ModuleList(nn.Conv2d(low, high, 3, stride=2, padding=1) for low, high in steps)
+        self.project = nn.Linear(widths[-1], d_model)
+
+    def forward(self, pixels: Float[Tensor, "B H W C"]) -> Float[Tensor, "B R Q D"]:
+        """Compute the vector of each patch, in R rows and Q columns."""
+        x = pixels.permute(0, 3, 1, 2)
+        for convolution in self.convolutions:
+            x = nn.functional.gelu(convolution(x))
+        return self.project(x.permute(0, 2, 3, 1))
+
+
+class NoGridPositions(nn.Module):
+    """Positions on the grid of patches that add nothing."""
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__()
+        del config, d_model
+
+    def forward(self, x: Float[Tensor, "B R Q D"]) -> Float[Tensor, "B R Q D"]:
+        """Return the vectors of patches unchanged."""
+        return x
+
+
+class SinusoidalGridPositions(nn.Module):
+    """Sinusoidal positions in two dimensions: half of each vector tells the row, the other half the column.
+
+    So d_model is a multiple of four.
+    """
+
+    table: Float[Tensor, "R Q D"]
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__()
+        rows, columns = config.grid
+        half = d_model // 2
+        by_row = sinusoids(rows, half)[:, None].expand(-1, columns, -1)
+        by_column = sinusoids(columns, half)[None].expand(rows, -1, -1)
+        self.register_buffer("table", torch.cat([by_row, by_column], dim=-1), persistent=False)
+
+    def forward(self, x: Float[Tensor, "B R Q D"]) -> Float[Tensor, "B R Q D"]:
+        """Add the vector of each place on the grid."""
+        return x + self.table[: x.size(1)].to(x.dtype)
+
+
+class LearnedGridPositions(nn.Module):
+    """Learned positions in two dimensions: one trained vector for each row, and one for each column."""
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__()
+        rows, columns = config.grid
+        self.rows = nn.Parameter(nn.init.normal_(torch.empty(rows, d_model), std=STD))
+        self.columns = nn.Parameter(nn.init.normal_(torch.empty(columns, d_model), std=STD))
+
+    def forward(self, x: Float[Tensor, "B R Q D"]) -> Float[Tensor, "B R Q D"]:
+        """Add the vectors of the row and of the column of each patch."""
+        return x + self.rows[: x.size(1), None] + self.columns
+
+
+STEMS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {"linear": LinearStem, "convolutional": ConvolutionalStem}
+GRID_POSITIONS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {
+    "none": NoGridPositions,
+    "sinusoidal": SinusoidalGridPositions,
+    "learned": LearnedGridPositions,
+}
+
+
+class PatchEmbedding(InputLayer):
+    """Input layer of pictures: a vector for each patch, row by row, behind a class token if the recipe has one.
+
+    A picture comes as H rows of W pixels with C channels. Rows at its end may be padding; a patch is padding if its
+    first row is. The class token stands first, and is never padding.
+    """
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__()
+        self.patch = config.patch
+        self.stem = STEMS[config.stem](config, d_model)
+        self.positions = GRID_POSITIONS[config.positions](config, d_model)
+        tokens = torch.empty(int(config.class_token), d_model)
+        self.class_token = nn.Parameter(nn.init.normal_(tokens, std=STD))
+
+    def embed(
+        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+        """Turn pictures into the vectors of their patches."""
+        pixels = inputs.masked_fill(~padding_mask[:, :, None, None], 0.0).to(self.class_token.dtype)
+        patches = self.positions(self.stem(pixels))
+        first = self.class_token.expand(len(patches), -1, -1)
+        real = padding_mask[:, :: self.patch].repeat_interleave(patches.size(2), dim=1)
+        real = torch.cat([real.new_ones(first.shape[:2]), real], dim=1)
+        return torch.cat([first, patches.flatten(1, 2)], dim=1), real
