@@ -83,6 +83,12 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_unpacked():
         read_picture(content, ImageConfig(max_pixels=1_000_000))
 
 
+def test_a_picture_that_pillow_does_not_open_for_its_size_is_refused(monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 30)  # Pillow refuses twice as many
+    with pytest.raises(InputError, match="more pixels than Pillow opens"):
+        read_picture(saved(picture()), CONFIG)
+
+
 @pytest.mark.parametrize("share", [0.3, 0.9])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
 def test_a_picture_that_is_cut_off_is_refused(kind, share):

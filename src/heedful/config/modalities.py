@@ -1,12 +1,7 @@
-"""Settings of inputs that are no text: pictures, which are cut into patches, and sound, which is cut into frames.
-
-A recipe has them as [image] and [audio]; `data.modality` says which of them the examples are.
-"""
+"""Settings of inputs that are no text: pictures, which are cut into patches, and sound, which is cut into frames."""
 
 from dataclasses import dataclass
 from typing import Literal
-
-Modality = Literal["text", "image", "audio"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +11,6 @@ class ImageConfig:
     size: tuple[int, int] = (224, 224)  # height and width in pixels that every picture is brought to
     resize: Literal["crop", "squash", "pad"] = "crop"  # crop: the middle; squash: change the ratio; pad: with black
     channels: Literal[1, 3] = 3  # 1: grey
-    mean: tuple[float, ...] = (0.5,)  # taken off each channel, whose values go from 0 to 1; one number for all, or each
-    std: tuple[float, ...] = (0.5,)  # that the difference is divided by
     patch: int = 16  # side of a square patch, in pixels
     stem: Literal["linear", "convolutional"] = "linear"  # convolutional: 3 x 3 with stride 2 (Xiao et al. 2021)
     class_token: bool = True  # a trained vector before the patches; without it set model.pooling = "mean"
@@ -27,7 +20,6 @@ class ImageConfig:
     flip: bool = False  # augmentation: mirror half of the pictures
     zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
     erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
-    mixup: float = 0.0  # augmentation: mix with another example, in shares from Beta(a, a) (Zhang et al. 2018)
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -53,12 +45,10 @@ class AudioConfig:
     stem: Literal["linear", "convolutional"] = "convolutional"  # convolutional: Whisper's, which halves the frames
     pad_seconds: float = 0.0  # shorter clips are padded with silence to this length; Whisper: 30
     max_seconds: float = 30.0  # a longer clip is refused
-    speed: float = 0.0  # augmentation: play faster or slower by up to this share (Ko et al. 2015)
     time_masks: int = 0  # augmentation: spans of frames that are masked (SpecAugment, Park et al. 2019)
     time_mask: float = 0.2  # their largest length, as a share of the frames
     frequency_masks: int = 0  # augmentation: ranges of mel bands that are masked
     frequency_mask: float = 0.2  # their largest height, as a share of the bands
-    mixup: float = 0.0  # augmentation: mix with another example, in shares from Beta(a, a) (Zhang et al. 2018)
 
     @property
     def width(self) -> int:

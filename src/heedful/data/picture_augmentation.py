@@ -19,7 +19,7 @@ ZOOM_RATIOS = (3 / 4, 4 / 3)  # of what is cut out (Szegedy et al. 2015, section
 
 
 def augmented(pixels: Pixels, config: ImageConfig, chance: Chance) -> Pixels:
-    """Change a picture at random as a recipe says; the same chance gives the same picture."""
+    """Change a picture at random as the settings say; the same chance gives the same picture."""
     if config.zoom < 1:
         pixels = zoomed(pixels, config.zoom, chance)
     if config.shift:

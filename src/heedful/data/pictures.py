@@ -12,7 +12,6 @@ from jaxtyping import UInt8
 
 from heedful.config.modalities import ImageConfig
 from heedful.errors import InputError
-from heedful.wording import counted
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # of Pillow, whose others include programs such as EPS
@@ -43,7 +42,9 @@ def read_picture(content: bytes, config: ImageConfig) -> Pixels:
             return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
     except library.UnidentifiedImageError as error:
         raise InputError(f"it is no picture, or of a kind that is not read ({', '.join(FORMATS)})") from error
-    except (OSError, SyntaxError, ValueError, library.DecompressionBombError) as error:
+    except library.DecompressionBombError as error:
+        raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
+    except (OSError, SyntaxError, ValueError) as error:
         raise InputError(f"the picture is damaged or cut off ({error}); save it again") from error
 
 
@@ -65,7 +66,7 @@ def upright(picture: Any) -> Any:
 
 
 def resized(picture: Any, config: ImageConfig) -> Any:
-    """Bring a picture of Pillow to the size and the channels of a recipe."""
+    """Bring a picture of Pillow to the size and the channels of the settings."""
     picture = picture.convert("L" if config.channels == 1 else "RGB")
     height, width = config.size
     return RESIZES[config.resize](picture, (width, height))
@@ -103,10 +104,4 @@ def pillow() -> Any:
         from PIL import Image
     except ImportError as error:
         raise InputError("pictures are read by Pillow, which is not installed: pip install 'heedful[image]'") from error
-    Image.MAX_IMAGE_PIXELS = None  # our own limit holds, before a picture is unpacked
     return Image
-
-
-def described(config: ImageConfig) -> str:
-    """Describe the pictures that a model reads, for messages."""
-    return f"{config.size[1]} x {config.size[0]} pixels, {counted(config.channels, 'channels')}"

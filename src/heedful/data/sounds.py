@@ -16,7 +16,7 @@ Samples = Float32[np.ndarray, " N"]
 
 
 def read_sound(content: bytes, config: AudioConfig) -> Samples:
-    """Read the bytes of a sound file as samples of one channel at the rate of a recipe, mostly from -1 to 1.
+    """Read the bytes of a sound file as samples of one channel at the rate of the settings, mostly from -1 to 1.
 
     Channels are averaged.
 

@@ -55,5 +55,5 @@ STEMS: dict[str, Callable[[AudioConfig, int], InputLayer]] = {
 
 
 def frame_embedding(config: AudioConfig, d_model: int) -> InputLayer:
-    """Create the input layer of sound that a recipe names."""
+    """Create the input layer of sound whose stem the settings name."""
     return STEMS[config.stem](config, d_model)
