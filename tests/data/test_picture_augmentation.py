@@ -32,14 +32,9 @@ def test_without_augmentation_a_picture_stays_as_it_is():
 
 
 def test_a_shifted_picture_is_a_part_of_the_picture_beside_black():
-    places = {
-        np.argwhere(shifted(PIXELS, 2, chance(example))[:, :, 0] > 0).min(0).tolist().__str__()
-        for example in range(200)
-    }
-    assert len(places) == 9  # 0, 1 or 2 rows, and columns, of black before the picture
-    for example in range(20):
-        pixels = shifted(PIXELS, 2, chance(example))
-        assert (pixels == 0).any(axis=2).sum() <= 13 * 17 - 11 * 15
+    behind = np.pad(PIXELS, ((2, 2), (2, 2), (0, 0)))
+    parts = {behind[down : down + 13, right : right + 17].tobytes() for down in range(5) for right in range(5)}
+    assert {shifted(PIXELS, 2, chance(example)).tobytes() for example in range(300)} == parts
 
 
 def test_a_zoomed_picture_of_one_colour_keeps_it():
@@ -48,13 +43,7 @@ def test_a_zoomed_picture_of_one_colour_keeps_it():
 
 def test_what_is_erased_is_a_rectangle_of_noise_of_at_most_a_third():
     for example in range(50):
-        pixels = erased(PIXELS, chance(example))
-        rows, columns, _ = np.nonzero(pixels != PIXELS)
-        assert 0 < len(rows) <= 3 * 13 * 17 * 0.45
+        rows, columns = np.nonzero((erased(PIXELS, chance(example)) != PIXELS).any(axis=2))
         height, width = np.ptp(rows) + 1, np.ptp(columns) + 1
-        assert (
-            pixels[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-            != PIXELS[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-        ).mean() > 0.5
-        assert height <= 13
-        assert width <= 17
+        assert len(rows) > 0.9 * height * width  # noise may by chance be what it covers
+        assert (height - 0.5) * (width - 0.5) <= 13 * 17 / 3  # its sides are rounded

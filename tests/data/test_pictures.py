@@ -44,9 +44,23 @@ def test_a_grey_picture_has_three_equal_channels_and_a_colourful_one_may_become_
     assert read_picture(saved(picture()), one).shape == (7, 11, 1)
 
 
-def test_sixteen_bits_are_scaled_to_eight():
-    wide = PIXELS[:, :, 0].astype(np.uint16) * 257
-    assert np.array_equal(read_picture(saved(Image.fromarray(wide)), CONFIG)[:, :, 0], PIXELS[:, :, 0])
+@pytest.mark.parametrize("light", [255, 1, 0])
+def test_sixteen_bits_are_scaled_to_eight_also_in_a_dark_picture(light):
+    grey = PIXELS[:, :, 0].clip(max=light)
+    wide = Image.fromarray(grey.astype(np.uint16) * 257)
+    assert np.array_equal(read_picture(saved(wide), CONFIG)[:, :, 0], grey)
+
+
+def test_numbers_from_0_to_1_are_scaled_to_eight_bits():
+    numbers = Image.fromarray(PIXELS[:, :, 0].astype(np.float32) / 255)
+    assert np.array_equal(read_picture(saved(numbers, "TIFF"), CONFIG)[:, :, 0], PIXELS[:, :, 0])
+
+
+def test_pixels_that_are_no_numbers_are_refused():
+    numbers = np.full((7, 11), np.nan, np.float32)
+    numbers[0] = 0.5
+    with pytest.raises(InputError, match="66 of its pixels are no finite numbers"):
+        read_picture(saved(Image.fromarray(numbers), "TIFF"), CONFIG)
 
 
 def test_transparent_pixels_lie_on_white_also_in_a_palette():
@@ -79,7 +93,7 @@ def test_a_wide_picture_is_cut_squashed_or_given_a_black_border(resize, black):
 
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_unpacked():
     content = saved(Image.new("L", (3000, 2000)))
-    with pytest.raises(InputError, match=r"3,000 x 2,000 pixels, more than image\.max_pixels = 1,000,000"):
+    with pytest.raises(InputError, match=r"3,000 x 2,000 pixels, more than max_pixels = 1,000,000"):
         read_picture(content, ImageConfig(max_pixels=1_000_000))
 
 

@@ -6,15 +6,13 @@ H height, W width, C channels.
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import UInt8
 
 from heedful.config.modalities import ImageConfig
+from heedful.data.pictures import Pixels
 from heedful.data.random_numbers import Chance
 
-Pixels = UInt8[np.ndarray, "H W C"]
-
 ERASED_AREA = (0.02, 0.33)  # shares of the picture (Zhong et al. 2020, section 3.1)
-RATIOS = (0.3, 1 / 0.3)  # of height to width of what is erased
+ERASED_RATIOS = (0.3, 1 / 0.3)  # of its height to its width
 ZOOM_RATIOS = (3 / 4, 4 / 3)  # of what is cut out (Szegedy et al. 2015, section 6)
 
 
@@ -50,7 +48,7 @@ def zoomed(pixels: Pixels, least: float, chance: Chance) -> Pixels:
 def erased(pixels: Pixels, chance: Chance) -> Pixels:
     """Fill a rectangle of a picture with random pixels (Zhong et al. 2020)."""
     pixels = pixels.copy()
-    box = rectangle(pixels.shape[0], pixels.shape[1], ERASED_AREA, RATIOS, chance)
+    box = rectangle(pixels.shape[0], pixels.shape[1], ERASED_AREA, ERASED_RATIOS, chance)
     hole = pixels[box]
     noise = np.array([chance.below(256) for _ in range(hole.size)], dtype=np.uint8)
     pixels[box] = noise.reshape(hole.shape)

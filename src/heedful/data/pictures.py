@@ -15,7 +15,7 @@ from heedful.errors import InputError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # of Pillow, whose others include programs such as EPS
-WIDE = ("I", "I;16", "I;16B", "I;16L", "F")  # Pillow's modes of more than 8 bits
+WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
 
 Pixels = UInt8[np.ndarray, "H W C"]
 
@@ -23,8 +23,8 @@ Pixels = UInt8[np.ndarray, "H W C"]
 def read_picture(content: bytes, config: ImageConfig) -> Pixels:
     """Read the bytes of a picture file as pixels (H W C), turned upright by its EXIF data and resized.
 
-    Of an animated picture the first frame is read. Transparent pixels lie on white. Pictures of 16 bits are scaled to 8
-    bits, CMYK becomes RGB.
+    Of an animated picture the first frame is read. Transparent pixels lie on white. Pictures of 16 bits, and of
+    numbers from 0 to 1, are scaled to 8 bits; CMYK becomes RGB.
 
     Raises:
         InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
@@ -35,7 +35,7 @@ def read_picture(content: bytes, config: ImageConfig) -> Pixels:
             width, height = picture.size
             if width * height > config.max_pixels:
                 raise InputError(
-                    f"it has {width:,} x {height:,} pixels, more than image.max_pixels = {config.max_pixels:,}; make "
+                    f"it has {width:,} x {height:,} pixels, more than max_pixels = {config.max_pixels:,}; make "
                     "it smaller, or raise that limit"
                 )
             picture.load()
@@ -49,15 +49,20 @@ def read_picture(content: bytes, config: ImageConfig) -> Pixels:
 
 
 def upright(picture: Any) -> Any:
-    """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel."""
+    """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel.
+
+    Raises:
+        InputError: Some pixels are infinite or no numbers.
+    """
     from PIL import ImageOps
 
     library = pillow()
     picture = ImageOps.exif_transpose(picture)
-    if picture.mode in WIDE:
-        values = np.asarray(picture, dtype=np.float64)
-        most = 255.0 if values.max(initial=0.0) <= 255 else 65_535.0
-        return library.fromarray(np.clip(values * 255 / most, 0, 255).round().astype(np.uint8))
+    if picture.mode in WHITE:
+        values = np.asarray(picture, dtype=np.float64) / WHITE[picture.mode]
+        if not np.isfinite(values).all():
+            raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
+        return library.fromarray((values.clip(0, 1) * 255).round().astype(np.uint8))
     if picture.has_transparency_data:
         picture = picture.convert("RGBA")
         white = library.new("RGBA", picture.size, "white")

@@ -7,12 +7,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from heedful.config.modalities import AudioConfig
-from heedful.data.resampling import resampled
+from heedful.data.resampling import Samples, resampled
 from heedful.errors import InputError
 
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au")
-
-Samples = Float32[np.ndarray, " N"]
 
 
 def read_sound(content: bytes, config: AudioConfig) -> Samples:
@@ -40,7 +38,7 @@ def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C
             seconds = sound.frames / sound.samplerate
             if seconds > most:
                 raise InputError(
-                    f"it is {seconds:,.0f} seconds long, more than audio.max_seconds = {most:,.0f}; cut it, or raise "
+                    f"it is {seconds:,.0f} seconds long, more than max_seconds = {most:,.0f}; cut it, or raise "
                     "that limit"
                 )
             samples = sound.read(dtype="float32", always_2d=True)

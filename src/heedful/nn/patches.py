@@ -47,8 +47,9 @@ class ConvolutionalStem(nn.Module):
         super().__init__()
         halvings = config.patch.bit_length() - 1
         widths = [config.channels, *(max(1, d_model >> (halvings - 1 - step)) for step in range(halvings))]
-        steps = pairwise(widths)
-        self.convolutions = nn.ModuleList(nn.Conv2d(low, high, 3, stride=2, padding=1) for low, high in steps)
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(widths)
+        )
         self.project = nn.Linear(widths[-1], d_model)
 
     def forward(self, pixels: Float[Tensor, "B H W C"]) -> Float[Tensor, "B R Q D"]:
@@ -57,18 +58,6 @@ class ConvolutionalStem(nn.Module):
         for convolution in self.convolutions:
             x = nn.functional.gelu(convolution(x))
         return self.project(x.permute(0, 2, 3, 1))
-
-
-class NoGridPositions(nn.Module):
-    """Positions on the grid of patches that add nothing."""
-
-    def __init__(self, config: ImageConfig, d_model: int) -> None:
-        super().__init__()
-        del config, d_model
-
-    def forward(self, x: Float[Tensor, "B R Q D"]) -> Float[Tensor, "B R Q D"]:
-        """Return the vectors of patches unchanged."""
-        return x
 
 
 class SinusoidalGridPositions(nn.Module):
@@ -108,7 +97,7 @@ class LearnedGridPositions(nn.Module):
 
 STEMS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {"linear": LinearStem, "convolutional": ConvolutionalStem}
 GRID_POSITIONS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {
-    "none": NoGridPositions,
+    "none": nn.Identity,
     "sinusoidal": SinusoidalGridPositions,
     "learned": LearnedGridPositions,
 }
