@@ -1,11 +1,13 @@
 """Pictures of every kind that a folder may hold: read as the same pixels, or refused with a reason."""
 
+from contextlib import suppress
 from io import BytesIO
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from damage import damaged
 from heedful.config.modalities import ImageConfig
 from heedful.data.pictures import read_picture
 from heedful.errors import InputError
@@ -117,3 +119,11 @@ def test_a_picture_that_is_cut_off_is_refused(kind, share):
 def test_what_is_no_picture_is_refused(content):
     with pytest.raises(InputError, match="it is no picture, or of a kind that is not read"):
         read_picture(content, CONFIG)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning:PIL", "ignore::PIL.Image.DecompressionBombWarning")  # by Pillow
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM"])
+def test_a_damaged_file_is_read_or_refused(kind):
+    for content in damaged(saved(picture(), kind), 200):
+        with suppress(InputError):
+            assert read_picture(content, CONFIG).shape == (7, 11, 3)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from heedful.data.resampling import CROSSINGS, GROUPS, ROLLOFF, resampled
+from heedful.data.resampling import CROSSINGS, OUTPUTS, ROLLOFF, resampled
 
-RATES = [(16_000, 8000), (8000, 16_000), (44_100, 16_000), (48_000, 16_000), (11_025, 16_000), (7, 5)]
+RATES = [(16_000, 8000), (8000, 16_000), (44_100, 16_000), (48_000, 16_000), (11_025, 16_000), (7, 5), (8003, 16_001)]
 
 
 def tone(frequency: float, rate: int, count: int) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_a_tone_that_the_new_rate_cannot_hold_is_gone():
 
 def test_a_long_clip_is_resampled_in_parts_without_a_seam():
     before, after = 16_000, 8000
-    count = 2 * GROUPS * 2 + 777
+    count = 4 * OUTPUTS + 777
     whole = resampled(tone(300, before, count), before, after)
     assert np.abs(whole - tone(300, after, len(whole)))[100:-100].max() < 1e-3
 
