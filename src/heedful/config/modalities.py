@@ -20,6 +20,9 @@ class ImageConfig:
     flip: bool = False  # augmentation: mirror half of the pictures
     zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
     erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
+    mixup: float = 0.0  # augmentation: mix pictures and their classes by shares from Beta(mixup, mixup) (Zhang et al. 2018)
+    mean: tuple[float, ...] = (0.5,)  # of the pixels, from 0 to 1: one number, or one for each channel
+    std: tuple[float, ...] = (0.5,)  # pixels are read as (pixel - mean) / std
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -45,6 +48,7 @@ class AudioConfig:
     stem: Literal["linear", "convolutional"] = "convolutional"  # convolutional: Whisper's, which halves the frames
     pad_seconds: float = 0.0  # shorter clips are padded with silence to this length; Whisper: 30
     max_seconds: float = 30.0  # a longer clip is refused
+    speed: float = 0.0  # augmentation: play faster or slower by up to this share (Ko et al. 2015)
     time_masks: int = 0  # augmentation: spans of frames that are masked (SpecAugment, Park et al. 2019)
     time_mask: float = 0.2  # their largest length, as a share of the frames
     frequency_masks: int = 0  # augmentation: ranges of mel bands that are masked
@@ -67,3 +71,8 @@ class AudioConfig:
     def tokens(self, samples: int) -> int:
         """Number of positions of a clip with so many samples in the stack."""
         return -(-self.frames(samples) // self.stride)
+
+    @property
+    def longest(self) -> int:
+        """Number of positions of the longest clip that is read, in the stack."""
+        return self.tokens(round(self.max_seconds * self.rate))

@@ -7,7 +7,7 @@ import math
 import re
 from typing import cast
 
-from heedful.config import word2vec_rules
+from heedful.config import media_rules, word2vec_rules
 from heedful.config.convolutional import TextCNNConfig
 from heedful.config.families import FAMILIES
 from heedful.config.recurrent import RecurrentConfig
@@ -19,6 +19,11 @@ from heedful.config.word2vec import Word2VecConfig
 def pairs(recipe: Recipe) -> bool:
     """True if the model of a recipe reads a source and writes a target."""
     return FAMILIES[recipe.model.family].pairs
+
+
+def one_text(recipe: Recipe) -> bool:
+    """True if the model of a recipe reads texts of one kind, and no pairs."""
+    return recipe.data.modality == "text" and not pairs(recipe)
 
 
 def positions(recipe: Recipe) -> float:
@@ -69,7 +74,7 @@ RULES = (
     ),
     Rule(
         "model.max_positions",
-        lambda r: not pairs(r) and positions(r) < r.data.max_length,
+        lambda r: one_text(r) and positions(r) < r.data.max_length,
         "a text may have data.max_length = {r.data.max_length} tokens, more than the model.max_positions = "
         "{r.model.learned_positions} that are learned; raise model.max_positions, or lower data.max_length",
     ),
@@ -121,7 +126,7 @@ RULES = (
     ),
     Rule(
         "train.batch_tokens",
-        lambda r: not pairs(r) and r.train.batch_tokens < r.data.max_length,
+        lambda r: one_text(r) and r.train.batch_tokens < r.data.max_length,
         "a batch of train.batch_tokens = {r.train.batch_tokens} does not hold a text of data.max_length = "
         "{r.data.max_length} tokens; raise batch_tokens, or lower max_length",
     ),
@@ -269,7 +274,7 @@ TRANSFORMER_RULES = (
 
 # Rules of recipes whose model has these options.
 RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
-    ArchitectureConfig: RULES,
+    ArchitectureConfig: (*RULES, *media_rules.RULES),
     TextModelConfig: TEXT_MODEL_RULES,
     ModelConfig: TRANSFORMER_RULES,
     RecurrentConfig: RECURRENT_RULES,

@@ -8,19 +8,24 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from heedful.config.families import FAMILIES, FamilyName
+from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.wording import counted
 
 Poolings = Literal["first", "mean", "max", "last", "sum"]
 Shardings = Literal["none", "full", "hybrid"]
+Modality = Literal["text", "image", "audio"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """Settings of a corpus: plain text, two files line by line, or one TSV, CSV or JSONL file, each also as .gz."""
+    """Settings of a corpus: plain text, two files line by line, or one TSV, CSV or JSONL file, each also as .gz.
+
+    Of pictures or sounds: a folder with a folder for each class, or a table with the place of each file.
+    """
 
     source: str  # a text file; or, without `target`, a .tsv, .csv or .jsonl file with all sides; GPT, BERT: or a folder
     target: str | None = None
-    source_field: str = "source"  # JSONL: the key of the source text; TSV, CSV: a column name or a number from 1
+    source_field: str = "source"  # of the source text or file. JSONL: a key; TSV, CSV: a column name or number from 1
     pair_field: str | None = None  # that of a second text: tasks on sentence pairs
     target_field: str = "target"  # that of the target text, or of the label
     part: tuple[float, float] = (0.0, 1.0)  # the share to read, from and to, of its lines, articles or characters
@@ -44,6 +49,7 @@ class DataConfig:
     """Settings of the data. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
 
     root: str = "."
+    modality: Modality = "text"  # what a model reads: text, pictures or sound; the task sets it
     source_language: str = "src"  # a code of ISO 639, such as en or zh-Hant; src and tgt: not said
     target_language: str = "tgt"  # decides how scores cut outputs into words
     train: tuple[CorpusConfig, ...] = ()
@@ -55,6 +61,7 @@ class DataConfig:
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
+    bad_files: Literal["error", "skip"] = "error"  # training pictures or sounds that cannot be read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,6 +287,8 @@ class Recipe:
     task: str = "translation"  # a file in heedful/tasks, or a class of yours as module:Class
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    image: ImageConfig = field(default_factory=ImageConfig)
+    audio: AudioConfig = field(default_factory=AudioConfig)
     masking: MaskingConfig = field(default_factory=MaskingConfig)
     model: ModelConfig = field(default_factory=ModelConfig)  # of another architecture: its own ArchitectureConfig
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -287,3 +296,9 @@ class Recipe:
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     generate: GenerateConfig = field(default_factory=GenerateConfig)
+
+    @property
+    def longest_input(self) -> int:
+        """Number of positions of the longest input that the model reads: tokens, patches or frames."""
+        lengths = {"text": self.data.max_length, "image": self.image.tokens, "audio": self.audio.longest}
+        return lengths[self.data.modality]

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.config.modalities import ImageConfig
-from heedful.errors import InputError
 from heedful.nn.embedding import InputLayer
 from heedful.nn.positions import sinusoids
 
@@ -107,15 +106,12 @@ class PatchEmbedding(InputLayer):
     """Input layer of pictures: a vector for each patch, row by row, behind a class token if the settings say so.
 
     A picture comes as H rows of W pixels with C channels. Rows at its end may be padding; a patch is padding if its
-    first row is. The class token stands first, and is never padding.
-
-    Raises:
-        InputError: the settings do not fit together.
+    first row is. The class token stands first, and is never padding. Settings that do not fit together are refused where
+    a recipe is read, by `heedful.config.media_rules`.
     """
 
     def __init__(self, config: ImageConfig, d_model: int) -> None:
         super().__init__()
-        check_fit(config, d_model)
         self.patch = config.patch
         self.stem = STEMS[config.stem](config, d_model)
         self.positions = GRID_POSITIONS[config.positions](config, d_model)
@@ -132,27 +128,3 @@ class PatchEmbedding(InputLayer):
         real = padding_mask[:, :: self.patch].repeat_interleave(patches.size(2), dim=1)
         real = torch.cat([real.new_ones(first.shape[:2]), real], dim=1)
         return torch.cat([first, patches.flatten(1, 2)], dim=1), real
-
-
-def check_fit(config: ImageConfig, d_model: int) -> None:
-    """Check that pictures can be cut into whole patches, and that stem and positions can have their sizes.
-
-    Raises:
-        InputError: they cannot.
-    """
-    height, width = config.size
-    if height % config.patch or width % config.patch:
-        raise InputError(
-            f"a picture of size {height} x {width} cannot be cut into patches of {config.patch} x {config.patch}; "
-            "choose a patch that divides both sides"
-        )
-    if config.stem == "convolutional" and config.patch.bit_count() != 1:
-        raise InputError(
-            f"each convolution of the stem halves a picture, and a patch of {config.patch} pixels is no power of two; "
-            'take one of 1, 2, 4, 8 or 16, or stem = "linear"'
-        )
-    if config.positions == "sinusoidal" and d_model % 4:
-        raise InputError(
-            f"sinusoidal positions of rows and columns need four numbers at a time, and d_model = {d_model} is no "
-            'multiple of 4; change it, or set positions = "learned"'
-        )

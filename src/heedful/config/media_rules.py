@@ -1,0 +1,86 @@
+"""Rules for recipes of models that read pictures or sound: sizes that fit together, and room for the longest input."""
+
+import math
+
+from heedful.config.families import FAMILIES
+from heedful.config.rule import Rule
+from heedful.config.schema import Recipe, TextModelConfig
+
+
+def reads_pictures(recipe: Recipe) -> bool:
+    """True if the model of a recipe reads pictures."""
+    return recipe.data.modality == "image"
+
+
+def reads_sound(recipe: Recipe) -> bool:
+    """True if the model of a recipe reads sound."""
+    return recipe.data.modality == "audio"
+
+
+def pools_first_patch(recipe: Recipe) -> bool:
+    """True if the first patch would stand for a whole picture, because there is no class token before it."""
+    model = recipe.model
+    pooling = (model.pooling if isinstance(model, TextModelConfig) else None) or FAMILIES[model.family].pooling
+    return reads_pictures(recipe) and not recipe.image.class_token and model.family == "encoder" and pooling == "first"
+
+
+RULES = (
+    Rule(
+        "image.patch",
+        lambda r: reads_pictures(r) and any(side % r.image.patch for side in r.image.size),
+        "image.size = {r.image.size[0]} x {r.image.size[1]} cannot be cut into patches of image.patch = "
+        "{r.image.patch}; choose a patch that divides both sides",
+    ),
+    Rule(
+        "image.patch",
+        lambda r: reads_pictures(r) and r.image.stem == "convolutional" and r.image.patch.bit_count() != 1,
+        "each convolution of the stem halves a picture, and image.patch = {r.image.patch} is no power of two; take 2, "
+        '4, 8 or 16, or set image.stem = "linear"',
+    ),
+    Rule(
+        "image.positions",
+        lambda r: reads_pictures(r) and r.image.positions == "sinusoidal" and r.model.d_model % 4 != 0,
+        "sinusoidal positions of rows and columns need four numbers at a time, and model.d_model = {r.model.d_model} "
+        'is no multiple of 4; change it, or set image.positions = "learned"',
+    ),
+    Rule(
+        "image.mean",
+        lambda r: reads_pictures(r) and any(len(x) not in (1, r.image.channels) for x in (r.image.mean, r.image.std)),
+        "image.mean and image.std hold one number, or one for each of image.channels = {r.image.channels}",
+    ),
+    Rule(
+        "model.pooling",
+        pools_first_patch,
+        "without a class token, the first patch would stand for the whole picture; set model.pooling = "
+        '"mean", or image.class_token = true',
+    ),
+    Rule(
+        "audio.hop",
+        lambda r: reads_sound(r) and r.audio.features == "log_mel" and r.audio.hop > r.audio.window,
+        "audio.hop = {r.audio.hop} is longer than audio.window = {r.audio.window}, so that samples between two frames "
+        "would never be read; lower it",
+    ),
+    Rule(
+        "audio.mels",
+        lambda r: reads_sound(r) and r.audio.features == "log_mel" and r.audio.mels > r.audio.window // 2,
+        "audio.mels = {r.audio.mels} bands are more than the frequencies in a window of audio.window = "
+        "{r.audio.window} samples; take at most half of the window",
+    ),
+    Rule(
+        "audio.pad_seconds",
+        lambda r: reads_sound(r) and r.audio.pad_seconds > r.audio.max_seconds,
+        "audio.pad_seconds = {r.audio.pad_seconds} is longer than audio.max_seconds = {r.audio.max_seconds}; lower it",
+    ),
+    Rule(
+        "model.max_positions",
+        lambda r: r.data.modality != "text" and (r.model.learned_positions or math.inf) < r.longest_input,
+        "an input may have {r.longest_input} positions, more than the model.max_positions = "
+        "{r.model.learned_positions} that are learned; raise model.max_positions to at least that",
+    ),
+    Rule(
+        "train.batch_tokens",
+        lambda r: r.data.modality != "text" and r.train.batch_tokens < r.longest_input,
+        "a batch of train.batch_tokens = {r.train.batch_tokens} positions does not hold an input of "
+        "{r.longest_input}; raise it",
+    ),
+)
