@@ -54,6 +54,13 @@ def label_cross_entropy(logits: Float[Tensor, "N V"], target: Int[Tensor, " N"],
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
 
 
+def share_cross_entropy(logits: Float[Tensor, "N V"], shares: Float[Tensor, "N V"], smoothing: float = 0.0) -> Loss:
+    """Cross-entropy of a few classes for examples that belong to several, each to a share; computed in float32."""
+    logits = logits.float()
+    total = F.cross_entropy(logits, shares, label_smoothing=smoothing, reduction="sum")
+    return Loss(total, F.cross_entropy(logits, shares, reduction="sum").detach(), len(logits))
+
+
 def reference_cross_entropy(
     hidden: Float[Tensor, "N D"],
     weight: Float[Tensor, "V D"],

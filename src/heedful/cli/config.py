@@ -17,6 +17,8 @@ app = typer.Typer(
     name="config", help="Show, check and describe recipes, the configuration files of training.", no_args_is_help=True
 )
 
+CONTENTS = {"text": "text", "image": "pictures", "audio": "sound"}  # of files, by data.modality
+
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
@@ -77,7 +79,7 @@ def check(
     with the same checks.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.documents import text_files
+    from heedful.data.digest import files_of
     from heedful.train.preflight import preflight
 
     settings = load_recipe(recipe, overrides or [], data)
@@ -85,8 +87,9 @@ def check(
     test = [text.test] if text.test else []
     preflight(settings, out, test)
     corpora = [*text.train, *([text.valid] if text.valid else []), *test]
-    count = len({file for corpus in corpora for file in text_files(corpus, text)})
-    typer.echo(f"{recipe}: good, and its {counted(count, 'files')} of text {'is' if count == 1 else 'are'} there")
+    count = len({file for corpus in corpora for file in files_of(corpus, text)})
+    content = CONTENTS[text.modality]
+    typer.echo(f"{recipe}: good, and its {counted(count, 'files')} of {content} {'is' if count == 1 else 'are'} there")
 
 
 @app.command()

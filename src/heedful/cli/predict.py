@@ -1,4 +1,4 @@
-"""`heedful predict`: classify, score or tag texts, or answer questions, with a trained model."""
+"""`heedful predict`: classify, score or tag texts, answer questions, or classify files, with a trained model."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.evaluate import recipe_of
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.predict_files import predict_files
 from heedful.cli.tables import asked_of, check_columns, columns_of
 from heedful.errors import InputError
 
@@ -23,7 +25,10 @@ def predict(
     model: Model,
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="Texts to classify, score or tag, or questions to answer.", show_default=STDIN),
+        typer.Argument(
+            help="Texts to classify, score or tag, questions to answer, or files of pictures or sounds.",
+            show_default=STDIN,
+        ),
     ] = None,
     source: TextsOrTable = None,
     source_field: SourceField = None,
@@ -34,19 +39,23 @@ def predict(
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Classify texts, score them, tag the names in them, or answer questions; one text in, one line out.
+    """Classify texts, pictures or sounds, score or tag texts, or answer questions; one in, one line out.
 
     The task that the model was trained for decides what the command does. For
     a pair of texts, or a question and the text that holds its answer, put a
     tab between the two on one line. In a table, the command reads the columns
     that the model's recipe names; it ignores other columns, such as labels,
-    and does not take the header for a text.
+    and does not take the header for a text. A model of pictures or of sounds
+    takes files, and folders of them: each line is a file, a tab and its class.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
     from heedful.predict import Text
     from heedful.predict.text_predictor import TextPredictor
 
+    if recipe_of(model).data.modality != "text":
+        predict_files(model, text, source, output, device, as_json=as_json)
+        return
     check_output(output, source)
     check_columns(source, "--input", source_field, pair_field)
     given = input_lines(text, source)

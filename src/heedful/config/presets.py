@@ -122,7 +122,17 @@ _TINY: Values = {
 # smoothing over the passages of a batch.
 _OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
 OF_TASKS: dict[str, Values] = {
+    "audio_classification": {
+        "data": {"modality": "audio"},
+        "model": {"family": "encoder", "pooling": "mean", "pooler": "none"},
+        "train": {"label_smoothing": 0.0},
+    },
     "dialogue": _OF_ANY_LENGTH,
+    "image_classification": {
+        "data": {"modality": "image"},
+        "model": {"family": "encoder", "pooler": "none"},
+        "train": {"label_smoothing": 0.0},
+    },
     "ranking": {"train": {"label_smoothing": 0.0}},
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,

@@ -1,7 +1,7 @@
 """Folders of memory-mapped arrays: written as a whole or not at all, and checked byte for byte when they are opened.
 
-Such a folder holds `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.npy` files, and their manifest, see
-`heedful.storage.manifest`. It never changes.
+Such a folder holds `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.npy` files, perhaps `contents.bin` with the
+bytes of other files, and their manifest, see `heedful.storage.manifest`. It never changes.
 """
 
 from array import array
@@ -21,6 +21,7 @@ from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_erro
 from heedful.storage.manifest import DamagedError, read_manifest
 
 IDS = "ids.bin"
+CONTENTS = "contents.bin"  # files as they are, one behind the other
 SMALL_VOCABULARY = 1 << 16  # ids below it fit into 16 bits
 CHUNK = 1 << 17  # tokens that are converted and written at a time, plus the rest of the last row
 
@@ -85,7 +86,7 @@ def seal(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, f
 
 
 def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
-    """Memory-map `ids.bin` and the named files of a data folder after comparing all bytes with the manifest (3 GB/s).
+    """Memory-map `ids.bin` and further named files of a data folder after comparing all bytes with the manifest (3 GB/s).
 
     Raises:
         InputError: The folder holds other files, is of another format, or a file is missing, cut or changed.
@@ -95,7 +96,8 @@ def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
         if manifest.files.keys() != {IDS, *names}:
             raise ValueError(f"it holds {', '.join(sorted(manifest.files))}: data of another kind")
         files = {name: MappedFile(manifest.verified(name), manifest.files[name]) for name in (*names, IDS)}
-        named = {name: files[name].array(manifest.facts["dtype"] if name == IDS else None) for name in files}
+        types = {IDS: manifest.facts["dtype"], CONTENTS: "u1"}
+        named = {name: files[name].array(types.get(name)) for name in files}
     except DamagedError as error:
         raise _unsound(folder, error.reason) from error
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Digest of all that prepared data depends on: the text itself, and how it is read and encoded."""
+"""Digest of all that prepared data depends on: the text, pictures or sounds, and how they are read and encoded."""
 
 import hashlib
 import json
@@ -8,16 +8,17 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.documents import text_files
 from heedful.data.files import open_bytes
+from heedful.data.media_files import media_files, read_content
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 
 FORMAT = 2
-UNREAD = {"root", "train", "valid", "test", "source_language", "target_language", "max_length", "cross_documents"}
+UNREAD = {"root", "modality", "bad_files", "train", "valid", "test", "source_language", "target_language", "max_length", "cross_documents"}
 UNNAMED = {"source", "target", "weight"}
 
 
 def data_digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of all that prepared data depends on: text, task, filters and tokenizer settings.
+    """Return the SHA-256 of all that prepared data depends on: the files, task, filters and tokenizer settings.
 
     Names, places, dates and compression of the files do not count, nor do the weights of corpora.
 
@@ -36,15 +37,15 @@ def data_digest(recipe: Recipe) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def text_dates(data: DataConfig) -> list[tuple[int, ...]]:
-    """Return size, dates and inode of each text file of training and validation, by which most changes show.
+def file_dates(data: DataConfig) -> list[tuple[int, ...]]:
+    """Return size, dates and inode of each file of training and validation, by which most changes show.
 
     Raises:
         InputError: A file cannot be read.
     """
     corpora = (*data.train, *([data.valid] if data.valid else []))
     try:
-        states = [path.stat() for corpus in corpora for path in text_files(corpus, data)]
+        states = [path.stat() for corpus in corpora for path in files_of(corpus, data)]
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
     return [(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino) for state in states]
@@ -52,8 +53,26 @@ def text_dates(data: DataConfig) -> list[tuple[int, ...]]:
 
 def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
     settings = {key: value for key, value in asdict(corpus).items() if key not in UNNAMED}
-    files = [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
-    return {**settings, "files": files}
+    return {**settings, "files": _contents(corpus, data)}
+
+
+def _contents(corpus: CorpusConfig, data: DataConfig) -> list[list[str]]:
+    if data.modality == "text":
+        return [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
+    return [
+        [file.target, hashlib.sha256(read_content(file, corpus)).hexdigest()] for file in media_files(corpus, data)
+    ]
+
+
+def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
+    """Return the paths of all files of a corpus: its texts, or its pictures or sounds.
+
+    Raises:
+        InputError: A file that lists them cannot be read.
+    """
+    if data.modality == "text":
+        return text_files(corpus, data)
+    return [file.path for file in media_files(corpus, data)]
 
 
 def _ending(path: Path) -> str:

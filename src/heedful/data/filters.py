@@ -16,6 +16,7 @@ from heedful.config.schema import FilterConfig
 Reason = Literal[
     "header",  # a first row that names columns, none of which the recipe asks for by name
     "bad UTF-8",
+    "bad file",  # a picture or a sound that cannot be read
     "empty source",
     "empty target",
     "too many characters",
@@ -49,8 +50,8 @@ class DropReport:
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
 
-    def drop(self, reason: Reason, name: str, line: int) -> None:
-        """Count one dropped pair that stands in file `name` at `line`, counted from 1."""
+    def drop(self, reason: Reason, name: str, line: int | None) -> None:
+        """Count one dropped pair that stands in file `name` at `line`, counted from 1; None: the file itself."""
         self._count(reason, name, line)
 
     def remark(self, remark: Remark, name: str, line: int) -> None:
@@ -90,8 +91,8 @@ class DropReport:
             examples={reason: values[reason]["first"] for reason in known},
         )
 
-    def _count(self, reason: Reason | Remark, name: str, line: int) -> None:
-        self.examples.setdefault(reason, f"{name}, line {line}")
+    def _count(self, reason: Reason | Remark, name: str, line: int | None) -> None:
+        self.examples.setdefault(reason, name if line is None else f"{name}, line {line}")
         self.counts[reason] = self.counts.get(reason, 0) + 1
 
 

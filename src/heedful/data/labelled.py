@@ -1,7 +1,7 @@
 """Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
@@ -93,7 +93,7 @@ def _labels_in(data: DataConfig) -> set[str]:
     return labels
 
 
-def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+def in_order(labels: Collection[str]) -> tuple[str, ...]:
     """Sort the labels of classes: as numbers where all are numbers, so that 2 comes before 10, else as texts."""
     numbers = {label: _number(label) for label in labels}
     if None in numbers.values():

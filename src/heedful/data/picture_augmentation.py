@@ -40,7 +40,7 @@ def zoomed(pixels: Pixels, least: float, chance: Chance) -> Pixels:
     """Cut out a part of at least `least` of the area, of a ratio near that of the picture, and bring it to its size."""
     height, width = pixels.shape[:2]
     box = rectangle(height, width, (least, 1.0), ZOOM_RATIOS, chance)
-    part = torch.from_numpy(np.ascontiguousarray(pixels[box])).permute(2, 0, 1)[None].float()
+    part = torch.tensor(np.ascontiguousarray(pixels[box])).permute(2, 0, 1)[None].float()
     whole = F.interpolate(part, (height, width), mode="bilinear", align_corners=False, antialias=True)
     return whole[0].permute(1, 2, 0).round().clamp(0, 255).to(torch.uint8).numpy()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.digest import data_digest, text_dates
+from heedful.data.digest import data_digest, file_dates
 from heedful.data.filters import DropReport
 from heedful.data.mapped_files import MappedFile
 from heedful.data.overlap import Texts, is_test_set, report_overlap
@@ -83,6 +83,7 @@ class Preparation(Generic[S]):
         write: Writes the store of some corpora into a folder, and counts in the report what is left out.
         open: Opens a store.
         texts: Gives the texts of a corpus to look for in the training data.
+        load: Reads the tokenizers from the folder to which they were saved.
         settings: What the stores depend on beside `data_digest`, in words.
     """
 
@@ -91,6 +92,7 @@ class Preparation(Generic[S]):
     write: Callable[[Path, Sequence[CorpusConfig], TokenizerPair, DropReport], None]
     open: Callable[[Path], S]
     texts: Texts
+    load: Callable[[Path], TokenizerPair] = TokenizerPair.load
     settings: str = ""
 
 
@@ -110,7 +112,7 @@ def prepare_data(
         InputError: The data cannot be used, nothing of it is left, or `folder` holds something else.
         RunError: The folder cannot be written.
     """
-    before = text_dates(recipe.data)
+    before = file_dates(recipe.data)
     digest = data_digest(recipe)
 
     def make(temporary: Path) -> DropReport:
@@ -122,14 +124,14 @@ def prepare_data(
             preparation.write(temporary / name, corpora, tokenizers, drops)
             total.merge(drops)
         report_overlap(recipe.data, preparation.texts, report)
-        if text_dates(recipe.data) != before and data_digest(recipe) != digest:
+        if file_dates(recipe.data) != before and data_digest(recipe) != digest:
             raise InputError("a data file was changed while it was prepared: give the same command again")
         return total
 
     def opened(drops: DropReport) -> PreparedData[S]:
         stores = [preparation.open(folder / name) for name in preparation.parts]
         return PreparedData(
-            tokenizers=TokenizerPair.load(folder / "tokenizer"),
+            tokenizers=preparation.load(folder / "tokenizer"),
             train=tuple(stores[:-1] if recipe.data.valid and len(stores) > 1 else stores),
             weights=tuple(corpus.weight for corpus in recipe.data.train),
             valid=stores[-1] if recipe.data.valid else None,

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 import numpy as np
 
 # The purposes of random numbers: a key is (seed, one of these, ...), so that two purposes never share numbers.
-ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE, AUGMENTATION = range(11)
+ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE, AUGMENTATION, MIXUP = range(12)
 
 
 def seed_of(*key: int) -> int:
@@ -57,6 +57,13 @@ class Chance:
     def between(self, low: float, high: float) -> float:
         """Return a random number from `low` to `high`, evenly distributed."""
         return low + (high - low) * (next(self._numbers) * 2.0**-64)
+
+    def beta(self, alpha: float) -> float:
+        """Return a random number from Beta(alpha, alpha), for small `alpha` (Joehnk 1964)."""
+        while True:
+            first, second = (self.between(0, 1) ** (1 / alpha) for _ in range(2))
+            if 0 < first + second <= 1:
+                return first / (first + second)
 
     def heads(self, coins: int) -> int:
         """Return the number of heads when `coins` fair coins are tossed."""

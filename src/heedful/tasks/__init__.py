@@ -8,6 +8,7 @@ from heedful.tasks.classification import Classification
 from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.media_classification import AudioClassification, ImageClassification
 from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
 from heedful.tasks.sequence_to_sequence import TextToText
@@ -21,8 +22,10 @@ from heedful.tasks.word_vectors import WordVectorTraining
 __all__ = ["TASKS", "Task", "find_task", "import_task"]
 
 TASKS: dict[str, type[Task]] = {
+    "audio_classification": AudioClassification,
     "classification": Classification,
     "dialogue": Dialogue,
+    "image_classification": ImageClassification,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
     "ranking": Ranking,

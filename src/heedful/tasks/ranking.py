@@ -22,7 +22,7 @@ from heedful.losses import Loss
 from heedful.models import SentenceEncoder
 from heedful.predict.batching import BatchedModel
 from heedful.predict.retriever import Retriever
-from heedful.tasks.examples import ExampleTask
+from heedful.tasks.examples import RowTask
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -83,7 +83,7 @@ def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smo
     return Loss(total, nll.sum().detach(), len(scores))
 
 
-class Ranking(ExampleTask[RankingBatch]):
+class Ranking(RowTask[RankingBatch]):
     """Ranking task: examples are pairs of a query and a passage that answers it.
 
     A query's negatives are the passages of the other queries of its batch (Henderson et al. 2017, section 4.4). So the

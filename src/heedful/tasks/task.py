@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import torch
 
-from heedful.config.schema import CorpusConfig, Recipe
+from heedful.config.schema import CorpusConfig, Modality, Recipe
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
@@ -53,6 +53,7 @@ class Task(ABC, Generic[B]):
     """Base class of tasks: defines the examples, batches, model, loss and scores of one kind of training.
 
     Attributes:
+        modality: what the models read: text, pictures ("image") or sound ("audio").
         families: the model families that can learn the task, by their names in a recipe.
         command: the command that uses models of the task on the command line; empty: there is none, only Python.
         example: an example of arguments for that command.
@@ -65,6 +66,7 @@ class Task(ABC, Generic[B]):
         reducer: shares the validation set among the processes of a run, and joins what they found.
     """
 
+    modality: ClassVar[Modality] = "text"
     families: ClassVar[tuple[str, ...]]
     command: ClassVar[str] = ""
     example: ClassVar[str] = "'Some text.'"
@@ -200,11 +202,17 @@ class Task(ABC, Generic[B]):
 
 
 def check(task: type[Task], recipe: Recipe) -> None:
-    """Check that a recipe's model family and `train.best` fit its task.
+    """Check that a recipe's modality, model family and `train.best` fit its task.
 
     Raises:
-        InputError: the model is of a family that cannot learn the task, or the task has no such score.
+        InputError: the model reads something else, is of a family that cannot learn the task, or the task has no such
+            score.
     """
+    if recipe.data.modality != task.modality:
+        raise InputError(
+            f'data.modality = "{recipe.data.modality}", and a model for the task "{recipe.task}" reads '
+            f'"{task.modality}"; leave data.modality out'
+        )
     if recipe.model.family not in task.families:
         raise InputError(
             f'task = "{recipe.task}" is learned by a model of family {" or ".join(task.families)}, and model.family is '

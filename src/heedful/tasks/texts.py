@@ -14,7 +14,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
 from heedful.data.labelled import Example, ScoredText
 from heedful.data.pair_store import PairStore
-from heedful.tasks.examples import ExampleTask
+from heedful.tasks.examples import RowTask
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer
 
@@ -57,7 +57,7 @@ def row_of(
     return row
 
 
-class TextTask(ExampleTask[TextBatch]):
+class TextTask(RowTask[TextBatch]):
     """Base class of tasks on texts; a subclass defines how a corpus is read, the model, the loss and the scores."""
 
     command = "heedful predict"

@@ -1,0 +1,136 @@
+"""Pictures and sounds as a model reads them: decoded from files, augmented, and put together in batches.
+
+B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a frame.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from heedful.config.modalities import AudioConfig, ImageConfig
+from heedful.config.schema import Recipe
+from heedful.data import pictures, sounds
+from heedful.data.log_mel import log_mel, masked
+from heedful.data.picture_augmentation import augmented
+from heedful.data.pictures import read_picture
+from heedful.data.random_numbers import Chance
+from heedful.data.resampling import Samples, resampled
+from heedful.data.sounds import read_sound
+
+
+class Medium(ABC):
+    """Base class of what is neither text nor numbers: how files become inputs of a model.
+
+    Attributes:
+        endings: endings of the names of files.
+        noun: the name of one file's content in messages.
+        mixup: strength of mixup; 0: none.
+    """
+
+    endings: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str]
+    mixup: float = 0.0
+
+    @abstractmethod
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a file.
+
+        Raises:
+            InputError: The bytes are of another kind, damaged, or beyond the limits of the settings.
+        """
+
+    @abstractmethod
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of positions in the stack of what was decoded."""
+
+    @abstractmethod
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "N *F"]:
+        """Turn what was decoded into the rows that the input layer reads."""
+
+    @abstractmethod
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N *F"]:
+        """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
+
+
+class Pictures(Medium):
+    """Pictures: pixels (H W C) of 8 bits, which a model reads as numbers around 0."""
+
+    endings = pictures.ENDINGS
+    noun = "picture"
+
+    def __init__(self, config: ImageConfig) -> None:
+        self.config = config
+        self.mixup = config.mixup
+
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a picture file, at the size of the settings."""
+        return read_picture(content, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of patches, and the class token if there is one: the same for every picture."""
+        return self.config.tokens
+
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "H W C"]:
+        """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
+        mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
+        return (torch.tensor(decoded, dtype=torch.float32) / 255 - mean) / std
+
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "H W C"]:
+        """Shift, mirror, zoom and erase as the settings say, then scale."""
+        return self.features(augmented(decoded, self.config, chance))
+
+
+class Sounds(Medium):
+    """Sounds: samples of one channel, which a model reads as frames of a log-mel spectrum or of samples."""
+
+    endings = sounds.ENDINGS
+    noun = "sound"
+
+    def __init__(self, config: AudioConfig) -> None:
+        self.config = config
+
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a sound file, at the rate of the settings."""
+        return read_sound(content, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of frames, halved by a convolutional stem."""
+        return self.config.tokens(len(decoded))
+
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "T M"]:
+        """Cut samples into frames, or compute their log-mel spectrum."""
+        cut = {"log_mel": log_mel, "samples": sample_frames}[self.config.features]
+        return cut(torch.tensor(decoded), self.config)
+
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T M"]:
+        """Change the speed and mask frames and bands as the settings say."""
+        if self.config.speed:
+            speed = chance.between(1 - self.config.speed, 1 + self.config.speed)
+            decoded = resampled(decoded, round(self.config.rate * speed), self.config.rate)
+        return masked(self.features(decoded), self.config, chance)
+
+
+def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float32[Tensor, "T M"]:
+    """Cut a clip into frames of `config.hop` samples; what is left behind the last whole frame is not read."""
+    frames = config.frames(len(samples))
+    samples = F.pad(samples, (0, max(0, frames * config.hop - len(samples))))
+    return samples[: frames * config.hop].unflatten(0, (frames, config.hop))
+
+
+def medium_of(recipe: Recipe) -> Medium:
+    """Return what the model of a recipe reads: pictures or sounds."""
+    return Pictures(recipe.image) if recipe.data.modality == "image" else Sounds(recipe.audio)
+
+
+def padded(rows: Sequence[Float32[Tensor, "N *F"]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
+    """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
+    lengths = torch.tensor([len(example) for example in rows])
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), (
+        torch.arange(int(lengths.max())) < lengths[:, None]
+    )

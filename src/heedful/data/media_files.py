@@ -1,0 +1,120 @@
+"""Files of pictures or sounds and what belongs to each: a class, from its folder, or a text, from a table."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data import pictures, sounds
+from heedful.data.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
+from heedful.data.filters import DropReport
+from heedful.data.labelled import in_order
+from heedful.errors import InputError
+
+ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS}
+NOUNS = {"image": "pictures", "audio": "sounds"}
+MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
+
+
+class MediaFile(NamedTuple):
+    """A file of a picture or sound with its class or its text, and the line of the table that names it, from 1."""
+
+    path: Path
+    target: str
+    line: int | None
+
+    def place(self, corpus: CorpusConfig) -> str:
+        """Where the file is named, for messages: its path, and the line of a table."""
+        return str(self.path) if self.line is None else f"{corpus.source}, line {self.line}: {self.path}"
+
+
+def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[MediaFile]:
+    """Yield the files of a corpus: of a folder by class and name, of a table in its order.
+
+    In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
+    class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
+    text; `part` is taken of its rows.
+
+    Args:
+        corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
+        data: The kind of files, and the folder where relative names start.
+        report: Counts the rows of a table that are left out.
+
+    Raises:
+        InputError: There is no such folder or table, a folder has no folders with such files, or a row is broken.
+    """
+    place = corpus_files(corpus, data)[0]
+    if not place.exists():
+        raise InputError(f"{place}: there is no such folder or table; correct the name, or give --data FOLDER")
+    if place.is_dir():
+        yield from _by_class(place, corpus, data)
+        return
+    if place.suffix not in TABLES or corpus.target is not None:
+        raise InputError(
+            f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
+            f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
+        )
+    fields = (corpus.source_field, corpus.target_field)
+    for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
+        if not target.strip():
+            raise InputError(f"{corpus.source}, line {line}: {corpus.target_field!r} is empty; fill it in")
+        yield MediaFile(place.parent / name, target.strip(), line)
+
+
+def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
+    found = 0
+    for label in in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]):
+        files = files_below(folder / label, data)
+        begin, end = (0, len(files)) if corpus.part == WHOLE or not files else part_of(corpus, len(files), label)
+        yield from (MediaFile(path, label, None) for path in files[begin:end])
+        found += len(files)
+    if not found:
+        raise InputError(
+            f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
+            "of each class into a folder of its own, or name a table of files"
+        )
+
+
+def files_below(folder: Path, data: DataConfig) -> list[Path]:
+    """List the pictures or sounds anywhere below a folder, by their names; hidden files are left out."""
+    found = (path for path in folder.rglob("*") if path.name.lower().endswith(ENDINGS[data.modality]))
+    visible = (path for path in found if path.name[0] != "." and path.is_file())
+    return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
+    """Read all bytes of a file.
+
+    Raises:
+        InputError: It cannot be read, or is empty.
+    """
+    try:
+        content = file.path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file.place(corpus)}: cannot be read ({error.strerror or error})") from error
+    if not content:
+        raise InputError(f"{file.place(corpus)}: the file is empty; take it out, or save it again")
+    return content
+
+
+def media_labels(data: DataConfig) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted.
+
+    Raises:
+        InputError: There is only one class, or more than `MOST_LABELS`.
+    """
+    if data.labels:
+        return data.labels
+    labels: set[str] = set()
+    for corpus in data.train:
+        for file in media_files(corpus, data):
+            labels.add(file.target)
+            if len(labels) > MOST_LABELS:
+                raise InputError(
+                    f"{file.place(corpus)}: more than {MOST_LABELS:,} different classes, the last one "
+                    f"{file.target[:40]!r}; is target_field = {corpus.target_field!r} the right one?"
+                )
+    if len(labels) < 2:
+        names = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(f"{names}: classification needs two classes or more, not {sorted(labels)}")
+    return in_order(labels)

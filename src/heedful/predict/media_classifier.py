@@ -1,0 +1,53 @@
+"""Classification of pictures and sounds: predicts the class of each file."""
+
+from collections.abc import Iterable, Iterator
+from typing import overload
+
+import numpy as np
+
+from heedful.config.schema import Recipe
+from heedful.decode.predictor import Predictor, each_checked, one_or_all
+from heedful.models import SequenceClassifier
+from heedful.predict.classifier import Classified
+from heedful.predict.media_inputs import SINGLE, Input, MediaReader
+
+
+class MediaClassifier(Predictor[SequenceClassifier, Classified]):
+    """Classifier of pictures or of sounds: a model trained to predict one of the classes in `data.labels`."""
+
+    def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
+        super().__init__(model)
+        self.labels = recipe.data.labels
+        self.reader = MediaReader(model, recipe)
+
+    @overload
+    def predict(self, files: Input) -> Classified: ...
+    @overload
+    def predict(self, files: Iterable[Input]) -> list[Classified]: ...
+    def predict(self, files: object) -> Classified | list[Classified]:
+        """Predict the class of a file, or the classes of several files in their order.
+
+        Args:
+            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or samples (N, at the rate of the
+                recipe); or an iterable of these.
+
+        Raises:
+            InputError: an input is none of these, or cannot be read.
+        """
+        return one_or_all(self.answers, files, self.reader.decoded, SINGLE)
+
+    __call__ = predict
+
+    def predict_files(self, files: Iterable[Input]) -> Iterator[Classified]:
+        """Predict the class of each of any number of files, in their order and in bounded memory.
+
+        Raises:
+            InputError: under the same conditions as `predict`.
+        """
+        return self.answers(each_checked(files, self.reader.decoded))
+
+    def answers(self, decoded: Iterable[np.ndarray]) -> Iterator[Classified]:
+        """Predict the class of each decoded input."""
+        for logits in self.reader.run(decoded, self.model):
+            shares = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
+            yield Classified(max(shares, key=lambda label: shares[label]), shares)

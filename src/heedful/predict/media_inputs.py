@@ -1,0 +1,73 @@
+"""Inputs of predictors that read pictures or sounds: files, their bytes, or arrays, decoded and put into batches.
+
+N rows of pixels or frames, F features of a row.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.config.schema import Recipe
+from heedful.data.media import medium_of, padded
+from heedful.decode.predictor import described
+from heedful.decode.translator import batches, evaluating
+from heedful.errors import InputError
+from heedful.models.model import Model
+
+Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, or pixels (H W C) or samples (N) as decoded
+
+SINGLE = (str, PathLike, bytes, np.ndarray)
+WINDOW = 256  # inputs decoded at a time
+BATCH_TOKENS = 8192  # positions in the stack
+
+
+class MediaReader:
+    """Runs a model on pictures or sounds, in batches. The result of one never depends on the others.
+
+    Args:
+        model: the model.
+        recipe: its recipe.
+    """
+
+    def __init__(self, model: Model, recipe: Recipe) -> None:
+        self.model = model
+        self.medium = medium_of(recipe)
+
+    def decoded(self, given: object) -> np.ndarray:
+        """Decode an input: the name of a file, the bytes of one, or an array that is taken as decoded.
+
+        Raises:
+            InputError: it is none of these, or cannot be read; the message names the file.
+        """
+        if isinstance(given, np.ndarray):
+            return given
+        if isinstance(given, bytes):
+            return self.medium.read(given)
+        if not isinstance(given, str | PathLike):
+            raise InputError(f"{described(given)} is no {self.medium.noun}; give the name of a file, bytes or an array")
+        try:
+            return self.medium.read(Path(given).read_bytes())
+        except OSError as error:
+            raise InputError(f"{given}: cannot be read ({error.strerror or error})") from error
+        except InputError as error:
+            raise InputError(f"{given}: {error}") from error
+
+    @torch.inference_mode()
+    def run(self, decoded: Iterable[np.ndarray], apply: Callable[[Tensor, Tensor], Tensor]) -> Iterator[Tensor]:
+        """Apply a function of inputs (B N F) and padding mask (B N) to decoded inputs; yield each result, in order."""
+        device = next(self.model.parameters()).device
+        decoded = iter(decoded)
+        while window := list(islice(decoded, WINDOW)):
+            rows = [self.medium.features(one) for one in window]
+            found: list[Tensor] = [torch.empty(0)] * len(rows)
+            with evaluating(self.model):
+                for batch in batches([range(self.medium.tokens(one)) for one in window], BATCH_TOKENS):
+                    inputs, padding_mask = padded([rows[i] for i in batch])
+                    for index, result in zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True):
+                        found[index] = result.float().cpu()
+            yield from found

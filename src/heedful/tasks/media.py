@@ -1,0 +1,102 @@
+"""Base class of tasks on pictures or sounds: how their files are found, prepared, read and augmented.
+
+B batch, N rows of pixels or frames, F features of a row.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.filters import DropReport
+from heedful.data.media import medium_of, padded
+from heedful.data.media_files import MediaFile
+from heedful.data.media_store import MediaStore
+from heedful.data.prepare_media import check_media, prepare_media, read_files
+from heedful.data.prepared_data import PreparedData
+from heedful.data.random_numbers import AUGMENTATION, Chance
+from heedful.machine.cores import map_on_cores
+from heedful.tasks.examples import ExampleTask
+from heedful.tasks.task import B
+from heedful.text.tokenizer_pair import TokenizerPair
+
+CPU = torch.device("cpu")
+
+
+class MediaTask(ExampleTask[B, MediaStore]):
+    """Base class of tasks on pictures or sounds; a subclass says what the target of a file is, and makes the batches."""
+
+    def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
+        super().__init__(recipe, examples)
+        self.medium = medium_of(recipe)
+
+    @classmethod
+    def check_recipe(cls, recipe: Recipe) -> None:
+        """Check that a recipe names training data."""
+        check_media(recipe)
+
+    @classmethod
+    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
+        """Iterate over the files of a corpus, read as in training, to find errors early."""
+        skip = recipe.data.bad_files == "skip" and corpus in recipe.data.train
+        return read_files(corpus, recipe, DropReport(), skip=skip)
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
+        """Prepare the files of a recipe, or read prepared ones, and create the task."""
+        resolved = cls.resolve(recipe)
+
+        def target(file: MediaFile, corpus: CorpusConfig, tokenizers: TokenizerPair) -> list[int]:
+            return cls.target(file, corpus, resolved, tokenizers)
+
+        def tokenizers() -> TokenizerPair:
+            return cls.new_tokenizers(resolved, report)
+
+        return cls(resolved, prepare_media(resolved, folder, target, tokenizers, cls.load_tokenizers, report))
+
+    @staticmethod
+    @abstractmethod
+    def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
+        """Return the targets of a file: the number of its class, or the tokens of its text.
+
+        Raises:
+            InputError: the target cannot be used.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
+        """Load or train the tokenizers of the task."""
+
+    @staticmethod
+    @abstractmethod
+    def load_tokenizers(folder: Path) -> TokenizerPair:
+        """Load the tokenizers of the task from the folder to which they were saved."""
+
+    def inputs(
+        self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None
+    ) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
+        """Read the inputs of a batch, with their padding mask; epoch None: without augmentation."""
+        return padded(list(map_on_cores(lambda number: self.features(stores, number, epoch), ids.tolist(), CPU)))
+
+    def features(self, stores: Sequence[MediaStore], number: int, epoch: int | None) -> Float32[Tensor, "N *F"]:
+        """Read one input, augmented at random by a key of seed, epoch and its number."""
+        store, index = place_of(stores, number)
+        decoded = self.medium.read(store.content(index))
+        if epoch is None:
+            return self.medium.features(decoded)
+        return self.medium.augmented(decoded, Chance(self.recipe.train.seed, AUGMENTATION, epoch, number))
+
+
+def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:
+    """Find an example, numbered through several stores: its store, and its number there."""
+    ends = list(accumulate(map(len, stores)))
+    chosen = int(np.searchsorted(ends, number, side="right"))
+    return stores[chosen], number - ([0, *ends])[chosen]

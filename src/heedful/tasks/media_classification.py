@@ -1,0 +1,155 @@
+"""Classification of pictures and of sounds: one of several classes for each file (Dosovitskiy et al. 2021).
+
+B batch, N rows of pixels or frames, F features of a row, C classes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.media_files import MediaFile, media_labels
+from heedful.data.media_store import MediaStore
+from heedful.data.random_numbers import MIXUP, Chance
+from heedful.errors import InputError
+from heedful.evaluate.labels import confusion_matrix
+from heedful.evaluate.significance import Outcomes
+from heedful.losses import Loss, share_cross_entropy
+from heedful.models import SequenceClassifier
+from heedful.models.input_layers import media_classifier
+from heedful.predict.media_classifier import MediaClassifier
+from heedful.tasks.classification import label_scores
+from heedful.tasks.media import MediaTask, place_of
+from heedful.tasks.task import Scores
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+
+
+@dataclass(frozen=True)
+class MediaBatch:
+    """Batch of pictures or sounds with the share of each class, which are 0 and 1 unless examples were mixed."""
+
+    inputs: Float32[Tensor, "B N *F"]
+    padding_mask: Bool[Tensor, "B N"]
+    shares: Float32[Tensor, "B C"]
+    tokens: int  # real rows of pixels or frames
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Divisor of the loss: the number of examples."""
+        return (len(self.inputs),)
+
+
+class MediaClassification(MediaTask[MediaBatch]):
+    """Base class of the classification of pictures and of sounds: each file belongs to a class in `data.labels`."""
+
+    command = "heedful predict"
+    example = "FILE"
+    scores = ("accuracy", "macro_f1", "f1", "matthews", "loss")
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
+        return replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+
+    @staticmethod
+    def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
+        """Return the number of the class of a file.
+
+        Raises:
+            InputError: the class is not among those in `data.labels`.
+        """
+        if file.target not in recipe.data.labels:
+            raise InputError(
+                f"{file.place(corpus)}: {file.target!r} is none of the classes {', '.join(recipe.data.labels)}; mend "
+                "it, or name all of them in data.labels"
+            )
+        return [recipe.data.labels.index(file.target)]
+
+    @staticmethod
+    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
+        """Return no tokenizers: nothing is read or written as text."""
+        return NoTokenizers()
+
+    @staticmethod
+    def load_tokenizers(folder: Path) -> TokenizerPair:
+        """Return no tokenizers: nothing is read or written as text."""
+        return NoTokenizers()
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SequenceClassifier:
+        """Build a classifier: the input layer of the medium, a backbone, and one output for each class.
+
+        Raises:
+            InputError: the classes are not known, as in a recipe whose data was not read.
+        """
+        if not recipe.data.labels:
+            raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
+        return media_classifier(recipe, len(recipe.data.labels))
+
+    @classmethod
+    def use(cls, model: SequenceClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> MediaClassifier:
+        """Create the predictor that classifies files with the model."""
+        return MediaClassifier(model, recipe)
+
+    def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> MediaBatch:
+        """Read the examples of a batch; in training they are augmented, and mixed where the recipe says so."""
+        inputs, padding_mask = self.inputs(stores, ids, epoch)
+        shares = self.shares(stores, ids)
+        if epoch is not None and self.medium.mixup:
+            others, weights = self.partners(ids, epoch)
+            mixed, _ = self.inputs(stores, others, epoch)
+            inputs = torch.lerp(mixed, inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
+            shares = torch.lerp(self.shares(stores, others), shares, weights[:, None])
+        tokens = int(padding_mask.sum())
+        return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), tokens)
+
+    def shares(self, stores: Sequence[MediaStore], ids: np.ndarray) -> Float32[Tensor, "B C"]:
+        """Read the classes of examples: 1 for the class of each."""
+        places = (place_of(stores, number) for number in ids.tolist())
+        classes = torch.tensor([int(store.target(index)[0]) for store, index in places])
+        return F.one_hot(classes, len(self.recipe.data.labels)).float()
+
+    def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:
+        """Draw for each example another one to mix it with, from all, and its own share (Zhang et al. 2018)."""
+        chances = [Chance(self.recipe.train.seed, MIXUP, epoch, number) for number in ids.tolist()]
+        total = sum(map(len, self.examples.train))
+        others = np.array([chance.below(total) for chance in chances])
+        return others, torch.tensor([chance.beta(self.medium.mixup) for chance in chances])
+
+    def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
+        """Compute the cross-entropy of the classes for a batch."""
+        logits = model(batch.inputs, batch.padding_mask)
+        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing),)
+
+    def outcomes(self, model: SequenceClassifier) -> Outcomes:
+        """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
+
+        def decide(batch: MediaBatch) -> Tensor:
+            decided = model(batch.inputs, batch.padding_mask).argmax(-1)
+            return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
+
+        predicted, expected = self.results_of(model, decide).T
+        classes = len(self.recipe.data.labels)
+
+        def measure(chosen: np.ndarray) -> Scores:
+            return label_scores(confusion_matrix(predicted[chosen], expected[chosen], classes))
+
+        return Outcomes(len(expected), measure)
+
+
+class ImageClassification(MediaClassification):
+    """Image classification task: a picture belongs to one of the classes."""
+
+    modality = "image"
+
+
+class AudioClassification(MediaClassification):
+    """Audio classification task: a sound belongs to one of the classes."""
+
+    modality = "audio"
