@@ -9,6 +9,7 @@ import typer
 from heedful import __version__
 from heedful.cli import (
     attention,
+    caption,
     compare,
     config,
     convert,
@@ -66,6 +67,7 @@ for command in (
     generate.generate,
     fill.fill,
     predict.predict,
+    caption.caption,
     search.search,
     search.encode,
     attention.attention,

@@ -13,7 +13,18 @@ from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 
 FORMAT = 2
-UNREAD = {"root", "modality", "bad_files", "train", "valid", "test", "source_language", "target_language", "max_length", "cross_documents"}
+UNREAD = {
+    "root",
+    "modality",
+    "bad_files",
+    "train",
+    "valid",
+    "test",
+    "source_language",
+    "target_language",
+    "max_length",
+    "cross_documents",
+}
 UNNAMED = {"source", "target", "weight"}
 
 
@@ -59,9 +70,7 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 def _contents(corpus: CorpusConfig, data: DataConfig) -> list[list[str]]:
     if data.modality == "text":
         return [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
-    return [
-        [file.target, hashlib.sha256(read_content(file, corpus)).hexdigest()] for file in media_files(corpus, data)
-    ]
+    return [[file.target, hashlib.sha256(read_content(file, corpus)).hexdigest()] for file in media_files(corpus, data)]
 
 
 def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:

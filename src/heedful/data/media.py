@@ -1,6 +1,6 @@
 """Pictures and sounds as a model reads them: decoded from files, augmented, and put together in batches.
 
-B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a frame.
+B batch, N rows of pixels or frames, H height, W width, C channels, T frames, M features of a frame.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from heedful.data.log_mel import log_mel, masked
 from heedful.data.picture_augmentation import augmented
 from heedful.data.pictures import read_picture
 from heedful.data.random_numbers import Chance
-from heedful.data.resampling import Samples, resampled
+from heedful.data.resampling import resampled
 from heedful.data.sounds import read_sound
 
 
@@ -46,15 +46,15 @@ class Medium(ABC):
         """
 
     @abstractmethod
-    def tokens(self, decoded: np.ndarray) -> int:
+    def tokens(self, decoded: np.ndarray, /) -> int:
         """Number of positions in the stack of what was decoded."""
 
     @abstractmethod
-    def features(self, decoded: np.ndarray) -> Float32[Tensor, "N *F"]:
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "N ..."]:
         """Turn what was decoded into the rows that the input layer reads."""
 
     @abstractmethod
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N *F"]:
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "N ..."]:
         """Turn what was decoded into rows as `features`, changed at random; the same chance gives the same rows."""
 
 
@@ -72,7 +72,7 @@ class Pictures(Medium):
         """Decode the bytes of a picture file, at the size of the settings."""
         return read_picture(content, self.config)
 
-    def tokens(self, decoded: np.ndarray) -> int:
+    def tokens(self, _decoded: np.ndarray, /) -> int:
         """Number of patches, and the class token if there is one: the same for every picture."""
         return self.config.tokens
 
@@ -99,7 +99,7 @@ class Sounds(Medium):
         """Decode the bytes of a sound file, at the rate of the settings."""
         return read_sound(content, self.config)
 
-    def tokens(self, decoded: np.ndarray) -> int:
+    def tokens(self, decoded: np.ndarray, /) -> int:
         """Number of frames, halved by a convolutional stem."""
         return self.config.tokens(len(decoded))
 
@@ -128,7 +128,7 @@ def medium_of(recipe: Recipe) -> Medium:
     return Pictures(recipe.image) if recipe.data.modality == "image" else Sounds(recipe.audio)
 
 
-def padded(rows: Sequence[Float32[Tensor, "N *F"]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
+def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N ..."], Bool[Tensor, "B N"]]:
     """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
     lengths = torch.tensor([len(example) for example in rows])
     return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), (

@@ -1,10 +1,9 @@
 """Preparation of pictures and sounds: every file is read once, so that a bad one is found, and stored as it is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-
-import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.arrays import SMALL_VOCABULARY
@@ -14,7 +13,6 @@ from heedful.data.media_files import MediaFile, media_files, read_content
 from heedful.data.media_store import MediaExample, MediaStore
 from heedful.data.prepared_data import VALID, Preparation, PreparedData, at_least_one, one_store_each, prepare_data
 from heedful.errors import InputError
-from heedful.machine.cores import map_on_cores
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 
@@ -52,10 +50,11 @@ def prepare_media(
         (corpus,) = corpora
         skip = recipe.data.bad_files == "skip" and place.name != VALID
         read = (
-            MediaExample(content, tokens, target(file, corpus, tokenizers))
+            (file, MediaExample(content, tokens, target(file, corpus, tokenizers)))
             for file, content, tokens in read_files(corpus, recipe, drops, skip=skip)
         )
-        examples = at_least_one(read, corpus.source, drops, "files")
+        kept = (example for _, example in read) if place.name == VALID else short_enough(read, corpus, recipe, drops)
+        examples = at_least_one(kept, corpus.source, drops, "files")
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
@@ -69,6 +68,17 @@ def prepare_media(
         settings=f", {recipe.data.bad_files}, {recipe.image}, {recipe.audio}",
     )
     return prepare_data(recipe, folder, media, report)
+
+
+def short_enough(
+    examples: Iterable[tuple[MediaFile, MediaExample]], corpus: CorpusConfig, recipe: Recipe, drops: DropReport
+) -> Iterator[MediaExample]:
+    """Yield the examples whose text has at most `data.filters.max_tokens` tokens, and count the others."""
+    for file, example in examples:
+        if len(example.target) > recipe.data.filters.max_tokens:
+            drops.drop("too many tokens", file.place(corpus), None)
+        else:
+            yield example
 
 
 def check_media(recipe: Recipe) -> None:
@@ -108,11 +118,12 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    while chunk := list(islice(files, CHUNK)):
-        for file, found in zip(chunk, map_on_cores(read, chunk, torch.device("cpu")), strict=True):
-            if not isinstance(found, InputError):
-                yield file, *found
-            elif skip:
-                drops.drop("bad file", str(found), None)
-            else:
-                raise found
+    with ThreadPoolExecutor() as pool:
+        while chunk := list(islice(files, CHUNK)):
+            for file, found in zip(chunk, pool.map(read, chunk), strict=True):
+                if not isinstance(found, InputError):
+                    yield file, *found
+                elif skip:
+                    drops.drop("bad file", str(found), None)
+                else:
+                    raise found

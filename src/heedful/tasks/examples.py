@@ -60,7 +60,7 @@ class ExampleTask(Task[B], Generic[B, S]):
 
     @abstractmethod
     def read(self, stores: Sequence[S], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
-        """Read the examples of a batch, numbered through the stores; epoch None: as in validation, nothing is random."""
+        """Read the examples of a batch, by numbers through all stores; epoch None: not at random."""
 
     def lengths(self, store: S) -> np.ndarray:
         """Numbers of positions that the model reads from both sides of each example, shape (n, 2)."""

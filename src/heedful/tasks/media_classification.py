@@ -88,6 +88,7 @@ class MediaClassification(MediaTask[MediaBatch]):
         Raises:
             InputError: the classes are not known, as in a recipe whose data was not read.
         """
+        del tokenizers
         if not recipe.data.labels:
             raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
         return media_classifier(recipe, len(recipe.data.labels))
@@ -95,9 +96,12 @@ class MediaClassification(MediaTask[MediaBatch]):
     @classmethod
     def use(cls, model: SequenceClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> MediaClassifier:
         """Create the predictor that classifies files with the model."""
+        del tokenizers
         return MediaClassifier(model, recipe)
 
-    def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> MediaBatch:
+    def read(
+        self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
+    ) -> MediaBatch:
         """Read the examples of a batch; in training they are augmented, and mixed where the recipe says so."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
         shares = self.shares(stores, ids)
