@@ -54,6 +54,7 @@ def predict(
     from heedful.predict.text_predictor import TextPredictor
 
     if recipe_of(model).data.modality != "text":
+        check_columns(None, "table", source_field, pair_field)
         predict_files(model, text, source, output, device, as_json=as_json)
         return
     check_output(output, source)

@@ -1,7 +1,7 @@
 """Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig

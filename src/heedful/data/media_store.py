@@ -1,7 +1,8 @@
 """Store of pictures or sounds on disk: the bytes of all files, one behind the other, and the targets of each.
 
-A store is a folder: `contents.bin` (the files as they are), `bounds.npy` (n + 1,), `ids.bin` (the targets: a class, or the
-tokens of a text with <eos>), `lengths.npy` (n, 2) and `offsets.npy` (n,), kept as `heedful.data.arrays` keeps its folders. It never changes.
+A store is a folder: `contents.bin` (the files as they are), `bounds.npy` (n + 1,), `ids.bin` (the targets: a class, or
+the tokens of a text with <eos>), `lengths.npy` (n, 2) and `offsets.npy` (n,), kept as `heedful.data.arrays` keeps its
+folders. It never changes.
 """
 
 from array import array

@@ -1,6 +1,7 @@
 """Preparation of pictures and sounds: every file is read once, so that a bad one is found, and stored as it is."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from heedful.data.media_files import MediaFile, media_files, read_content
 from heedful.data.media_store import MediaExample, MediaStore
 from heedful.data.prepared_data import VALID, Preparation, PreparedData, at_least_one, one_store_each, prepare_data
 from heedful.errors import InputError
-from heedful.machine.cores import map_on_cores
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 
@@ -108,11 +108,12 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    while chunk := list(islice(files, CHUNK)):
-        for file, found in zip(chunk, map_on_cores(read, chunk, torch.device("cpu")), strict=True):
-            if not isinstance(found, InputError):
-                yield file, *found
-            elif skip:
-                drops.drop("bad file", str(found), None)
-            else:
-                raise found
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        while chunk := list(islice(files, CHUNK)):
+            for file, found in zip(chunk, pool.map(read, chunk), strict=True):
+                if not isinstance(found, InputError):
+                    yield file, *found
+                elif skip:
+                    drops.drop("bad file", str(found), None)
+                else:
+                    raise found

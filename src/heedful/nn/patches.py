@@ -106,8 +106,8 @@ class PatchEmbedding(InputLayer):
     """Input layer of pictures: a vector for each patch, row by row, behind a class token if the settings say so.
 
     A picture comes as H rows of W pixels with C channels. Rows at its end may be padding; a patch is padding if its
-    first row is. The class token stands first, and is never padding. Settings that do not fit together are refused where
-    a recipe is read, by `heedful.config.media_rules`.
+    first row is. The class token stands first, and is never padding. Settings that do not fit together are refused
+    where a recipe is read, by `heedful.config.media_rules`.
     """
 
     def __init__(self, config: ImageConfig, d_model: int) -> None:

@@ -6,7 +6,7 @@ from typing import overload
 import numpy as np
 
 from heedful.config.schema import Recipe
-from heedful.decode.predictor import Predictor, each_checked, one_or_all
+from heedful.decode.predictor import Predictor
 from heedful.models import SequenceClassifier
 from heedful.predict.classifier import Classified
 from heedful.predict.media_inputs import SINGLE, Input, MediaReader
@@ -28,13 +28,16 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         """Predict the class of a file, or the classes of several files in their order.
 
         Args:
-            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or samples (N, at the rate of the
-                recipe); or an iterable of these.
+            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N, at the rate of
+                the recipe); or an iterable of these.
 
         Raises:
             InputError: an input is none of these, or cannot be read.
         """
-        return one_or_all(self.answers, files, self.reader.decoded, SINGLE)
+        if isinstance(files, SINGLE):
+            [found] = self.answers([self.reader.decoded(files)])
+            return found
+        return list(self.answers(self.reader.each_decoded(files)))
 
     __call__ = predict
 
@@ -44,7 +47,7 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         Raises:
             InputError: under the same conditions as `predict`.
         """
-        return self.answers(each_checked(files, self.reader.decoded))
+        return self.answers(self.reader.each_decoded(files))
 
     def answers(self, decoded: Iterable[np.ndarray]) -> Iterator[Classified]:
         """Predict the class of each decoded input."""

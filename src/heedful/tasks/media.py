@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 
 class MediaTask(ExampleTask[B, MediaStore]):
-    """Base class of tasks on pictures or sounds; a subclass says what the target of a file is, and makes the batches."""
+    """Base class of tasks on pictures or sounds; a subclass gives the target of each file, and makes the batches."""
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples)
@@ -86,7 +86,7 @@ class MediaTask(ExampleTask[B, MediaStore]):
         """Read the inputs of a batch, with their padding mask; epoch None: without augmentation."""
         return padded(list(map_on_cores(lambda number: self.features(stores, number, epoch), ids.tolist(), CPU)))
 
-    def features(self, stores: Sequence[MediaStore], number: int, epoch: int | None) -> Float32[Tensor, "N *F"]:
+    def features(self, stores: Sequence[MediaStore], number: int, epoch: int | None) -> Float32[Tensor, "N ..."]:
         """Read one input, augmented at random by a key of seed, epoch and its number."""
         store, index = place_of(stores, number)
         decoded = self.medium.read(store.content(index))
