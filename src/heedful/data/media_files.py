@@ -49,7 +49,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if place.is_dir():
         yield from _by_class(place, corpus, data)
         return
-    if place.suffix not in TABLES or corpus.target is not None:
+    if Path(place.name.removesuffix(".gz")).suffix not in TABLES or corpus.target is not None:
         raise InputError(
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
             f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
@@ -65,7 +65,8 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
     found = 0
     for label in in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]):
         files = files_below(folder / label, data)
-        begin, end = (0, len(files)) if corpus.part == WHOLE or not files else part_of(corpus, len(files), label)
+        whole = corpus.part == WHOLE or not files
+        begin, end = (0, len(files)) if whole else part_of(corpus, len(files), f"files of the class {label!r}")
         yield from (MediaFile(path, label, None) for path in files[begin:end])
         found += len(files)
     if not found:
@@ -76,10 +77,13 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures or sounds anywhere below a folder, by their names; hidden files are left out."""
-    found = (path for path in folder.rglob("*") if path.name.lower().endswith(ENDINGS[data.modality]))
-    visible = (path for path in found if path.name[0] != "." and path.is_file())
-    return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
+    """List the pictures or sounds anywhere below a folder, by their names; hidden files and folders are left out."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    visible = (path for path in found if not any(part[0] == "." for part in path.parts))
+    return sorted(
+        (folder / path for path in visible if path.name.lower().endswith(ENDINGS[data.modality])),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:

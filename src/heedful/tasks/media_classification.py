@@ -3,7 +3,7 @@
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media_files import MediaFile, media_labels
+from heedful.data.media_files import MediaFile, media_files, media_labels
 from heedful.data.media_store import MediaStore
 from heedful.data.random_numbers import MIXUP, Chance
 from heedful.errors import InputError
@@ -56,6 +56,17 @@ class MediaClassification(MediaTask[MediaBatch]):
     def resolve(cls, recipe: Recipe) -> Recipe:
         """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
         return replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+
+    @classmethod
+    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
+        """Check the classes of all files as soon as they are known, and iterate over the files, to find errors early.
+
+        Raises:
+            InputError: a class is not among those in `data.labels`.
+        """
+        for file in media_files(corpus, recipe.data) if recipe.data.labels else ():
+            cls.target(file, corpus, recipe, NoTokenizers())
+        return super().peek(corpus, recipe)
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
