@@ -69,6 +69,6 @@ CLIP: dict[str, Mapping[str, Any]] = {
             "projection": 128,
         },
         "optimizer": {"name": "muon", "lr": 4e-3, "schedule": "linear", "warmup": 100},
-        "train": {"max_updates": 1500, "batch_tokens": 8192},
+        "train": {"max_updates": 2000, "batch_tokens": 8192},  # 128 pairs in a batch
     },
 }
