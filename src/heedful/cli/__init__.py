@@ -26,6 +26,7 @@ from heedful.cli import (
     runs,
     scenes,
     search,
+    shapes,
     tokenizer,
     train,
     translate,
@@ -76,6 +77,7 @@ for command in (
     doctor.doctor,
     scenes.scenes,
     scenes.stories,
+    shapes.shapes,
 ):
     app.command()(command)
 app.command("write", help=translate.WRITE)(translate.translate)
