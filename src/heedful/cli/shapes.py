@@ -9,7 +9,7 @@ from heedful.cli.corpus_folder import write_corpus
 from heedful.progress import show_progress
 from heedful.wording import counted
 
-MOST_TRAIN, MOST_HELD_OUT = 900_000, 40_000  # of the captions that there are, most for training and 1 in 16 for each
+MOST_TRAIN, MOST_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is for validation, 1 for test
 
 
 def shapes(
@@ -41,9 +41,7 @@ def shapes(
 
         from heedful.data.shapes.speech import Speaker
 
-        torch.set_num_threads(
-            1
-        )  # a sound is short: beside other work threads would wait for each other, 40 times as long
+        torch.set_num_threads(1)  # several would wait for each other longer than a short sound takes
         speaker = Speaker(speak)
     with show_progress("drawing pictures", "scenes", train + valid + test) as progress:
         parts = split(train, valid, test, seed, progress.advance)

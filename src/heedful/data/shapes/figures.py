@@ -52,7 +52,7 @@ def _turns(count: int) -> list[float]:
 
 
 def _square() -> Outline:
-    return (-0.86, -0.86), (0.86, -0.86), (0.86, 0.86), (-0.86, 0.86)
+    return (-0.93, -0.93), (0.93, -0.93), (0.93, 0.93), (-0.93, 0.93)
 
 
 def _circle() -> Outline:
@@ -89,6 +89,6 @@ COLOURS = (
     Colour("purple", "violett", "紫色", (155, 60, 190)),
     Colour("black", "schwarz", "黑色", (30, 30, 30)),
 )
-SMALL = Size("small", "klein", "小", (5.5, 6.5))
-LARGE = Size("large", "groß", "大", (10.0, 11.5))
+SMALL = Size("small", "klein", "小", (6.0, 7.0))
+LARGE = Size("large", "groß", "大", (10.5, 11.5))
 SIZES = (SMALL, LARGE)
