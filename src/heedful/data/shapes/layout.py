@@ -2,8 +2,8 @@
 
 Of two objects the smaller one is described by the larger one, as one says that the bicycle stands beside the house and
 not the house beside the bicycle. Where both have one size, the left or the upper one comes first. So a picture has one
-caption, and all four relations occur. A third object is above or below two that are side
-by side, or beside two of which one is above the other; it is about as far from the one as from the other.
+caption, and all four relations occur. A third object is above or below two that are side by side, or beside two of
+which one is above the other; it is about as far from the one as from the other.
 
 Only `random.random` is asked for numbers: the Python documentation promises its sequence for all versions.
 """
@@ -21,10 +21,13 @@ Spot = tuple[int, int, int]  # x and y of the middle of an object, and its radiu
 COUNTS = (1, 2, 2, 2, 3, 3, 3, 3)  # objects of a scene; each is as likely as it is often
 MARGIN = 2.0  # pixels between objects and the edge of the picture
 ROOM = 4.0  # pixels within which a single object is moved about in its place
-PAIR, TRIPLE = (4.0, 12.0, 5.0), (6.0, 9.0, 2.0)  # pixels: least and largest gap of two objects, and most shift
+PAIR, TRIPLE = (
+    (4.0, 12.0, 5.0),
+    (6.0, 9.0, 2.0),
+)  # of two objects, in pixels: least gap, largest gap, and most shift across
 GAP = (4.0, 8.0)  # pixels between the third object and the other two
 SHIFT = 1.0  # pixels by which the third object is off the middle between the other two, at most
-BACKGROUND = (226.0, 256.0)
+BACKGROUND = (226.0, 256.0)  # red, green and blue of a background are whole numbers in between
 ROWS, COLUMNS = ("top", "", "bottom"), ("left", "", "right")
 OPPOSITES = {"left": "right", "above": "below"}
 TURNED = {"left": "above", "above": "left", "below": "right", "": ""}  # relations after x and y are exchanged
