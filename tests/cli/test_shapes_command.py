@@ -113,7 +113,7 @@ def test_another_seed_does_not_replace_a_corpus(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "shapes").write_bytes(b"mine")
-    with pytest.raises(InputError, match=r"OUT .*: this is a file; name a folder"):
+    with pytest.raises(InputError, match=r"--out .*: this is a file; name a folder"):
         run(tmp_path / "shapes", *FEW)
 
 
