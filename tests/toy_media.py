@@ -9,7 +9,7 @@ import numpy as np
 import soundfile
 from PIL import Image
 
-from heedful.config.load import recipe_from_dict
+from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
 
 Values = dict[str, Any]
@@ -50,7 +50,7 @@ def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
         for table, own in changes.items():
             values.setdefault(table, {}).update(own)
     values["data"]["root"] = str(folder)
-    return recipe_from_dict({"task": task, **values}, "test")
+    return make_recipe({"task": task, **values})
 
 
 def write_files(task: str, folder: Path) -> Path:
