@@ -83,7 +83,7 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
 
 
 def vocabularies(recipe: "Recipe") -> tuple[int, int]:
-    """The largest source and target vocabulary that a recipe allows; zeros for a model that reads and writes no text."""
+    """The largest source and target vocabulary that a recipe allows; zeros for a model without text."""
     writes = recipe.data.modality == "text" or FAMILIES[recipe.model.family].pairs
     size = recipe.tokenizer.vocab_size if writes else 0
     return size, size
