@@ -9,6 +9,7 @@ import typer
 from heedful import __version__
 from heedful.cli import (
     attention,
+    caption,
     compare,
     config,
     convert,
@@ -26,6 +27,7 @@ from heedful.cli import (
     runs,
     scenes,
     search,
+    shapes,
     tokenizer,
     train,
     translate,
@@ -66,6 +68,7 @@ for command in (
     generate.generate,
     fill.fill,
     predict.predict,
+    caption.caption,
     search.search,
     search.encode,
     attention.attention,
@@ -76,6 +79,7 @@ for command in (
     doctor.doctor,
     scenes.scenes,
     scenes.stories,
+    shapes.shapes,
 ):
     app.command()(command)
 app.command("write", help=translate.WRITE)(translate.translate)

@@ -127,6 +127,10 @@ OF_TASKS: dict[str, Values] = {
         "model": {"family": "encoder", "pooling": "mean", "pooler": "none"},
         "train": {"label_smoothing": 0.0},
     },
+    "captioning": {
+        "data": {"modality": "image"},
+        "model": {"tie": "output"},
+    },
     "dialogue": _OF_ANY_LENGTH,
     "image_classification": {
         "data": {"modality": "image"},
@@ -134,6 +138,10 @@ OF_TASKS: dict[str, Values] = {
         "train": {"label_smoothing": 0.0},
     },
     "ranking": {"train": {"label_smoothing": 0.0}},
+    "speech_recognition": {
+        "data": {"modality": "audio"},
+        "model": {"tie": "output"},
+    },
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,
     "word_vectors": {

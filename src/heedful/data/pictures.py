@@ -61,7 +61,7 @@ def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
     if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
-            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; give several in a list"
+            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; several go in a list"
         )
     picture = pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
     return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)

@@ -1,6 +1,6 @@
 """Preparation of pictures and sounds: every file is read once, so that a bad one is found, and stored as it is."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -52,10 +52,11 @@ def prepare_media(
         (corpus,) = corpora
         skip = recipe.data.bad_files == "skip" and place.name != VALID
         read = (
-            MediaExample(content, tokens, target(file, corpus, tokenizers))
+            (file, MediaExample(content, tokens, target(file, corpus, tokenizers)))
             for file, content, tokens in read_files(corpus, recipe, drops, skip=skip)
         )
-        examples = at_least_one(read, corpus.source, drops, "files")
+        kept = (example for _, example in read) if place.name == VALID else short_enough(read, corpus, recipe, drops)
+        examples = at_least_one(kept, corpus.source, drops, "files")
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
@@ -69,6 +70,17 @@ def prepare_media(
         settings=f", {recipe.data.bad_files}, {recipe.image}, {recipe.audio}",
     )
     return prepare_data(recipe, folder, media, report)
+
+
+def short_enough(
+    examples: Iterable[tuple[MediaFile, MediaExample]], corpus: CorpusConfig, recipe: Recipe, drops: DropReport
+) -> Iterator[MediaExample]:
+    """Yield the examples whose text has at most `data.filters.max_tokens` tokens, and count the others."""
+    for file, example in examples:
+        if len(example.target) > recipe.data.filters.max_tokens:
+            drops.drop("too many tokens", file.place(corpus), None)
+        else:
+            yield example
 
 
 def check_media(recipe: Recipe) -> None:

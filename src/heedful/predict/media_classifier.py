@@ -6,10 +6,10 @@ from typing import overload
 import numpy as np
 
 from heedful.config.schema import Recipe
+from heedful.decode.media_reader import Input, MediaReader
 from heedful.decode.predictor import Predictor
 from heedful.models import SequenceClassifier
 from heedful.predict.classifier import Classified
-from heedful.predict.media_inputs import SINGLE, Input, MediaReader
 
 
 class MediaClassifier(Predictor[SequenceClassifier, Classified]):
@@ -28,16 +28,13 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         """Predict the class of a file, or the classes of several files in their order.
 
         Args:
-            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N, at the rate of
-                the recipe); or an iterable of these.
+            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the rate of
+                the recipe; or an iterable of these.
 
         Raises:
             InputError: an input is none of these, or cannot be read.
         """
-        if isinstance(files, SINGLE):
-            [found] = self.answers([self.reader.decoded(files)])
-            return found
-        return list(self.answers(self.reader.each_decoded(files)))
+        return self.reader.one_or_all(self.answers, files)
 
     __call__ = predict
 
@@ -51,6 +48,6 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
 
     def answers(self, decoded: Iterable[np.ndarray]) -> Iterator[Classified]:
         """Predict the class of each decoded input."""
-        for logits in self.reader.run(decoded, self.model):
+        for logits in self.reader.run(decoded, lambda *batch: self.model(*batch).float().cpu()):
             shares = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
             yield Classified(max(shares, key=lambda label: shares[label]), shares)

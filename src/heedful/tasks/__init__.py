@@ -9,6 +9,7 @@ from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.media_classification import AudioClassification, ImageClassification
+from heedful.tasks.media_to_text import Captioning, SpeechRecognition
 from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
 from heedful.tasks.sequence_to_sequence import TextToText
@@ -23,6 +24,7 @@ __all__ = ["TASKS", "Task", "find_task", "import_task"]
 
 TASKS: dict[str, type[Task]] = {
     "audio_classification": AudioClassification,
+    "captioning": Captioning,
     "classification": Classification,
     "dialogue": Dialogue,
     "image_classification": ImageClassification,
@@ -31,6 +33,7 @@ TASKS: dict[str, type[Task]] = {
     "ranking": Ranking,
     "regression": Regression,
     "span_qa": SpanQuestionAnswering,
+    "speech_recognition": SpeechRecognition,
     "summarisation": Summarisation,
     "tagging": Tagging,
     "text_to_text": TextToText,

@@ -61,7 +61,14 @@ class ExampleTask(Task[B], Generic[B, S]):
 
     @abstractmethod
     def read(self, stores: Sequence[S], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
-        """Read the examples of a batch, numbered through the stores; nothing is random in validation, without epoch."""
+        """Read the examples of a batch by their numbers, which count through all stores.
+
+        Args:
+            stores: the stores.
+            ids: the numbers.
+            epoch: the epoch, a key of what is random in training; None in validation: nothing is random.
+            device: where the batch goes.
+        """
 
     def lengths(self, store: S) -> np.ndarray:
         """Numbers of positions that the model reads from both sides of each example, shape (n, 2)."""

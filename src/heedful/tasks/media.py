@@ -1,6 +1,6 @@
 """Base class of tasks on pictures or sounds: how their files are found, prepared, read and augmented.
 
-B batch, N rows of pixels or frames, F features of a row.
+B batch, N rows of pixels or frames.
 """
 
 from abc import abstractmethod
@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 
 class MediaTask(ExampleTask[B, MediaStore]):
-    """Base class of tasks on pictures or sounds; a subclass gives the target of each file, and makes the batches."""
+    """Base class of tasks on pictures or sounds; a subclass defines the target of a file, and how batches are made."""
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples)
@@ -82,7 +82,7 @@ class MediaTask(ExampleTask[B, MediaStore]):
 
     def inputs(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None
-    ) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
+    ) -> tuple[Float32[Tensor, "B N ..."], Bool[Tensor, "B N"]]:
         """Read the inputs of a batch, with their padding mask; epoch None: without augmentation."""
         return padded(list(map_on_cores(lambda number: self.features(stores, number, epoch), ids.tolist(), CPU)))
 

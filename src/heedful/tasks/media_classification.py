@@ -99,6 +99,7 @@ class MediaClassification(MediaTask[MediaBatch]):
         Raises:
             InputError: the classes are not known, as in a recipe whose data was not read.
         """
+        del tokenizers
         if not recipe.data.labels:
             raise InputError('the classes are not known; name them: data.labels = ["...", "..."]')
         return media_classifier(recipe, len(recipe.data.labels))
@@ -106,6 +107,7 @@ class MediaClassification(MediaTask[MediaBatch]):
     @classmethod
     def use(cls, model: SequenceClassifier, recipe: Recipe, tokenizers: TokenizerPair) -> MediaClassifier:
         """Create the predictor that classifies files with the model."""
+        del tokenizers
         return MediaClassifier(model, recipe)
 
     def read(

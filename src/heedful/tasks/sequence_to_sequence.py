@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
@@ -41,7 +41,7 @@ WITHOUT_DECODING = ("loss", "perplexity")  # scores that need no decoding
 class PairBatch:
     """Batch of padded source and target pairs. The decoder's input is the target shifted right, after <bos>."""
 
-    source: Int[Tensor, "B S"]
+    source: Shaped[Tensor, "B S *F"]
     source_padding_mask: Bool[Tensor, "B S"]
     target_in: Int[Tensor, "B T"]
     target_out: Int[Tensor, "B T"]
@@ -62,15 +62,24 @@ class PairBatch:
 
 def collate(source: np.ndarray, target: np.ndarray, device: torch.device) -> PairBatch:
     """Collate padded rows of source and target ids, both ending in <eos>, into a batch with its padding masks."""
-    x, y = torch.from_numpy(source), torch.from_numpy(target)
-    shifted = torch.nn.functional.pad(y, (1, -1), value=BOS)
+    x = torch.from_numpy(source)
+    return pair_batch(x, x != PAD, torch.from_numpy(target), device)
+
+
+def pair_batch(
+    source: Shaped[Tensor, "B S *F"],
+    padding_mask: Bool[Tensor, "B S"],
+    target: Int[Tensor, "B T"],
+    device: torch.device,
+) -> PairBatch:
+    """Make a batch of sources of any kind, with their padding mask, and of rows of target ids that end in <eos>."""
     return PairBatch(
-        source=x.to(device),
-        source_padding_mask=(x != PAD).to(device),
-        target_in=shifted.to(device),
-        target_out=y.to(device),
-        target_padding_mask=(y != PAD).to(device),
-        source_tokens=int((source != PAD).sum()),
+        source=source.to(device),
+        source_padding_mask=padding_mask.to(device),
+        target_in=torch.nn.functional.pad(target, (1, -1), value=BOS).to(device),
+        target_out=target.to(device),
+        target_padding_mask=(target != PAD).to(device),
+        source_tokens=int(padding_mask.sum()),
         target_tokens=int((target != PAD).sum()),
     )
 
@@ -236,6 +245,11 @@ class TextToText(SequenceToSequence):
     means = ("exact_match",)
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """Score outputs by exact match: the share equal to the reference, word for word, ignoring spaces."""
-        right = [output.split() == reference.split() for output, reference in zip(outputs, references, strict=True)]
-        return {"exact_match": sum(right) / len(right)}
+        """Score outputs by exact match: the share equal to the reference, word for word."""
+        return {"exact_match": exact_match(outputs, references)}
+
+
+def exact_match(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """Compute the share of outputs that equal their references word for word; spaces do not count."""
+    right = [output.split() == reference.split() for output, reference in zip(outputs, references, strict=True)]
+    return sum(right) / len(right)

@@ -6,7 +6,7 @@ from heedful.errors import InputError
 from heedful.tasks.task import Scores
 from heedful.train.trainer_state import TrainerState
 
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss"})
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 def stops_early(state: TrainerState, patience: int | None) -> bool:

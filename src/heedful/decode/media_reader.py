@@ -1,12 +1,13 @@
-"""Inputs of predictors that read pictures or sounds: files, their bytes, or arrays, decoded and put into batches.
+"""Pictures and sounds for predictors: files, their bytes, or arrays, decoded and put into batches.
 
-N rows of pixels or frames, F features of a row.
+B batch, N rows of pixels or frames, F features of a row.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,12 +15,13 @@ from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.data.media import medium_of, padded
-from heedful.decode.predictor import described
+from heedful.decode.predictor import Done, described
 from heedful.decode.translator import batches, evaluating
 from heedful.errors import InputError
 from heedful.models.model import Model
 
 Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, pixels (H W C) or samples (N)
+R = TypeVar("R")
 
 SINGLE = (str, PathLike, bytes, np.ndarray)
 WINDOW = 256  # inputs decoded at a time
@@ -57,6 +59,17 @@ class MediaReader:
         except InputError as error:
             raise InputError(f"{given}: {error}") from error
 
+    def one_or_all(self, answers: Callable[[Iterable[np.ndarray]], Iterator[R]], given: object) -> R | list[R]:
+        """Answer one input by one result, and an iterable of inputs by a list of results in order.
+
+        Raises:
+            InputError: `given` is neither, or an input cannot be read.
+        """
+        if isinstance(given, SINGLE):
+            [found] = answers([self.decoded(given)])
+            return found
+        return list(answers(self.each_decoded(given)))
+
     def each_decoded(self, given: object) -> Iterator[np.ndarray]:
         """Iterate over the inputs of an iterable and decode each; an error names the number of the input, from 1.
 
@@ -81,16 +94,29 @@ class MediaReader:
             yield found
 
     @torch.inference_mode()
-    def run(self, decoded: Iterable[np.ndarray], apply: Callable[[Tensor, Tensor], Tensor]) -> Iterator[Tensor]:
-        """Apply a function of inputs (B N F) and padding mask (B N) to decoded inputs; yield each result, in order."""
+    def run(
+        self,
+        decoded: Iterable[np.ndarray],
+        apply: Callable[[Tensor, Tensor], Iterable[R]],
+        batch_tokens: int = BATCH_TOKENS,
+        done: Done = lambda _: None,
+    ) -> Iterator[R]:
+        """Apply a function to decoded inputs, and yield the result of each, in order.
+
+        Args:
+            decoded: any number of inputs.
+            apply: takes the inputs (B N F) and the padding mask (B N) of a batch, and gives the result of each input.
+            batch_tokens: positions of the stack in a batch; no result depends on it.
+            done: called with the number of inputs just finished, after each batch.
+        """
         device = next(self.model.parameters()).device
         decoded = iter(decoded)
         while window := list(islice(decoded, WINDOW)):
             rows = [self.medium.features(one) for one in window]
-            found: list[Tensor] = [torch.empty(0)] * len(rows)
+            found: dict[int, R] = {}
             with evaluating(self.model):
-                for batch in batches([range(self.medium.tokens(one)) for one in window], BATCH_TOKENS):
+                for batch in batches([range(self.medium.tokens(one)) for one in window], batch_tokens):
                     inputs, padding_mask = padded([rows[i] for i in batch])
-                    for index, result in zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True):
-                        found[index] = result.float().cpu()
-            yield from found
+                    found |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
+                    done(len(batch))
+            yield from (found[index] for index in range(len(window)))

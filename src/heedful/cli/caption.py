@@ -1,0 +1,64 @@
+"""`heedful caption`: write a text about each picture or sound with an encoder-decoder."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from heedful.cli.files import ReadFiles, named_files
+from heedful.cli.inputs import shows_bar
+from heedful.cli.options import MODELS, Device, Model, Output
+from heedful.cli.output import check_output, writing_results
+from heedful.cli.translate import alternative_fields, changed
+from heedful.errors import InputError
+from heedful.progress import show_progress
+
+
+def caption(
+    files: Annotated[list[str], typer.Argument(help="Pictures, or folders of pictures.")],
+    model: Model,
+    output: Output = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
+    ] = None,
+    n_best: Annotated[
+        int | None, typer.Option(help="Texts about each file, at most the beam size; more than 1 needs --json.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write a JSON object for each file, with tokens and scores.")
+    ] = False,
+    device: Device = "auto",
+) -> None:
+    """Write a caption for each picture; one line out: the file, a tab, and the text.
+
+    A folder stands for all pictures below it. A file that cannot be read is
+    told of on standard error, and the others are captioned. With --json a line
+    is {"file": "...", "captions": [...]} with the best caption first, each
+    {"text", "score", "pieces", "token_scores", "complete"}, as `heedful
+    translate` gives them.
+    """
+    from heedful.checkpoint import load_model
+    from heedful.decode.captioner import Captioner
+    from heedful.machine import prepare_process
+
+    if n_best and n_best > 1 and not as_json:
+        raise InputError(f"--n-best {n_best}: plain output is one caption a line; add --json")
+    check_output(output)
+    prepare_process()
+    loaded = load_model(model, device)
+    captioner = loaded.use_as(Captioner)
+    options = {"beam": beam, "n_best": n_best}
+    chosen = {key: value for key, value in options.items() if value is not None}
+    captioner.config = changed(loaded, "decode", chosen).decode
+    read = ReadFiles(named_files(files, loaded.recipe.data), captioner.reader.decoded)
+    with (
+        show_progress("captioning", "files", len(read.files), bar=shows_bar(output)) as progress,
+        writing_results(output, None, unit="file") as results,
+    ):
+        for number, found in enumerate(captioner.alternatives(read, progress.advance)):
+            name = str(read.read[number])
+            captions = [alternative_fields(one, captioner.tokenizers.target) for one in found]
+            line = json.dumps({"file": name, "captions": captions}, ensure_ascii=False)
+            results.write(line if as_json else f"{name}\t{found[0].text}")
+    read.check()
