@@ -1,13 +1,16 @@
 """Commands on models of pictures and sounds: recipes are checked, files classified and scored, bad ones told."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from invocation import invoke
+from typer.testing import CliRunner
 
 import heedful
+from heedful.cli import app
 from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
@@ -63,10 +66,11 @@ def test_results_may_go_to_a_file(here, task):
 def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here, task):
     bad = Path(f"valid/bad{ending(task)}")
     bad.write_bytes(b"text")
-    kind = "picture" if task == PICTURES else "sound"
-    with pytest.raises(InputError, match=rf"1 file of \d+ cannot be read; the first: {bad}: it is no {kind}") as caught:
-        invoke("predict", "--model", "model", "valid", "--output", "classes.tsv")
-    assert caught.value.exit_code == 2
+    result = CliRunner().invoke(app, ["predict", "--model", "model", "valid", "--output", "classes.tsv"])
+    assert isinstance(result.exception, InputError)
+    assert result.exception.exit_code == 2
+    assert re.fullmatch(r"1 file of \d+ could not be read, see above", str(result.exception))
+    assert result.stderr.startswith(f"heedful: {bad}: it is no {'picture' if task == PICTURES else 'sound'}")
     lines = Path("classes.tsv").read_text().splitlines()
     assert len(lines) == len(list(Path("valid").rglob("*.*"))) - 1
     assert not any("bad" in line for line in lines)
@@ -75,8 +79,11 @@ def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "model reads files: name them, or folders of them, behind the options"),
-        (["--input", "config.toml"], "model reads files: name them"),
+        ([], r"the model reads (pictures|sounds): name files, or folders of them"),
+        (
+            ["--input", "config.toml"],
+            r"--input config.toml: model reads files, not lines; name them behind the options",
+        ),
         (["nowhere"], "nowhere: there is no such file or folder"),
         (["empty"], r"empty: no file below this folder ends in \.(png|wav), "),
         (["valid", "--source-field", "x"], "model reads files, which have no columns; leave --source-field"),

@@ -9,8 +9,8 @@ import torch
 from PIL import Image
 
 import heedful
+from heedful.decode import media_reader
 from heedful.errors import InputError
-from heedful.predict import media_inputs
 from heedful.predict.media_classifier import MediaClassifier
 from toy_media import PITCHES, RATE, SIDES, TASKS, drawn, tone, write_files, write_untrained
 
@@ -61,7 +61,7 @@ def test_several_inputs_of_any_kind_have_an_answer_each_in_their_order(classifie
 
 
 def test_any_number_of_files_is_read_lazily(classifier, files, monkeypatch):
-    monkeypatch.setattr(media_inputs, "WINDOW", 3)
+    monkeypatch.setattr(media_reader, "WINDOW", 3)
     asked = []
 
     def endless():
@@ -77,8 +77,8 @@ def test_any_number_of_files_is_read_lazily(classifier, files, monkeypatch):
 
 def test_small_batches_change_no_answer(classifier, files, monkeypatch):
     wanted = classifier.predict(files)
-    monkeypatch.setattr(media_inputs, "BATCH_TOKENS", 31)
-    monkeypatch.setattr(media_inputs, "WINDOW", 7)
+    monkeypatch.setattr(media_reader, "BATCH_TOKENS", 31)
+    monkeypatch.setattr(media_reader, "WINDOW", 7)
     for one, other in zip(classifier.predict(files), wanted, strict=True):
         np.testing.assert_allclose(list(one.probabilities.values()), list(other.probabilities.values()), atol=1e-5)
 
