@@ -27,6 +27,7 @@ from heedful.cli import (
     runs,
     scenes,
     search,
+    shapes,
     tokenizer,
     train,
     translate,
@@ -78,6 +79,7 @@ for command in (
     doctor.doctor,
     scenes.scenes,
     scenes.stories,
+    shapes.shapes,
 ):
     app.command()(command)
 app.command("write", help=translate.WRITE)(translate.translate)
