@@ -72,6 +72,30 @@ def write_gpt2(folder: Path) -> Path:
     return folder
 
 
+def write_clip(folder: Path) -> Path:
+    """The vocabulary of CLIP's tokenizer: bytes, bytes that end a word, merges of them, and two special tokens."""
+    learner = tokenizers.Tokenizer(models.BPE(end_of_word_suffix="</w>"))
+    learner.normalizer = normalizers.Lowercase()
+    split = pre_tokenizers.Split(tokenizers.Regex(r"\p{L}+|\p{N}|[^\s\p{L}\p{N}]+"), "removed", invert=True)
+    learner.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=613, initial_alphabet=alphabet, end_of_word_suffix="</w>", show_progress=False
+    )
+    learner.train_from_iterator(LINES, trainer)
+    model = json.loads(learner.to_str())["model"]
+    merged = ["".join(merge) for merge in model["merges"]]
+    named = ["<|startoftext|>", "<|endoftext|>"]
+    names = dict.fromkeys([*alphabet, *(f"{byte}</w>" for byte in alphabet), *merged, *named])
+    merges = ["#version: 0.2", *(" ".join(merge) for merge in model["merges"])]
+    folder.mkdir()
+    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}), encoding="utf-8")
+    (folder / "merges.txt").write_text("\n".join(merges) + "\n", encoding="utf-8")
+    special = {"bos_token": named[0], "eos_token": named[1], "unk_token": named[1], "pad_token": named[1]}
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "CLIPTokenizer", **special}))
+    return folder
+
+
 def write_unigram(folder: Path) -> Path:
     """The layout of T5 and XLM-R: pieces with U+2581, and a name that is found in texts."""
     library = tokenizers.Tokenizer(models.Unigram())

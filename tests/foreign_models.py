@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from foreign_folders import write_bert, write_gpt2, write_marian
+from foreign_folders import write_bert, write_clip, write_gpt2, write_marian
 
 BERT = {
     "hidden_size": 22,
@@ -19,6 +19,21 @@ BERT = {
     "hidden_act": "gelu",
 }
 GPT2 = {"n_embd": 26, "n_inner": 41, "n_head": 2, "n_layer": 3, "n_positions": 59}
+CLIP_TEXT = {
+    "hidden_size": 22,
+    "intermediate_size": 37,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 3,
+    "max_position_embeddings": 61,
+}
+CLIP_VISION = {
+    "hidden_size": 26,
+    "intermediate_size": 41,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "image_size": 35,
+    "patch_size": 7,
+}
 MARIAN = {
     "d_model": 34,
     "encoder_layers": 2,
@@ -54,6 +69,20 @@ def marian(folder: Path, **settings: Any) -> nn.Module:
     ids = {"pad_token_id": names["<pad>"], "eos_token_id": names["</s>"], "decoder_start_token_id": names["<pad>"]}
     settings = MARIAN | ids | {"vocab_size": len(names), "forced_eos_token_id": None} | settings
     return _saved("MarianMTModel", "MarianConfig", folder, 0.3, settings)
+
+
+def clip(folder: Path, text: dict[str, Any] | None = None, **settings: Any) -> nn.Module:
+    """A model of pictures and texts; `settings` are of both encoders, `text` of that of texts only."""
+    write_clip(folder)
+    names = json.loads((folder / "vocab.json").read_text())
+    begin, end = names["<|startoftext|>"], names["<|endoftext|>"]
+    rows = {"vocab_size": len(names), "bos_token_id": begin, "eos_token_id": end, "pad_token_id": end}
+    tables = {
+        "text_config": CLIP_TEXT | rows | settings | (text or {}),
+        "vision_config": CLIP_VISION | settings,
+        "projection_dim": 19,
+    }
+    return _saved("CLIPModel", "CLIPConfig", folder, 0.3, tables)
 
 
 def _saved(architecture: str, config: str, folder: Path, std: float, settings: dict[str, Any]) -> nn.Module:

@@ -21,6 +21,7 @@ class Source(StrEnum):
 
     HEEDFUL = "heedful"
     BERT = "bert"
+    CLIP = "clip"
     GPT2 = "gpt2"
     MARIAN = "marian"
     OPENNMT = "opennmt"
@@ -31,6 +32,7 @@ class Target(StrEnum):
 
     HEEDFUL = "heedful"
     BERT = "bert"
+    CLIP = "clip"
     GPT2 = "gpt2"
     MARIAN = "marian"
 
@@ -70,8 +72,8 @@ def convert(
 ) -> None:
     """Convert a model: the same numbers in another format.
 
-    bert, gpt2 and marian are folders of Hugging Face, with safetensors and a
-    tokenizer; opennmt is CTranslate2's format. What a format cannot express
+    bert, clip, gpt2 and marian are folders of Hugging Face, with safetensors and
+    a tokenizer; opennmt is CTranslate2's format. What a format cannot express
     is refused, and weights that are not used are named.
     """
     source = source or guess(model)
@@ -166,7 +168,7 @@ def named(kind: object, where: Path) -> Source:
         InputError: config.json has no model_type, or one that heedful does not read.
     """
     if kind is None:
-        raise InputError(f"{where}: has no model_type; if it is bert, gpt2 or marian, say so with --from")
-    if kind not in ("bert", "gpt2", "marian"):
-        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian")
+        raise InputError(f"{where}: has no model_type; if it is bert, clip, gpt2 or marian, say so with --from")
+    if kind not in ("bert", "clip", "gpt2", "marian"):
+        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, clip, gpt2 and marian")
     return Source(kind)

@@ -1,12 +1,16 @@
-"""Conversion of models between heedful and the formats of Hugging Face (BERT, GPT-2, Marian) and CTranslate2."""
+"""Conversion of models between heedful and the formats of Hugging Face (BERT, GPT-2, Marian, CLIP) and CTranslate2."""
 
-from heedful.convert import bert, gpt2, marian, opennmt
+from heedful.config.dual_encoder import DualEncoderConfig
+from heedful.convert import bert, clip, gpt2, marian, opennmt
 from heedful.convert.model import Format, Model
 
 __all__ = ["FORMATS", "Format", "Model"]
 
 FORMATS = {
     "bert": Format(reader=bert.read, tasks=bert.SETTINGS.tasks, writer=bert.write),
+    "clip": Format(
+        reader=clip.read, tasks=clip.SETTINGS.tasks, writer=clip.write, architecture=DualEncoderConfig.architecture
+    ),
     "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, writer=gpt2.write),
     "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, writer=marian.write),
     "opennmt": Format(reader=opennmt.read, tasks=opennmt.TASKS),

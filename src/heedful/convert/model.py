@@ -67,11 +67,13 @@ class Format:
         reader: Reads a model folder in the format.
         tasks: Tasks that a converted model can have.
         writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
+        architecture: The architecture of the models in heedful.
     """
 
     reader: ModelReader
     tasks: tuple[type[Task], ...]
     writer: Callable[[Model, Path], int] = read_only
+    architecture: str = ModelConfig.architecture
 
     def write(self, model: Model, folder: Path) -> int:
         """Write a model of heedful to a folder in the format, and return the number of values in the weights.
@@ -81,10 +83,10 @@ class Format:
             RunError: The folder cannot be written.
         """
         architecture = model.recipe.model.architecture
-        if architecture != ModelConfig.architecture:
+        if architecture != self.architecture:
             raise InputError(
                 f'the model "{model.recipe.name}" cannot be converted: its architecture is "{architecture}", and '
-                "formats of other toolkits are known for Transformers only"
+                f'models of this format have the architecture "{self.architecture}"'
             )
         return self.writer(model, folder)
 
@@ -174,6 +176,8 @@ def write_hugging_face(
     folder: Path,
     absent: Collection[int] = (),
     files: Mapping[str, Any] | None = None,
+    *,
+    segments: bool = True,
 ) -> int:
     """Write a model folder that Hugging Face `transformers` loads: weights, config.json and tokenizer.
 
@@ -189,6 +193,7 @@ def write_hugging_face(
         folder: The folder to write, new or empty.
         absent: Special tokens that have no row in `tensors`, as in `to_hugging_face`.
         files: Further JSON files: their names and contents.
+        segments: False for an encoder that does not read which segment a token belongs to.
 
     Returns:
         The number of values in the weights.
@@ -206,7 +211,7 @@ def write_hugging_face(
     ids = {key: kept.index(i) for key, i in special.items() if i in kept}
     never = [[kept.index(i)] for i in (PAD, BOS) if i in kept]
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
-        to_hugging_face(model.tokenizers.source, writer.path, family, length, absent)
+        to_hugging_face(model.tokenizers.source, writer.path, family, length, absent, segments=segments)
         if not model.tokenizers.joint:
             to_hugging_face(model.tokenizers.target, writer.path / "target", family, length)
         save_file(dict(tensors), writer.path / SINGLE, metadata={"format": "pt"})

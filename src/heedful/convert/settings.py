@@ -25,6 +25,7 @@ ACTIVATIONS = {
     "silu": "silu",
     "gelu_pytorch_tanh": "gelu_tanh",
     "swish": "silu",
+    "quick_gelu": "quick_gelu",
 }
 WRITTEN = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
 
@@ -38,6 +39,7 @@ FREE = (
     "target_vectors",
     "freeze_vectors",
     "pooling",
+    "temperature",
 )
 
 
@@ -72,6 +74,7 @@ class Settings:
         activation: Key of the activation in config.json.
         fixed: Fields of `ModelConfig` that have the same value in all models of the type, if not the default.
         needed: Keys in config.json that must have this value, or be absent, for heedful to read the model.
+        options: The class of the options of heedful's models of the type.
     """
 
     model_type: str
@@ -81,6 +84,7 @@ class Settings:
     activation: str
     fixed: Mapping[str, Any]
     needed: Mapping[str, Any]
+    options: type[ModelConfig] = ModelConfig
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`.
@@ -131,7 +135,7 @@ class Settings:
 
     def _misfits(self, recipe: Recipe, tokenizer: TokenizerConfig) -> list[Misfit]:
         own = asdict(plain(recipe.model))
-        theirs = asdict(ModelConfig(**self.fixed, **{field: own[field] for field in self.keys.values()}))
+        theirs = asdict(self.options(**self.fixed, **{field: own[field] for field in self.keys.values()}))
         fitting: dict[str, tuple[Any, ...]] = {field: (value,) for field, value in theirs.items() if field not in FREE}
         if "activation" not in self.fixed:
             fitting["activation"] = tuple(WRITTEN)

@@ -61,13 +61,17 @@ SPLITTERS = {
 }
 _CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _LATER = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, and of GPT-4 and its successors
+CLIP_EXPRESSION = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+EXPRESSIONS = {  # those of heedful, of SentencePiece, of GPT-2, of GPT-4 and its successors, and of CLIP
     *pipeline.EXPRESSIONS,
     "<(?=(?:pad|unk|bos|eos|mask)>)",
     " {2,}",
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     rf"{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}{_LATER}",
     rf"{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{_LATER}",
+    CLIP_EXPRESSION,
+    rf"<\|startoftext\|>|<\|endoftext\|>|{CLIP_EXPRESSION}",
+    r"\s+",
 }
 MOST_GROWTH = 64  # characters that all steps of a normaliser may make of one; NFKC makes 18 of U+FDFA
 DEEPEST = 5  # sequences within sequences

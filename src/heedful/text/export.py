@@ -14,6 +14,7 @@ from heedful.text.tokenizer import Tokenizer
 
 BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 GPT2_END = "<|endoftext|>"
+CLIP_ENDS = ("<|startoftext|>", "<|endoftext|>")
 ROLES = ("pad_token", "unk_token", "bos_token", "eos_token", "mask_token")
 
 
@@ -23,12 +24,14 @@ def to_hugging_face(
     family: FamilyName,
     max_length: int | None = None,
     absent: Collection[int] = (),
+    *,
+    segments: bool = True,
 ) -> None:
     """Write a tokenizer as a folder that `transformers.AutoTokenizer.from_pretrained` loads, with the same ids.
 
     Only the names of special tokens are read in another way there: typed as text they are special tokens. The special
-    tokens of an encoder are named as in BERT, such as [CLS] and [MASK], and a token that is both <bos> and <eos> as in
-    GPT-2, unless the vocabulary has a piece with such a name.
+    tokens of an encoder are named as in BERT, such as [CLS] and [MASK], or as in CLIP, and a token that is both <bos>
+    and <eos> as in GPT-2, unless the vocabulary has a piece with such a name.
 
     Args:
         tokenizer: A tokenizer of any kind.
@@ -38,6 +41,7 @@ def to_hugging_face(
             <eos>; a decoder (GPT) adds nothing.
         max_length: Tokens that the model reads at most, to which `transformers` can cut texts.
         absent: Special tokens to leave out: the ids behind them move up, and <eos> serves as <bos> if that is absent.
+        segments: False for an encoder that does not read which segment a token belongs to, as CLIP's.
 
     Raises:
         InputError: The tokenizer is of kind "wordpiece" with byte fallback, which has no counterpart in `transformers`.
@@ -45,7 +49,7 @@ def to_hugging_face(
     """
     definition = json.loads(tokenizer.definition)
     model = _model(definition["model"], tokenizer.config)
-    names = _names(definition, tokenizer.config, family, absent)
+    names = _names(definition, tokenizer.config, family, absent, segments=segments)
     kept = [i for i in range(len(tokenizer)) if i not in absent]
     ids = {old: new for new, old in enumerate(kept)}
     special = [_special(i, name, ids[i], tokenizer.config) for i, name in enumerate(names) if i not in absent]
@@ -56,7 +60,9 @@ def to_hugging_face(
         "model": _relabelled(model, dict(zip(specials(tokenizer.config), names, strict=True)), ids),
     }
     roles = {"bos_token": names[EOS]} | {ROLES[i]: name for i, name in enumerate(names) if i not in absent}
-    settings = _settings(roles, family) | ({} if max_length is None else {"model_max_length": max_length})
+    settings = _settings(roles, family, segments=segments) | (
+        {} if max_length is None else {"model_max_length": max_length}
+    )
     with named_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "tokenizer.json", definition)
@@ -69,14 +75,20 @@ def has_counterpart(config: TokenizerConfig) -> bool:
 
 
 def _names(
-    definition: Mapping[str, Any], config: TokenizerConfig, family: FamilyName, absent: Collection[int]
+    definition: Mapping[str, Any],
+    config: TokenizerConfig,
+    family: FamilyName,
+    absent: Collection[int],
+    *,
+    segments: bool,
 ) -> tuple[str, ...]:
     """The names of the special tokens in `transformers`."""
     own, vocabulary = specials(config), definition["model"]["vocab"]
     pieces = {piece[0] for piece in vocabulary} if isinstance(vocabulary, list) else set(vocabulary)
     pieces |= {token["content"] for token in definition["added_tokens"]}
     gpt2 = (*own[:EOS], GPT2_END, *own[EOS + 1 :]) if BOS in absent else own
-    customary = {"encoder": BERT_NAMES[: len(own)]}.get(family, gpt2)
+    encoder = BERT_NAMES[: len(own)] if segments else (*own[:BOS], *CLIP_ENDS, *own[EOS + 1 :])
+    customary = {"encoder": encoder}.get(family, gpt2)
     return own if pieces & (set(customary) - set(own)) else customary
 
 
@@ -118,8 +130,10 @@ def _relabelled(model: dict[str, Any], names: Mapping[str, str], ids: Mapping[in
     return {**model, "vocab": renumbered, "unk_token": None if unknown is None else names[unknown]}
 
 
-def _settings(roles: Mapping[str, str], family: FamilyName) -> dict[str, Any]:
+def _settings(roles: Mapping[str, str], family: FamilyName, *, segments: bool) -> dict[str, Any]:
     common = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **roles}
+    if not segments:
+        return common | {"model_input_names": ["input_ids", "attention_mask"]}
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     bert = {"cls_token": roles["bos_token"], "sep_token": roles["eos_token"], "model_input_names": inputs}
     return common if FAMILIES[family].writes else common | bert

@@ -1,7 +1,7 @@
 """Import of tokenizers from Hugging Face's model folders.
 
-The files in a folder decide how it is read: a tokenizer.json; BERT's vocab.txt; GPT-2's vocab.json and merges.txt; or
-Marian's vocab.json, source.spm and target.spm.
+The files in a folder decide how it is read: a tokenizer.json; BERT's vocab.txt; GPT-2's or CLIP's vocab.json and
+merges.txt; or Marian's vocab.json, source.spm and target.spm.
 """
 
 import json
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.storage.small_file import read_small
+from heedful.text.allowed_definition import CLIP_EXPRESSION
 from heedful.text.piece_spelling import SPACE
 from heedful.text.pipeline import BOS, EOS, MASK, PAD, SPECIALS, UNK
 from heedful.text.sentencepiece import read_sentencepiece
@@ -41,6 +42,18 @@ CUSTOMARY = {
     BOS: ["[CLS]", "<s>", "<bos>", "<|endoftext|>"],
     EOS: ["[SEP]", "</s>", "<eos>", "<|endoftext|>"],
     MASK: ["[MASK]", "<mask>"],
+}
+SUFFIX = "</w>"  # ends the last piece of a word in CLIP's vocabulary
+CLIP_NORMALIZERS = [
+    {"type": "NFC"},
+    {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "},
+    {"type": "Lowercase"},
+]
+CLIP_WORDS = {
+    "type": "Split",
+    "pattern": {"Regex": CLIP_EXPRESSION},
+    "behavior": "Removed",
+    "invert": True,
 }
 _SCHEMES = {True: "always", False: "never"}  # names in a tokenizer.json for a space before a text, or none
 START = "decoder_start_token_id"
@@ -207,20 +220,25 @@ def _bert(folder: Path, _: Side) -> Definition:
 def _gpt2(folder: Path, _: Side) -> Definition:
     lines = _read(folder / "merges.txt").split("\n")
     first = 1 if lines[0].startswith("#version") else 0
+    vocabulary = _json(folder / "vocab.json")
+    is_clip = any(name.endswith(SUFFIX) for name in vocabulary)
     model = {
         "type": "BPE",
         "dropout": None,
         "unk_token": None,
         "continuing_subword_prefix": "",
-        "end_of_word_suffix": "",
+        "end_of_word_suffix": SUFFIX if is_clip else "",
         "fuse_unk": False,
         "byte_fallback": False,
         "ignore_merges": False,
-        "vocab": _json(folder / "vocab.json"),
+        "vocab": vocabulary,
         "merges": [line.rstrip("\r") for line in lines[first:] if line.strip()],
     }
     prefix = _json(folder / "tokenizer_config.json").get("add_prefix_space", False)
     step = {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
+    if is_clip:
+        splitter = {"type": "Sequence", "pretokenizers": [CLIP_WORDS, step]}
+        return _assembled(model, {"type": "Sequence", "normalizers": CLIP_NORMALIZERS}, splitter, step)
     return _assembled(model, None, step, step)
 
 

@@ -1,8 +1,8 @@
 """Spelling of subword pieces: the text that the name of a piece stands for, in each family of tokenizers.
 
 Each family marks in its own way where a word begins. heedful's own pieces are named after their text. Byte-level BPE
-(GPT-2) writes a printable character for each byte, WordPiece (BERT) marks the pieces that continue a word, and
-SentencePiece writes U+2581 for a space.
+(GPT-2) writes a printable character for each byte, and CLIP's marks the last piece of a word, too; WordPiece (BERT)
+marks the pieces that continue a word, and SentencePiece writes U+2581 for a space.
 """
 
 import json
@@ -30,6 +30,7 @@ class Writing:
     spell: Callable[[str], bytes]  # from a piece's name to the bytes that it adds to a text
     splitter: pre_tokenizers.PreTokenizer  # cuts a decoded text into the words that were encoded
     first_space: str = ""  # the text that decoding takes off the front
+    last_space: str = ""  # the text that decoding takes off the end
     unknown: bytes = b"<unk>"
 
 
@@ -52,11 +53,19 @@ def writing_of(library: tokenizers.Tokenizer, config: TokenizerConfig) -> Writin
             f'a tokenizer whose decoder is "{decoder["type"]}" cannot be taken over; those of BERT (WordPiece), GPT-2 '
             "(ByteLevel) and SentencePiece (Metaspace, or a Sequence) can"
         )
+    suffix = getattr(library.model, "end_of_word_suffix", None)
+    if decoder["type"] == "ByteLevel" and suffix:
+        return _byte_level_with_suffix(suffix)
     return _WRITINGS[decoder["type"]](decoder, library.pre_tokenizer)
 
 
 def _byte_level(_: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
     return Writing(spell=_bytes_of_characters, splitter=splitter)
+
+
+def _byte_level_with_suffix(suffix: str) -> Writing:
+    splitter = pre_tokenizers.Split(" ", "merged_with_previous")
+    return Writing(spell=partial(_ended, suffix=suffix), splitter=splitter, last_space=" ")
 
 
 def _wordpiece(decoder: dict[str, Any], splitter: pre_tokenizers.PreTokenizer) -> Writing:
@@ -104,6 +113,11 @@ def _bytes_of_characters(name: str) -> bytes:
     if all(character in _BYTES for character in name):
         return bytes(_BYTES[character] for character in name)
     return name.encode()  # an added token, such as a name of a role in a conversation
+
+
+def _ended(name: str, suffix: str) -> bytes:
+    space = b" " if name.endswith(suffix) else b""
+    return _bytes_of_characters(name.removesuffix(suffix)) + space
 
 
 def _continued(name: str, prefix: str, close: tuple[str, ...]) -> bytes:

@@ -148,7 +148,8 @@ class Tokenizer:
         Raises:
             InputError: An id is not in the vocabulary.
         """
-        return self.spell(ids).decode("utf-8", errors="replace").removeprefix(self.first_space)
+        text = self.spell(ids).decode("utf-8", errors="replace")
+        return text.removeprefix(self.first_space).removesuffix(self._writing.last_space)
 
     def spell(self, ids: Iterable[int]) -> bytes:
         """Decode token ids to UTF-8, with the space before the first word; it may begin or end inside a character.
