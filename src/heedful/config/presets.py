@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.config.presets_bert_gpt import CHILDREN
+from heedful.config.presets_whisper import WHISPER
 
 Values = Mapping[str, Any]
 
@@ -123,6 +124,7 @@ _TINY: Values = {
 _OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
 OF_TASKS: dict[str, Values] = {
     "dialogue": _OF_ANY_LENGTH,
+    "speech_recognition": merge(_OF_ANY_LENGTH, {"data": {"modality": "audio"}}),
     "ranking": {"train": {"label_smoothing": 0.0}},
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,
@@ -137,5 +139,6 @@ OF_TASKS: dict[str, Values] = {
 PRESETS: dict[str, Values] = {
     "tiny": _TINY,
     **CHILDREN,
+    **WHISPER,
     **{f"vaswani-{row.name}": merge(_VASWANI, row.changes) for row in TABLE_3},
 }

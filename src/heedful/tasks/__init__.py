@@ -12,6 +12,7 @@ from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
 from heedful.tasks.sequence_to_sequence import TextToText
 from heedful.tasks.span_qa import SpanQuestionAnswering
+from heedful.tasks.speech_recognition import SpeechRecognition
 from heedful.tasks.summarisation import Summarisation
 from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
@@ -28,6 +29,7 @@ TASKS: dict[str, type[Task]] = {
     "ranking": Ranking,
     "regression": Regression,
     "span_qa": SpanQuestionAnswering,
+    "speech_recognition": SpeechRecognition,
     "summarisation": Summarisation,
     "tagging": Tagging,
     "text_to_text": TextToText,
