@@ -24,6 +24,7 @@ class Source(StrEnum):
     GPT2 = "gpt2"
     MARIAN = "marian"
     OPENNMT = "opennmt"
+    FASTER_WHISPER = "faster-whisper"
 
 
 class Target(StrEnum):
@@ -71,8 +72,8 @@ def convert(
     """Convert a model: the same numbers in another format.
 
     bert, gpt2 and marian are folders of Hugging Face, with safetensors and a
-    tokenizer; opennmt is CTranslate2's format. What a format cannot express
-    is refused, and weights that are not used are named.
+    tokenizer; opennmt and faster-whisper are in CTranslate2's format. What a
+    format cannot express is refused, and weights that are not used are named.
     """
     source = source or guess(model)
     check_direction(model, source, target)
@@ -142,11 +143,13 @@ def guess(model: str) -> Source:
         InputError: There is no such folder, or its files belong to no known format.
     """
     from heedful.checkpoint.load import find_model
+    from heedful.convert.ctranslate2 import read_specification
+    from heedful.convert.faster_whisper import SPEC
     from heedful.convert.settings import CONFIG, read_config
 
     folder = Path(model)
     if (folder / "model.bin").is_file():
-        return Source.OPENNMT
+        return Source.FASTER_WHISPER if read_specification(folder / "model.bin") == SPEC else Source.OPENNMT
     if (folder / CONFIG).is_file():
         return named(read_config(folder).get("model_type"), folder / CONFIG)
     try:

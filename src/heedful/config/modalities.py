@@ -20,7 +20,9 @@ class ImageConfig:
     flip: bool = False  # augmentation: mirror half of the pictures
     zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
     erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
-    mixup: float = 0.0  # augmentation: mix pictures and their classes by shares from Beta(mixup, mixup) (Zhang et al. 2018)
+    mixup: float = (
+        0.0  # augmentation: mix pictures and their classes by shares from Beta(mixup, mixup) (Zhang et al. 2018)
+    )
     mean: tuple[float, ...] = (0.5,)  # of the pixels, from 0 to 1: one number, or one for each channel
     std: tuple[float, ...] = (0.5,)  # pixels are read as (pixel - mean) / std
 
@@ -84,7 +86,8 @@ class TranscribeConfig:
 
     languages: tuple[str, ...] = ()  # that the model tells apart; none: it writes one, data.target_language
     language: str | None = None  # of the speech, one of `languages`; None: the model finds it in each recording
-    timestamps: bool = True  # write time stamps, if the vocabulary has them
+    # write time stamps, if the vocabulary has them; long: in recordings longer than audio.max_seconds only
+    timestamps: Literal["always", "long", "never"] = "always"
     suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
     suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
     no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)

@@ -114,7 +114,7 @@ class ArchitectureConfig:
 
     @property
     def learned_target_positions(self) -> int | None:
-        """The size of a decoder's table of learned positions, which limits what is written; None without such a table."""
+        """The size of a decoder's table of learned positions, which limits an output; None without such a table."""
         return self.learned_positions
 
     @property
@@ -263,7 +263,8 @@ class DecodeConfig:
     """Settings of decoding by beam search. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
 
     beam: int = 4  # beam size; 1: greedy search
-    penalty: Literal["gnmt", "average"] = "gnmt"  # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
+    # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha; average_text: (|y| - 1)^alpha, Whisper's
+    penalty: Literal["gnmt", "average", "average_text"] = "gnmt"
     alpha: float = 0.6  # strength of the length penalty
     n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win

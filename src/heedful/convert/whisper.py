@@ -89,7 +89,7 @@ def tables_of(
     return {
         "data": {"modality": "audio"} | ({} if languages else {"source_language": "en", "target_language": "en"}),
         "audio": {"pad_seconds": SECONDS, "max_seconds": SECONDS, **description.audio},
-        "decode": {"beam": 5, "penalty": "average", "alpha": 1.0},
+        "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0},
         "transcribe": {
             "languages": languages,
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),

@@ -32,17 +32,23 @@ class SpeechRules:
     times: range
 
     @classmethod
-    def of(
-        cls, tokens: SpeechTokens, config: TranscribeConfig, vocabulary: int, device: torch.device
-    ) -> "SpeechRules":
-        """Make the rules of a model: those that its settings name, and no token of a prompt."""
-        times = tokens.times if config.timestamps else range(0)
-        prompt = tokens.controls - set(times)
-        never, first = (
-            torch.zeros(vocabulary, dtype=torch.bool).index_fill_(0, torch.tensor(sorted(ids), dtype=torch.long), True)
-            for ids in ({PAD, BOS, *config.suppress, *prompt} - {EOS}, config.suppress_first)
-        )
-        return cls(never.to(device), (never | first).to(device), times)
+    def of(cls, tokens: SpeechTokens, config: TranscribeConfig, times: range, vocabulary: int) -> "SpeechRules":
+        """Make the rules of a model: those that its settings name, and no token of a prompt.
+
+        Args:
+            tokens: the tokens of speech in the vocabulary.
+            config: the settings of the transcription.
+            times: the time stamps that are written; empty: none are.
+            vocabulary: the number of tokens, V.
+        """
+        never, first = (torch.zeros(vocabulary, dtype=torch.bool) for _ in range(2))
+        never[sorted({PAD, BOS, *config.suppress, *(tokens.controls - set(times))} - {EOS})] = True
+        first[list(config.suppress_first)] = True
+        return cls(never, never | first, times)
+
+    def to(self, device: torch.device) -> "SpeechRules":
+        """Copy the rules to a device."""
+        return SpeechRules(self.never.to(device), self.never_first.to(device), self.times)
 
     def apply(self, logits: Float[Tensor, "R V"], written: Int[Tensor, "R T"]) -> Float[Tensor, "R V"]:
         """Set the logits of tokens that may not come next to minus infinity."""

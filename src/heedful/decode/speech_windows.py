@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import NamedTuple
 
 from heedful.data.recordings import Recording
@@ -35,12 +36,14 @@ class Reading:
 
     Attributes:
         recording: the recording.
+        windows: the way in which it is read.
         begin: the first sample of the next window.
         language: the code of the language; None before it is known.
         segments: what was said before, with seconds and tokens.
     """
 
     recording: Recording
+    windows: "Windows"
     begin: int = 0
     language: str | None = None
     segments: list[tuple[float, float, Said]] = field(default_factory=list)
@@ -51,14 +54,19 @@ class Reading:
         left = self.recording.length - self.begin
         return left <= 0 or (self.begin > 0 and left < SHORTEST * self.recording.rate)
 
-    def window(self, length: int) -> Samples:
-        """Read the next window of at most so many samples."""
-        return self.recording.read(self.begin, self.begin + length)
+    @property
+    def left(self) -> int:
+        """Number of samples of the next window."""
+        return min(self.windows.length, self.recording.length - self.begin)
+
+    def window(self) -> Samples:
+        """Read the samples of the next window."""
+        return self.recording.read(self.begin, self.begin + self.left)
 
     def transcript(self, spell: Callable[[Sequence[int]], str]) -> Transcript:
         """Make the transcript of what was said, whose tokens `spell` turns into text."""
         spelled = [(start, end, said, spell(said.tokens)) for start, end, said in self.segments]
-        segments = [Segment(start, end, text, *map(list, said)) for start, end, said, text in spelled if text]
+        segments = [Segment(a, b, text, list(said.tokens), list(said.scores)) for a, b, said, text in spelled if text]
         return Transcript(segments, self.recording.seconds, self.language)
 
 
@@ -67,7 +75,10 @@ class Windows(ABC):
 
     Attributes:
         length: samples of a window.
+        times: ids of the time stamps that are written; empty: none.
     """
+
+    times = range(0)
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -87,6 +98,7 @@ class StampedWindows(Windows):
     def __init__(self, length: int, tokens: SpeechTokens) -> None:
         super().__init__(length)
         self.tokens = tokens
+        self.times = tokens.times
 
     def take(self, reading: Reading, said: Said) -> None:
         """Add the segments between time stamps; what follows the last pair of them is read again in the next window."""
@@ -103,8 +115,8 @@ class StampedWindows(Windows):
 
     def _reopened(self, said: Said) -> bool:
         """True if a pair of time stamps is followed by a segment without an end, or by nothing."""
-        stamps = [place for place, token in enumerate(said.tokens) if token in self.tokens.times]
-        paired = any(b - a == 1 for a, b in zip(stamps, stamps[1:], strict=False))
+        stamps = [place for place, token in enumerate(said.tokens) if token in self.times]
+        paired = any(b - a == 1 for a, b in pairwise(stamps))
         alone = len(said.tokens) > 1 and stamps[-1] == len(said.tokens) - 1 and stamps[-1] - 1 not in stamps
         return paired and not alone
 
@@ -112,7 +124,7 @@ class StampedWindows(Windows):
         """Cut tokens at time stamps: start, end (None: there is none), and the text between them."""
         start, begin = 0.0, 0
         for place, token in enumerate(said.tokens):
-            if token not in self.tokens.times:
+            if token not in self.times:
                 continue
             if place > begin:
                 yield start, self.tokens.seconds(token), said.cut(begin, place)

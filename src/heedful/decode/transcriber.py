@@ -27,7 +27,7 @@ from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.predictor import Done, Predictor
 from heedful.decode.speech_rules import SpeechRules, SpeechState
-from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows, Windows
+from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows
 from heedful.decode.transcript import Transcript
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
@@ -120,7 +120,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         Args:
             sounds: the recordings.
             window: number of recordings that are read side by side.
-            done: called with the seconds of sound just transcribed, after each batch of windows.
+            done: called with the seconds of sound just transcribed, after each window of the recordings.
             options: as for `transcribe`.
 
         Raises:
@@ -134,55 +134,56 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         only = self.settings.data.target_language
         return None if self.settings.transcribe.languages or only == UNKNOWN else only
 
-    @property
-    def windows(self) -> Windows:
-        """The way in which the model reads a long recording."""
-        audio, transcribe = self.settings.audio, self.settings.transcribe
-        length = round(audio.max_seconds * audio.rate)
-        if self.tokens.times and transcribe.timestamps:
-            return StampedWindows(length, self.tokens)
-        return OverlappingWindows(length, transcribe.overlap)
-
     def _transcribed(self, sounds: Iterator[Sound], window: int, done: Done) -> Iterator[Transcript]:
         while given := list(islice(sounds, window)):
-            readings = [Reading(recording_of(sound, self.settings.audio), language=self._given) for sound in given]
+            readings = [self._reading(sound) for sound in given]
             while going := [reading for reading in readings if not reading.finished]:
                 self._read_on(going, done)
             yield from (reading.transcript(self._spell) for reading in readings)
 
+    def _reading(self, sound: Sound) -> Reading:
+        """Begin to read a recording: with time stamps if the model has them, and the settings ask for them."""
+        audio, transcribe = self.settings.audio, self.settings.transcribe
+        recording, length = recording_of(sound, audio), round(audio.max_seconds * audio.rate)
+        wanted = {"always": True, "long": recording.length > length, "never": False}[transcribe.timestamps]
+        stamped = wanted and self.tokens.times
+        windows = StampedWindows(length, self.tokens) if stamped else OverlappingWindows(length, transcribe.overlap)
+        return Reading(recording, windows, language=transcribe.language or self.language)
+
     def _read_on(self, going: list[Reading], done: Done) -> None:
         """Transcribe the next window of each reading."""
-        windows, config = self.windows, self.settings.decode
-        check_beam(config.beam, len(self.tokenizer), self.device)
-        batches = list(self._batches(going, windows.length))
-        before = [reading.begin for reading in going]
+        check_beam(self.settings.decode.beam, len(self.tokenizer), self.device)
+        batches = list(self._batches(going))
+        before = [whole_seconds(reading) for reading in going]
         with evaluating(self.model):
             for batch, outputs in zip(batches, map_on_cores(self._search, batches, self.device), strict=True):
                 for reading, (hypothesis, silence) in zip(batch, outputs, strict=True):
                     self._take(reading, hypothesis, silence)
-        read = [min(reading.begin, reading.recording.length) for reading in going]
-        done(sum(now - then for now, then in zip(read, before, strict=True)) / self.settings.audio.rate)
+        done(sum(map(whole_seconds, going)) - sum(before))
 
-    def _batches(self, going: list[Reading], length: int) -> Iterator[list[Reading]]:
-        """Group the next windows into batches of similar length, longest first."""
+    def _batches(self, going: list[Reading]) -> Iterator[list[Reading]]:
+        """Group the next windows into batches of one kind and of similar length, longest first."""
         audio, config = self.settings.audio, self.settings.decode
-        sizes = {id(r): audio.tokens(min(length, r.recording.length - r.begin)) for r in going}
-        batch: list[Reading] = []
-        for reading in sorted(going, key=lambda r: -sizes[id(r)]):
-            if batch and (len(batch) + 1) * sizes[id(batch[0])] * config.beam > config.batch_tokens:
-                yield batch
+        sizes = [(len(reading.windows.times), audio.tokens(reading.left)) for reading in going]
+        batch: list[int] = []
+        for i in sorted(range(len(going)), key=lambda i: sizes[i], reverse=True):
+            kind, longest = sizes[batch[0]] if batch else sizes[i]
+            full = (len(batch) + 1) * longest * config.beam > config.batch_tokens
+            if batch and (full or kind != sizes[i][0]):
+                yield [going[place] for place in batch]
                 batch = []
-            batch.append(reading)
-        yield batch
+            batch.append(i)
+        yield [going[place] for place in batch]
 
     @torch.inference_mode()
     def _search(self, batch: list[Reading]) -> list[tuple[Hypothesis, float]]:
         """Find the tokens of the next window of each reading, and the probability that it is silent."""
         audio, config = self.settings.audio, self.settings.decode
-        samples = [reading.window(self.windows.length) for reading in batch]
+        samples = [reading.window() for reading in batch]
         frames, padding_mask = (x.to(self.device) for x in padded_frames(samples, audio))
-        rules = SpeechRules.of(self.tokens, self.settings.transcribe, len(self.tokenizer), self.device)
-        state = SpeechState(self.model.start(frames, padding_mask), rules)
+        times = batch[0].windows.times
+        rules = SpeechRules.of(self.tokens, self.settings.transcribe, times, len(self.tokenizer))
+        state = SpeechState(self.model.start(frames, padding_mask), rules.to(self.device))
         fed = self._prompt(state, batch)
         room = (self.model.max_target_positions() or math.inf) - fed
         limits = [int(min(room, audio.tokens(len(sound)) + config.max_extra)) for sound in samples]
@@ -200,7 +201,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             spoken = [tokens.languages[str(reading.language)] for reading in batch]
             state.begin = torch.tensor(spoken, device=state.begin.device)
             following.append(tokens.transcribe)
-        if not transcribe.timestamps:
+        if not batch[0].windows.times:
             following.append(tokens.without_times)
         known = [token for token in following if token is not None]
         for token in known:
@@ -218,13 +219,9 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         """Add the output for the present window to a reading, unless it is an unlikely text of a silent window."""
         likely = sum(found.token_scores) / len(found.token_scores) > UNLIKELY
         if silence > self.settings.transcribe.no_speech and not likely:
-            self.windows.skip(reading)
+            reading.windows.skip(reading)
         else:
-            self.windows.take(reading, Said(found.tokens, found.token_scores[: len(found.tokens)]))
-
-    @property
-    def _given(self) -> str | None:
-        return self.settings.transcribe.language or self.language
+            reading.windows.take(reading, Said(found.tokens, found.token_scores[: len(found.tokens)]))
 
     def _spell(self, tokens: Sequence[int]) -> str:
         return " ".join(self.tokenizer.decode(self.tokens.text(tokens)).split())
@@ -239,6 +236,11 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 f"[transcribe] of the recipe: the vocabulary of {len(self.tokenizer)} tokens has no {what}; put the "
                 "tokenizer there that the model was made with"
             )
+
+
+def whole_seconds(reading: Reading) -> int:
+    """The whole seconds of a recording that were transcribed so far."""
+    return min(reading.begin, reading.recording.length) // reading.recording.rate
 
 
 def padded_frames(
@@ -259,4 +261,3 @@ def frames_of(samples: Samples, config: AudioConfig) -> Float[Tensor, "N F"]:
     frames = config.frames(len(sound))
     sound = sound[: frames * config.hop]
     return torch.nn.functional.pad(sound, (0, frames * config.hop - len(sound))).view(frames, config.hop)
-

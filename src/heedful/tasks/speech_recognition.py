@@ -49,6 +49,7 @@ class SpeechRecognition(Task[Batch]):
         Raises:
             InputError: Always.
         """
+        del recipe, folder, report
         raise UNTRAINED
 
     def epoch(self, number: int) -> Sequence[np.ndarray]:
