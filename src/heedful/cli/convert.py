@@ -23,6 +23,7 @@ class Source(StrEnum):
     BERT = "bert"
     GPT2 = "gpt2"
     MARIAN = "marian"
+    WHISPER = "whisper"
     OPENNMT = "opennmt"
     FASTER_WHISPER = "faster-whisper"
 
@@ -34,6 +35,7 @@ class Target(StrEnum):
     BERT = "bert"
     GPT2 = "gpt2"
     MARIAN = "marian"
+    WHISPER = "whisper"
 
 
 def target_of(name: str) -> Target:
@@ -71,7 +73,7 @@ def convert(
 ) -> None:
     """Convert a model: the same numbers in another format.
 
-    bert, gpt2 and marian are folders of Hugging Face, with safetensors and a
+    bert, gpt2, marian and whisper are folders of Hugging Face, with safetensors and a
     tokenizer; opennmt and faster-whisper are in CTranslate2's format. What a
     format cannot express is refused, and weights that are not used are named.
     """
@@ -169,7 +171,8 @@ def named(kind: object, where: Path) -> Source:
         InputError: config.json has no model_type, or one that heedful does not read.
     """
     if kind is None:
-        raise InputError(f"{where}: has no model_type; if it is bert, gpt2 or marian, say so with --from")
-    if kind not in ("bert", "gpt2", "marian"):
-        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian")
+        raise InputError(f"{where}: has no model_type; if it is bert, gpt2, marian or whisper, say so with --from")
+    if kind not in ("bert", "gpt2", "marian", "whisper"):
+        known = "bert, gpt2, marian and whisper"
+        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts {known}")
     return Source(kind)

@@ -9,8 +9,10 @@ from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Model
 from heedful.convert.names import Names, Weights, without, without_copies
 from heedful.convert.opennmt import BLOCKS, dotted
-from heedful.convert.whisper import Description, converted
+from heedful.convert.whisper_recipe import TASKS, Description, converted
 from heedful.errors import InputError
+
+__all__ = ["TASKS", "read"]
 
 SPEC = "WhisperSpec"
 GELU = 3  # the number of the activation in CTranslate2

@@ -1,111 +1,169 @@
-"""What the formats of Whisper have in common: the recipe of a converted model, and its tokens under new ids.
+"""Read and write Whisper in the format of Hugging Face: `WhisperForConditionalGeneration`."""
 
-Radford et al. (2022), "Robust Speech Recognition via Large-Scale Weak Supervision", section 2.2. Whisper has no <pad>
-and no <unk>, and no bias on its keys, where a bias changes no attention weight: heedful's is zero.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from heedful.config.modalities import AudioConfig
 from heedful.config.schema import Recipe
-from heedful.convert.model import Model, recipe_of
-from heedful.convert.names import Weights, compare
-from heedful.convert.vocabulary import check_rows, reorder, silence
-from heedful.models.input_layers import media_to_text
-from heedful.models.model import weights
-from heedful.tasks.speech_recognition import SpeechRecognition
-from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.convert.marian import BLOCK
+from heedful.convert.model import GENERATION, Model, read_weights, write_hugging_face
+from heedful.convert.names import Names, with_zero_biases, without, without_copies
+from heedful.convert.settings import CONFIG, Settings, read_config
+from heedful.convert.vocabulary import lacking
+from heedful.convert.whisper_files import whisper_order, write_whisper_folder
+from heedful.convert.whisper_recipe import (
+    EMBEDDING,
+    FIXED,
+    OUTPUT_BIAS,
+    TASKS,
+    Description,
+    converted,
+    expected_of,
+)
+from heedful.errors import InputError
+from heedful.text.speech_tokens import SpeechTokens
 
-TASK, TASKS = "speech_recognition", (SpeechRecognition,)
-EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
-FIXED = {
-    "positions": "learned",
-    "norm": "pre",
-    "activation": "gelu",
-    "tie": "output",
-    "scale_embeddings": False,
-    "dropout": 0.0,
-}
-SECONDS = 30.0  # of the recording that the encoder reads at once
+PREPROCESSOR = "preprocessor_config.json"
+NAMES = Names(
+    {
+        "source_embedding.first": "model.encoder.conv1",
+        "source_embedding.second": "model.encoder.conv2",
+        "target_embedding": "model.decoder.embed_tokens",
+    }
+    | {f"{side}.positions.table": f"model.{side}.embed_positions" for side in ("encoder", "decoder")}
+    | {f"{side}.norm": f"model.{side}.layer_norm" for side in ("encoder", "decoder")}
+    | {
+        f"{side}.blocks.#.{ours}": f"model.{side}.layers.#.{theirs}"
+        for side in ("encoder", "decoder")
+        for ours, theirs in BLOCK.items()
+    }
+)
+COPIES = {"proj_out.weight": "model.decoder.embed_tokens.weight"}
+KEY_BIASES = r".*_attention\.k\.bias"
+IN_SETTINGS = ("activation", "dropout", "scale_embeddings")
+SETTINGS = Settings(
+    model_type="whisper",
+    classes="Whisper",
+    tasks=TASKS,
+    keys={
+        "d_model": "d_model",
+        "encoder_ffn_dim": "d_ff",
+        "decoder_ffn_dim": "d_ff",
+        "encoder_attention_heads": "heads",
+        "decoder_attention_heads": "heads",
+        "encoder_layers": "encoder_layers",
+        "decoder_layers": "decoder_layers",
+        "max_source_positions": "max_positions",
+        "max_target_positions": "max_target_positions",
+        "scale_embedding": "scale_embeddings",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "activation_dropout": "activation_dropout",
+    },
+    activation="activation_function",
+    fixed={key: value for key, value in FIXED.items() if key not in IN_SETTINGS},
+    needed={"tie_word_embeddings": True},
+)
+AUDIO = {"sampling_rate": "rate", "hop_length": "hop", "n_fft": "window", "feature_size": "mels"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Description:
-    """What the files of a Whisper say beside its weights; ids are those of its own vocabulary.
+def read(folder: Path, task: str | None = None) -> Model:
+    """Read a Whisper of Hugging Face and convert the model to heedful.
 
-    Attributes:
-        fields: fields of `ModelConfig` beside those that all Whispers share.
-        rows: the number of rows of the embeddings.
-        names: the names of all tokens; None: those of tokenizer.json.
-        languages: the codes of the languages that it tells apart; empty: it writes English only.
-        suppress: tokens that are never written.
-        suppress_first: tokens that are not written first.
-        audio: values of [audio] that differ from the defaults.
-    """
-
-    fields: Mapping[str, Any]
-    rows: int
-    names: Sequence[str] | None = None
-    languages: Sequence[str] = ()
-    suppress: Iterable[int] = ()
-    suppress_first: Iterable[int] = ()
-    audio: Mapping[str, Any] = field(default_factory=dict)
-
-
-def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
-    """Build the converted model of a Whisper from its weights under heedful's names, with the rows of its vocabulary.
+    Args:
+        folder: The model folder, with config.json, safetensors weights and tokenizer.json; generation_config.json and
+            preprocessor_config.json where they are there.
+        task: Task of the converted model; None: "speech_recognition".
 
     Raises:
-        InputError: The tokenizer cannot be read or does not fit the embeddings, weights are missing or have no place,
-            or the settings form no recipe.
+        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
+            listed.
     """
-    tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
-    check_rows(old_id_of, description.rows, str(folder))
-    tokenizers = TokenizerPair(tokenizer, tokenizer)
-    bias = silence(None, old_id_of)
-    fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
-    tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
-    recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
-    ours = with_biases_of_keys(ours)
-    known = expected_of(recipe, description.rows)
-    known.pop(OUTPUT_BIAS, None)
-    compare(ours, known, str(folder))
-    return Model(recipe=recipe, tokenizers=tokenizers, weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias)
+    config, where = read_config(folder), str(folder)
+    fields = SETTINGS.fields(config, str(folder / CONFIG))
+    generation = config | (read_config(folder, GENERATION) if (folder / GENERATION).is_file() else {})
+    sound = read_config(folder, PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else {}
+    mels = config.get("num_mel_bins", AudioConfig.mels)
+    audio = {"mels": mels} | {ours: sound[theirs] for theirs, ours in AUDIO.items() if theirs in sound}
+    if audio["mels"] != mels:
+        raise InputError(f"{folder / PREPROCESSOR}: feature_size is {audio['mels']}, and {CONFIG} says {mels}")
+    description = Description(
+        fields=fields,
+        rows=config["vocab_size"],
+        languages=[name.strip("<|>") for name in generation.get("lang_to_id") or {}],
+        suppress=generation.get("suppress_tokens") or (),
+        suppress_first=generation.get("begin_suppress_tokens") or (),
+        audio=audio,
+    )
+    theirs, _ = without(without_copies(read_weights(folder), COPIES, where), r".*\.k_proj\.bias")
+    try:
+        return converted(folder, description, NAMES.ours(theirs), task)
+    except KeyError as error:
+        raise InputError(f"{where}: heedful's model has no place for the weight {error}") from error
 
 
-def tables_of(
-    description: Description, tokens: SpeechTokens, old_id_of: NDArray[np.int64]
-) -> dict[str, dict[str, Any]]:
-    """Build the tables of the recipe, beside [model], of a converted Whisper."""
-    new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
-    languages = [code for code in description.languages if code in tokens.languages]
-    return {
-        "data": {"modality": "audio"} | ({} if languages else {"source_language": "en", "target_language": "en"}),
-        "audio": {"pad_seconds": SECONDS, "max_seconds": SECONDS, **description.audio},
-        "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0},
-        "transcribe": {
-            "languages": languages,
-            "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
-            "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
-        },
+def write(model: Model, folder: Path) -> int:
+    """Write a model of speech as a Hugging Face folder with a `WhisperForConditionalGeneration`.
+
+    The biases of keys, which change no attention weight, are left out; other biases that the model lacks become zeros.
+    A Whisper that was read gets its own vocabulary back. Returns the number of values in the weights.
+
+    Raises:
+        InputError: The model does not fit Whisper, or the folder is not empty.
+        RunError: The folder cannot be written.
+    """
+    recipe, rows = model.recipe, len(model.tokenizers.target)
+    check_sound(recipe)
+    room = recipe.model.learned_target_positions
+    own = replace(recipe.model, attention_bias=True, bias=True, output_bias=False, max_target_positions=room)
+    whole = replace(recipe, model=own)
+    settings = SETTINGS.config(whole, model.tokenizers.target.config)
+    settings |= {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": recipe.audio.mels}
+    ours = with_zero_biases(model.weights, expected_of(whole, rows))
+    ours, _ = without(ours, KEY_BIASES)
+    bias = ours.pop(OUTPUT_BIAS, torch.zeros(rows))
+    absent = lacking(ours[EMBEDDING], bias)
+    tokens = SpeechTokens.of(model.tokenizers.target)
+    if not absent and bias.any():
+        raise InputError(f'the model "{recipe.name}" has a trained output bias, and a Whisper has none')
+    if not absent or not tokens.controls:
+        files = {PREPROCESSOR: preprocessor(recipe.audio)}
+        return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent, files)
+    ours[EMBEDDING] = ours[EMBEDDING][whisper_order(rows, tokens)]
+    return write_whisper_folder(model, NAMES.theirs(ours), settings, {PREPROCESSOR: preprocessor(recipe.audio)}, folder)
+
+
+def check_sound(recipe: Recipe) -> None:
+    """Check that a model reads sound as a Whisper does.
+
+    Raises:
+        InputError: It does not; every key of the recipe that does not fit is listed.
+    """
+    audio, positions = recipe.audio, recipe.model.learned_positions or 0
+    wanted = {
+        "features": "log_mel",
+        "stem": "convolutional",
+        "pad_seconds": positions * AudioConfig().stride * audio.hop / audio.rate,
     }
+    misfits = [f"audio.{key} = {value}" for key, value in wanted.items() if getattr(audio, key) != value]
+    if misfits:
+        raise InputError(
+            f'the model "{recipe.name}" cannot become a whisper model of Hugging Face, which reads sound with '
+            f"{', '.join(misfits)}"
+        )
 
 
-def expected_of(recipe: Recipe, rows: int) -> Weights:
-    """Build the model of a recipe on the meta device, and return its weights by name: shapes only."""
-    with torch.device("meta"):
-        return weights(media_to_text(recipe, rows))
-
-
-def with_biases_of_keys(ours: Weights) -> Weights:
-    """Add a bias of zeros to each projection to keys that has none."""
-    keys = [name for name in ours if name.endswith("attention.k.weight")]
-    zeros = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys}
-    return zeros | ours
+def preprocessor(audio: AudioConfig) -> Mapping[str, Any]:
+    """Make the contents of preprocessor_config.json."""
+    samples = round(audio.pad_seconds * audio.rate)
+    settings = {theirs: getattr(audio, ours) for theirs, ours in AUDIO.items()}
+    seconds = samples / audio.rate  # transformers reads whole numbers only
+    chunk = int(seconds) if seconds.is_integer() else seconds
+    lengths = {"chunk_length": chunk, "n_samples": samples, "nb_max_frames": samples // audio.hop}
+    kind = {"feature_extractor_type": "WhisperFeatureExtractor", "processor_class": "WhisperProcessor"}
+    padding = {"padding_side": "right", "padding_value": 0.0, "return_attention_mask": False}
+    return {**kind, **settings, **lengths, **padding}

@@ -1,6 +1,6 @@
 """Writes down the speech of recordings with an encoder-decoder: files or samples in, transcripts out, in order.
 
-R recordings of a batch, N frames, F features, V vocabulary.
+R recordings of a batch, N samples, T frames, F features.
 """
 
 import math
@@ -245,7 +245,7 @@ def whole_seconds(reading: Reading) -> int:
 
 def padded_frames(
     samples: Sequence[Samples], config: AudioConfig
-) -> tuple[Float[Tensor, "R N F"], Bool[Tensor, "R N"]]:
+) -> tuple[Float[Tensor, "R T F"], Bool[Tensor, "R T"]]:
     """Compute the frames of several clips as a padded batch, with its padding mask."""
     frames = [frames_of(clip, config) for clip in samples]
     lengths = torch.tensor([len(clip) for clip in frames])
@@ -253,7 +253,7 @@ def padded_frames(
     return batch, torch.arange(batch.size(1)) < lengths[:, None]
 
 
-def frames_of(samples: Samples, config: AudioConfig) -> Float[Tensor, "N F"]:
+def frames_of(samples: Samples, config: AudioConfig) -> Float[Tensor, "T F"]:
     """Compute the frames of a clip: its log-mel spectrum, or the samples themselves, as the settings say."""
     sound = torch.from_numpy(samples)
     if config.features == "log_mel":
