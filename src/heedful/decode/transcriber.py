@@ -244,9 +244,9 @@ def whole_seconds(reading: Reading) -> int:
 
 
 def padded_frames(
-    samples: Sequence[Samples], config: AudioConfig
+    samples: Sequence[np.ndarray], config: AudioConfig
 ) -> tuple[Float[Tensor, "R T F"], Bool[Tensor, "R T"]]:
-    """Compute the frames of several clips as a padded batch, with its padding mask."""
+    """Compute the frames of several clips, each (N,), as a padded batch, with its padding mask."""
     frames = [frames_of(clip, config) for clip in samples]
     lengths = torch.tensor([len(clip) for clip in frames])
     batch = pad_sequence(frames, batch_first=True)
