@@ -1,6 +1,7 @@
 """Speech for tests: a parrot that hears which level a sound has and names it, and random models of both kinds."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,7 @@ class Parrot(SourceToTarget):
         levels = ((frames.mean(1) - 0.05) * 20).round().long().tolist()
         changes = [0, *(i for i in range(1, len(levels)) if levels[i] != levels[i - 1]), len(levels)]
         stamped, plain = [], []
-        for begin, end in zip(changes, changes[1:], strict=False):
+        for begin, end in pairwise(changes):
             letter = self.tokenizer.encode(LETTERS[levels[begin]])
             cut = end == len(levels) and self.tokens.times and len(levels) == 25
             times = [self.tokens.times[i] for i in (begin, end)] if self.tokens.times else [0, 0]

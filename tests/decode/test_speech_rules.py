@@ -1,5 +1,7 @@
 """The rules for time stamps are those of transformers, and no search breaks them."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,7 +17,12 @@ from heedful.text.speech_tokens import SpeechTokens
 TEXT, WITHOUT, TIMES = 23, 23, range(24, 24 + 61)  # text ids below 23
 VOCABULARY = TIMES.stop
 TOKENS = SpeechTokens(
-    languages={}, transcribe=None, without_times=WITHOUT, silence=None, times=TIMES, controls=frozenset([WITHOUT, *TIMES])
+    languages={},
+    transcribe=None,
+    without_times=WITHOUT,
+    silence=None,
+    times=TIMES,
+    controls=frozenset([WITHOUT, *TIMES]),
 )
 CONFIG = TranscribeConfig(suppress=(7, 11), suppress_first=(13, EOS))
 RULES = SpeechRules.of(TOKENS, CONFIG, TIMES, VOCABULARY)
@@ -67,7 +74,9 @@ def test_they_forbid_what_transformers_forbids():
     seen = set()
     for number in range(211):
         written = random_prefix(number % 13)
-        logits = 3 * torch.randn(1, VOCABULARY) + torch.where(torch.arange(VOCABULARY) >= TIMES.start, number % 5 - 3, 0)
+        logits = 3 * torch.randn(1, VOCABULARY) + torch.where(
+            torch.arange(VOCABULARY) >= TIMES.start, number % 5 - 3, 0
+        )
         found = RULES.apply(logits, written)
         never = [PAD, BOS, 7, 11, WITHOUT] + ([13, EOS] if not written.size(1) else [])
         theirs = logits.index_fill(1, torch.tensor(never), -torch.inf)[:, THEIR_ORDER]
@@ -98,7 +107,7 @@ def check_order(tokens):
         alone = i - 1 not in places and i + 1 not in places
         assert not alone or i == len(tokens) - 1
         assert not (i - 1 in places and i + 1 in places)
-    segments = [(a, b) for a, b in zip(places, places[1:], strict=False) if b > a + 1]
+    segments = [(a, b) for a, b in pairwise(places) if b > a + 1]
     assert all(tokens[a] < tokens[b] for a, b in segments)
 
 

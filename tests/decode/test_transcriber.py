@@ -141,14 +141,16 @@ def test_the_output_is_what_a_search_through_all_texts_finds(plain):
     texts = [[EOS], *([a, EOS] for a in vocabulary if a != EOS)]
     texts += [[a, b, c] for a, b in itertools.product(vocabulary, repeat=2) if EOS not in (a, b) for c in vocabulary]
     with torch.inference_mode():
-        inputs = torch.tensor([[2, *(text + [0, 0])[:2]] for text in texts])
+        inputs = torch.tensor([[2, *[*text, 0, 0][:2]] for text in texts])
         outputs = torch.cat(
             [
                 transcriber.model(frames.expand(len(x), -1, -1), mask.expand(len(x), -1), x, torch.ones_like(x) > 0)
                 for x in inputs.split(997)
             ]
         ).log_softmax(-1)
-    scores = [sum(row[i, token].item() for i, token in enumerate(text)) for row, text in zip(outputs, texts, strict=True)]
+    scores = [
+        sum(row[i, token].item() for i, token in enumerate(text)) for row, text in zip(outputs, texts, strict=True)
+    ]
     best = texts[max(range(len(texts)), key=scores.__getitem__)]
     expected = plain.decode([token for token in best if token != EOS])
     found = transcriber.transcribe(sound)
@@ -162,7 +164,9 @@ def test_greedy_search_is_beam_search_with_one_hypothesis(stamped):
         frames, mask = padded_frames([sound], transcriber.settings.audio)
         found = []
         for strategy in (search, beam_module.beam_search):
-            rules = SpeechRules.of(transcriber.tokens, transcriber.settings.transcribe, transcriber.tokens.times, len(stamped))
+            rules = SpeechRules.of(
+                transcriber.tokens, transcriber.settings.transcribe, transcriber.tokens.times, len(stamped)
+            )
             with torch.inference_mode():
                 [[best]] = strategy(SpeechState(transcriber.model.start(frames, mask), rules), [17], config)
             found.append(best)
@@ -226,7 +230,7 @@ def test_options_are_checked(stamped, plain):
         random_transcriber(plain).transcribe(noises(1)[0], language="de")
     with pytest.raises(InputError, match="there is no option bean; did you mean beam"):
         english.transcribe(noises(1)[0], bean=3)
-    with pytest.raises(InputError, match='transcribe.timestamps must be "always" or "long" or "never"'):
+    with pytest.raises(InputError, match=r'transcribe\.timestamps must be "always" or "long" or "never"'):
         english.transcribe(noises(1)[0], timestamps=True)
 
 

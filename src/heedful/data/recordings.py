@@ -4,8 +4,6 @@ N samples of one channel, at the rate of the settings.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 from math import ceil, gcd
 from os import PathLike, fspath
@@ -19,6 +17,8 @@ from heedful.config.modalities import AudioConfig
 from heedful.data.resampling import CROSSINGS, ROLLOFF, Samples, resampled
 from heedful.data.sounds import FASTEST, checked, soundfile
 from heedful.errors import InputError
+
+BLOCK = 1 << 16  # samples that are read at a time
 
 Sound = str | PathLike[str] | bytes | np.ndarray | torch.Tensor  # what is taken for a recording
 
@@ -67,57 +67,79 @@ class ArrayRecording(Recording):
 class FileRecording(Recording):
     """Recording in a file or its bytes: only what is asked for is read, resampled, and its channels averaged.
 
-    What is read in pieces is what is read as a whole: a piece is resampled with the samples around it.
+    What is read in pieces is what is read as a whole: a piece is resampled with the samples around it. The file is read
+    from its beginning on, as not every kind can be entered in the middle (of an MP3 other samples come then), and what
+    was read last is kept.
     """
 
     def __init__(self, source: Path | bytes, config: AudioConfig) -> None:
         self.name = str(source) if isinstance(source, Path) else "the recording"
         self.rate = config.rate
         self._source = source
-        with self._opened() as sound:
-            self._rate, self._frames = sound.samplerate, sound.frames
+        sound = self._opened()
+        self._rate, self._frames = sound.samplerate, sound.frames
+        sound.close()
         if not self._frames:
             raise InputError(f"{self.name}: it has no samples")
         common = gcd(self._rate, self.rate)
         self._steps, self._phases = self._rate // common, self.rate // common  # samples of a period, in and out
         self.length = ceil(self._frames * self._phases / self._steps)
+        self._sound: Any = None  # opened, and read as far as `_last`
+        self._first = self._last = 0  # of what is kept
+        self._kept: Samples = np.zeros(0, np.float32)
 
     def read(self, begin: int, end: int) -> Samples:
         """Read a part of the file: whole periods of the resampling that hold it, and those around them."""
         begin, end = min(begin, self.length), min(end, self.length)
-        around = ceil(CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF / self._steps)
+        reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of one
+        around = ceil(reach / self._steps) if self._rate != self.rate else 0
         first = max(0, begin // self._phases - around)
         last = ceil(end / self._phases) + around
-        piece = self._read_channels(first * self._steps, min(self._frames, last * self._steps))
-        samples = resampled(piece, self._rate, self.rate)
+        piece = self._piece(first * self._steps, min(self._frames, last * self._steps))
+        try:
+            samples = resampled(checked(piece), self._rate, self.rate)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from error
         skipped = first * self._phases
         return samples[begin - skipped : end - skipped]
 
-    def _read_channels(self, begin: int, end: int) -> Samples:
-        with self._opened() as sound:
-            sound.seek(begin)
-            samples = sound.read(end - begin, dtype="float32", always_2d=True)
-        if len(samples) < end - begin:
-            raise InputError(
-                f"{self.name}: it is cut off: {begin + len(samples):,} of {self._frames:,} samples are there"
-            )
-        try:
-            return checked(samples.mean(axis=1))
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}") from error
+    def _piece(self, begin: int, end: int) -> Samples:
+        """Read a part of the file at its own rate, from what is kept and from the file behind it."""
+        if self._sound is None or begin < self._first:
+            self._sound = self._opened()
+            self._first = self._last = 0
+            self._kept = np.zeros(0, np.float32)
+        while self._last < end:
+            block = self._block(min(BLOCK, end - self._last))
+            kept = self._kept[max(0, begin - self._first) :]
+            self._kept = np.concatenate([kept, block])
+            self._last += len(block)
+            self._first = self._last - len(self._kept)
+        return self._kept[begin - self._first : end - self._first]
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
+    def _block(self, count: int) -> Samples:
+        try:
+            samples = self._sound.read(count, dtype="float32", always_2d=True)
+        except soundfile().LibsndfileError as error:
+            raise self._damaged(error) from error
+        if len(samples) < count:
+            there = self._last + len(samples)
+            raise InputError(f"{self.name}: it is cut off: {there:,} of {self._frames:,} samples are there")
+        return samples.mean(axis=1)
+
+    def _opened(self) -> Any:
         library = soundfile()
         try:
-            with library.SoundFile(BytesIO(self._source) if isinstance(self._source, bytes) else self._source) as sound:
-                if not 0 < sound.samplerate <= FASTEST:
-                    raise InputError(f"{self.name}: it has {sound.samplerate:,} samples a second: it is damaged")
-                yield sound
+            sound = library.SoundFile(BytesIO(self._source) if isinstance(self._source, bytes) else self._source)
         except library.LibsndfileError as error:
-            raise InputError(
-                f"{self.name}: it is no sound, damaged, or of a kind that is not read ({error.error_string})"
-            ) from error
+            raise self._damaged(error) from error
+        sound.seekable = lambda: False  # else soundfile looks for its place after each block, and an MP3 loses it
+        if not 0 < sound.samplerate <= FASTEST:
+            raise InputError(f"{self.name}: it has {sound.samplerate:,} samples a second: it is damaged")
+        return sound
+
+    def _damaged(self, error: Any) -> InputError:
+        return InputError(f"{self.name}: it is no sound, damaged, or of a kind that is not read ({error.error_string})")
 
 
 def recording_of(sound: Sound, config: AudioConfig) -> Recording:
