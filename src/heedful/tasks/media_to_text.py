@@ -4,7 +4,7 @@ B batch, N rows of pixels or frames, F features of a row, T target tokens.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
