@@ -3,9 +3,8 @@
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from heedful.predict.media_classifier import MediaClassifier
 from heedful.tasks.classification import label_scores
 from heedful.tasks.media import MediaTask, place_of
 from heedful.tasks.task import Scores
-from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.text.tokenizer_pair import TokenizerPair
 
 
 @dataclass(frozen=True)
@@ -70,16 +69,6 @@ class MediaClassification(MediaTask[MediaBatch]):
                 "it, or name all of them in data.labels"
             )
         return [recipe.data.labels.index(file.target)]
-
-    @staticmethod
-    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
-        """Return no tokenizers: nothing is read or written as text."""
-        return NoTokenizers()
-
-    @staticmethod
-    def load_tokenizers(folder: Path) -> TokenizerPair:
-        """Return no tokenizers: nothing is read or written as text."""
-        return NoTokenizers()
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SequenceClassifier:
