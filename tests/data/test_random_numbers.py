@@ -1,6 +1,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from heedful.data.random_numbers import Chance, draw, shuffled
 
@@ -39,3 +40,22 @@ def test_heads_are_counted_of_any_number_of_coins():
         assert heads.max() <= coins
         assert abs(heads.mean() - coins / 2) <= 4.5 * np.sqrt(coins / 4 / 1009)
         assert abs(heads.var() - coins / 4) <= 0.25 * coins / 4
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.4, 1.0, 2.0, 4.0])
+def test_shares_have_the_mean_and_the_variance_of_the_beta_distribution(alpha):
+    chance, count = Chance(13), 5003
+    shares = np.array([chance.beta(alpha) for _ in range(count)])
+    variance = 1 / (4 * (2 * alpha + 1))
+    assert shares.min() >= 0
+    assert shares.max() <= 1
+    assert abs(shares.mean() - 0.5) <= 4.5 * np.sqrt(variance / count)
+    assert shares.var() == pytest.approx(variance, rel=0.1)
+    thirds = np.quantile(np.random.default_rng(1).beta(alpha, alpha, size=50_021), [0.1, 0.3, 0.7])
+    np.testing.assert_allclose(np.quantile(shares, [0.1, 0.3, 0.7]), thirds, atol=0.04)
+
+
+def test_numbers_between_two_bounds_are_spread_evenly():
+    chance = Chance(17)
+    numbers = np.array([chance.between(-3, 7) for _ in range(5003)])
+    np.testing.assert_allclose(np.quantile(numbers, [0.0, 0.25, 0.5, 0.75, 1.0]), [-3, -0.5, 2, 4.5, 7], atol=0.4)

@@ -71,7 +71,7 @@ def test_another_rate_is_resampled():
         (saved(TONE, rate=2_000_000_011), "it has 2,000,000,011 samples a second, more than 768,000"),
         (saved(TONE[:0]), "it has no samples"),
         (saved(np.array([0.1, np.nan, 0.2, np.inf]), subtype="FLOAT"), "2 of its 4 samples are no finite numbers"),
-        (saved(np.zeros(3 * 3600 * 10), "FLAC", rate=10), "10,800 seconds long, more than max_seconds = 2"),
+        (saved(np.zeros(3 * 3600 * 10), "FLAC", rate=10), "10,800.0 seconds long, more than max_seconds = 2.0"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_reason(content, message):

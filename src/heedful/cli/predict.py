@@ -54,6 +54,8 @@ def predict(
     from heedful.predict.text_predictor import TextPredictor
 
     if recipe_of(model).data.modality != "text":
+        if source_field or pair_field:
+            raise InputError(f"{model} reads files, which have no columns; leave --source-field and --pair-field out")
         predict_files(model, text, source, output, device, as_json=as_json)
         return
     check_output(output, source)

@@ -99,6 +99,7 @@ AT_MOST = {  # so that a stranger's model that asks for a million layers, or for
     "model.heads": 10_000,
     "model.max_positions": 1_000_000,
     "image.size": 10_000,
+    "image.mixup": 4,
     "audio.rate": 768_000,
     "audio.window": 768_000,
     "audio.mels": 10_000,

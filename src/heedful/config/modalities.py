@@ -20,7 +20,7 @@ class ImageConfig:
     flip: bool = False  # augmentation: mirror half of the pictures
     zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
     erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
-    mixup: float = 0.0  # augmentation: mix pictures, and classes, by shares from Beta(mixup, mixup) (Zhang et al. 2018)
+    mixup: float = 0.0  # augmentation: mix two pictures and classes, shares from Beta(mixup, mixup) (Zhang et al. 2018)
     mean: tuple[float, ...] = (0.5,)  # of the pixels, from 0 to 1: one number, or one for each channel
     std: tuple[float, ...] = (0.5,)  # pixels are read as (pixel - mean) / std
 

@@ -86,7 +86,9 @@ def seal(writer: FolderWriter, arrays: dict[str, np.ndarray], vocab_size: int, f
 
 
 def open_arrays(folder: Path, names: Collection[str]) -> Arrays:
-    """Memory-map `ids.bin` and other named files of a data folder after comparing all bytes with the manifest (3 GB/s).
+    """Memory-map `ids.bin` and further named files of a data folder, all bytes of which are compared with the manifest.
+
+    That takes a second for 3 GB.
 
     Raises:
         InputError: The folder holds other files, is of another format, or a file is missing, cut or changed.

@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.documents import text_files
 from heedful.data.files import open_bytes
-from heedful.data.media_files import media_files, read_content
+from heedful.data.media_files import media_files
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -32,10 +32,11 @@ UNNAMED = {"source", "target", "weight"}
 def data_digest(recipe: Recipe) -> str:
     """Return the SHA-256 of all that prepared data depends on: the files, task, filters and tokenizer settings.
 
-    Names, places, dates and compression of the files do not count, nor do the weights of corpora.
+    Names, places, dates and compression of the files do not count, nor do the weights of corpora. Of a picture or sound
+    that cannot be read, only that counts: `heedful.data.prepare_media` refuses or skips it.
 
     Raises:
-        InputError: A file cannot be read.
+        InputError: A text file cannot be read.
     """
     data, tokenizer = recipe.data, recipe.tokenizer
     parts = {
@@ -52,12 +53,15 @@ def data_digest(recipe: Recipe) -> str:
 def file_dates(data: DataConfig) -> list[tuple[int, ...]]:
     """Return size, dates and inode of each file of training and validation, by which most changes show.
 
+    A picture or sound that is not there has none: `heedful.data.prepare_media` refuses or skips it.
+
     Raises:
-        InputError: A file cannot be read.
+        InputError: A text file cannot be read.
     """
     corpora = (*data.train, *([data.valid] if data.valid else []))
+    paths = [path for corpus in corpora for path in files_of(corpus, data)]
     try:
-        states = [path.stat() for corpus in corpora for path in files_of(corpus, data)]
+        states = [path.stat() for path in paths if data.modality == "text" or path.exists()]
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
     return [(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino) for state in states]
@@ -71,7 +75,16 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 def _contents(corpus: CorpusConfig, data: DataConfig) -> list[list[str]]:
     if data.modality == "text":
         return [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
-    return [[file.target, hashlib.sha256(read_content(file, corpus)).hexdigest()] for file in media_files(corpus, data)]
+    return [[file.target, _file_digest(file.path)] for file in media_files(corpus, data)]
+
+
+def _file_digest(path: Path) -> str:
+    """The SHA-256 of all bytes of a picture or sound; of one that cannot be read, the reason."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        return str(error.strerror)
 
 
 def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:

@@ -1,6 +1,7 @@
 """Pictures and sounds as a model reads them: decoded from files, augmented, and put together in batches.
 
-B batch, N rows of pixels or frames, H height, W width, C channels, T frames, M features of a frame.
+B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a
+frame.
 """
 
 from abc import ABC, abstractmethod
@@ -18,10 +19,10 @@ from heedful.config.schema import Recipe
 from heedful.data import pictures, sounds
 from heedful.data.log_mel import log_mel, masked
 from heedful.data.picture_augmentation import augmented
-from heedful.data.pictures import read_picture
+from heedful.data.pictures import from_pixels, read_picture
 from heedful.data.random_numbers import Chance
 from heedful.data.resampling import resampled
-from heedful.data.sounds import read_sound
+from heedful.data.sounds import from_samples, read_sound
 
 
 class Medium(ABC):
@@ -46,7 +47,15 @@ class Medium(ABC):
         """
 
     @abstractmethod
-    def tokens(self, decoded: np.ndarray, /) -> int:
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Turn an array of a user, pixels or samples, into what `read` makes of a file with them.
+
+        Raises:
+            InputError: The array has another shape or other numbers, or is beyond the limits of the settings.
+        """
+
+    @abstractmethod
+    def tokens(self, decoded: np.ndarray) -> int:
         """Number of positions in the stack of what was decoded."""
 
     @abstractmethod
@@ -72,14 +81,18 @@ class Pictures(Medium):
         """Decode the bytes of a picture file, at the size of the settings."""
         return read_picture(content, self.config)
 
-    def tokens(self, _decoded: np.ndarray, /) -> int:
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Bring pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4), to the size and channels of the settings."""
+        return from_pixels(values, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
         """Number of patches, and the class token if there is one: the same for every picture."""
         return self.config.tokens
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "H W C"]:
         """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
         mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
-        return (torch.tensor(decoded, dtype=torch.float32) / 255 - mean) / std
+        return (torch.tensor(decoded.astype(np.float32)) / 255 - mean) / std
 
     def pixels(self, features: Float32[Tensor, "B H W C"]) -> UInt8[np.ndarray, "B H W C"]:
         """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
@@ -104,7 +117,11 @@ class Sounds(Medium):
         """Decode the bytes of a sound file, at the rate of the settings."""
         return read_sound(content, self.config)
 
-    def tokens(self, decoded: np.ndarray, /) -> int:
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Check samples (N) of one channel at the rate of the settings."""
+        return from_samples(values, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
         """Number of frames, halved by a convolutional stem."""
         return self.config.tokens(len(decoded))
 
@@ -114,10 +131,10 @@ class Sounds(Medium):
         return cut(torch.tensor(decoded), self.config)
 
     def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T M"]:
-        """Change the speed and mask frames and bands as the settings say."""
+        """Change the speed and mask frames and bands as the settings say; what grows too long is cut."""
         if self.config.speed:
-            speed = chance.between(1 - self.config.speed, 1 + self.config.speed)
-            decoded = resampled(decoded, round(self.config.rate * speed), self.config.rate)
+            percent = max(1, round(100 * chance.between(1 - self.config.speed, 1 + self.config.speed)))
+            decoded = resampled(decoded, percent, 100)[: round(self.config.max_seconds * self.config.rate)]
         return masked(self.features(decoded), self.config, chance)
 
 
@@ -133,7 +150,7 @@ def medium_of(recipe: Recipe) -> Medium:
     return Pictures(recipe.image) if recipe.data.modality == "image" else Sounds(recipe.audio)
 
 
-def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N ..."], Bool[Tensor, "B N"]]:
+def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:
     """Put the rows of several examples into one batch, padded at the end; return it with its padding mask."""
     lengths = torch.tensor([len(example) for example in rows])
     return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), (

@@ -53,7 +53,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if place.is_dir():
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
-    if place.suffix not in TABLES or corpus.target is not None:
+    if Path(place.name.removesuffix(".gz")).suffix not in TABLES or corpus.target is not None:
         raise InputError(
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
             f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
@@ -80,9 +80,9 @@ def _unlabelled_rows(
 
 def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     found = 0
-    for label in _folders(folder):
+    for label in in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]):
         files = files_below(folder / label, data)
-        yield from (MediaFile(path, label, None) for path in _part(files, corpus, label))
+        yield from (MediaFile(path, label, None) for path in _part(files, corpus, f"files of the class {label!r}"))
         found += len(files)
     if not found:
         raise InputError(
@@ -92,33 +92,38 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
-    """Yield the files in a folder itself, then those below each of its folders; `part` is taken of each of these."""
-    below = {name: files_below(folder / name, data) for name in _folders(folder)}
-    inside = [path for path in files_below(folder, data) if path.parent == folder]
-    for name, files in {folder.name: inside, **below}.items():
-        yield from (MediaFile(path, "", None) for path in _part(files, corpus, name))
-    if not any([inside, *below.values()]):
+    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these.
+
+    Raises:
+        InputError: There are none.
+    """
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for path in files_below(folder, data):
+        groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
+    if not groups:
         raise InputError(
             f"{folder}: holds no {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); name another folder"
         )
+    for name, files in groups.items():
+        yield from (MediaFile(path, "", None) for path in _part(files, corpus, f"files of {folder.joinpath(*name)}"))
 
 
-def _folders(folder: Path) -> tuple[str, ...]:
-    return in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."])
-
-
-def _part(files: list[Path], corpus: CorpusConfig, name: str) -> list[Path]:
+def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
+    """Take `corpus.part` of some files; `unit` names them in messages."""
     if corpus.part == WHOLE or not files:
         return files
-    begin, end = part_of(corpus, len(files), name)
+    begin, end = part_of(corpus, len(files), unit)
     return files[begin:end]
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures or sounds anywhere below a folder, by their names; hidden files are left out."""
-    found = (path for path in folder.rglob("*") if path.name.lower().endswith(ENDINGS[data.modality]))
-    visible = (path for path in found if path.name[0] != "." and path.is_file())
-    return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
+    """List the pictures or sounds anywhere below a folder, by their names; hidden files and folders are left out."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    visible = (path for path in found if not any(part[0] == "." for part in path.parts))
+    return sorted(
+        (folder / path for path in visible if path.name.lower().endswith(ENDINGS[data.modality])),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:

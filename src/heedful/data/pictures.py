@@ -48,6 +48,25 @@ def read_picture(content: bytes, config: ImageConfig) -> Pixels:
         raise InputError(f"the picture is damaged or cut off ({error}); save it again") from error
 
 
+def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
+    """Bring pixels in memory to the size and the channels of the settings, as those of a file.
+
+    Args:
+        values: Of 8 bits: grey (H W) or (H W 1), RGB (H W 3), or RGB with transparency (H W 4).
+        config: The settings of pictures.
+
+    Raises:
+        InputError: The array has another shape, other numbers, or no pixels.
+    """
+    if values.dtype != np.uint8 or not values.size or values.shape[2:] not in ((), (1,), (3,), (4,)) or values.ndim < 2:
+        raise InputError(
+            f"an array of type {values.dtype} and shape {values.shape} is no picture; give pixels from 0 to 255 as "
+            "uint8, (height, width) or (height, width, channels) with 1, 3 or 4 channels; several go in a list"
+        )
+    picture = pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
+    return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
+
+
 def upright(picture: Any) -> Any:
     """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel.
 

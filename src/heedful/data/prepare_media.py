@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
+import torch
+
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.arrays import SMALL_VOCABULARY
 from heedful.data.filters import DropReport
@@ -118,7 +120,7 @@ def read_files(
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         while chunk := list(islice(files, CHUNK)):
             for file, found in zip(chunk, pool.map(read, chunk), strict=True):
                 if not isinstance(found, InputError):

@@ -28,6 +28,21 @@ def read_sound(content: bytes, config: AudioConfig) -> Samples:
     return checked(resampled(checked(samples.mean(axis=1)), rate, config.rate))
 
 
+def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
+    """Check samples in memory, of one channel at the rate of the settings; return them as float32.
+
+    Raises:
+        InputError: The array has another shape or no fractions, or is what `read_sound` refuses in a file.
+    """
+    if values.ndim != 1 or values.dtype.kind != "f":
+        raise InputError(
+            f"an array of type {values.dtype} and shape {values.shape} is no sound; give samples from -1.0 to 1.0 of "
+            f"one channel, {config.rate:,} a second, and several sounds in a list"
+        )
+    check_length(len(values) / config.rate, config.max_seconds)
+    return checked(values.astype(np.float32))
+
+
 def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C"], int]:
     """Read all channels of a sound file (N C), and its samples a second; at most so many seconds.
 
@@ -39,18 +54,25 @@ def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C
         with library.SoundFile(BytesIO(content)) as sound:
             if sound.samplerate > FASTEST:
                 raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
-            seconds = sound.frames / sound.samplerate
-            if seconds > most:
-                raise InputError(
-                    f"it is {seconds:,.0f} seconds long, more than max_seconds = {most:,.0f}; cut it, or raise "
-                    "that limit"
-                )
+            check_length(sound.frames / sound.samplerate, most)
             samples = sound.read(dtype="float32", always_2d=True)
             if len(samples) < sound.frames:
                 raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
             return samples, sound.samplerate
     except library.LibsndfileError as error:
         raise InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})") from error
+
+
+def check_length(seconds: float, most: float) -> None:
+    """Check that a clip is not longer than the limit.
+
+    Raises:
+        InputError: It is.
+    """
+    if seconds > most:
+        raise InputError(
+            f"it is {seconds:,.1f} seconds long, more than max_seconds = {most:,.1f}; cut it, or raise that limit"
+        )
 
 
 def checked(samples: Samples) -> Samples:

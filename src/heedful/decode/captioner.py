@@ -12,8 +12,8 @@ from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import Recipe
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.media_reader import SINGLE, Input, MediaReader
-from heedful.decode.predictor import Done, Predictor, each_checked, one_or_all
+from heedful.decode.media_reader import Input, MediaReader
+from heedful.decode.predictor import Done, Predictor
 from heedful.decode.translator import Alternative
 from heedful.models.model import SourceToTarget
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -57,8 +57,7 @@ class Captioner(Predictor[SourceToTarget, str]):
         Raises:
             InputError: an input is none of these, or cannot be read; or an option cannot be used.
         """
-        chosen = self.with_options(**options)
-        return one_or_all(chosen.texts, files, self.reader.decoded, SINGLE)
+        return self.reader.one_or_all(self.with_options(**options).texts, files)
 
     __call__ = predict = caption
 
@@ -70,7 +69,7 @@ class Captioner(Predictor[SourceToTarget, str]):
         Raises:
             InputError: under the same conditions as `caption`.
         """
-        return self.with_options(**options).alternatives(each_checked(files, self.reader.decoded), done)
+        return self.with_options(**options).alternatives(self.reader.each_decoded(files), done)
 
     def texts(self, decoded: Iterable[np.ndarray], done: Done = lambda _: None) -> Iterator[str]:
         """Write the best text about each decoded input."""

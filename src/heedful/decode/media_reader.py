@@ -3,7 +3,7 @@
 B batch, N rows of pixels or frames, F features of a row.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,7 @@ from heedful.decode.translator import batches, evaluating
 from heedful.errors import InputError
 from heedful.models.model import Model
 
-Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, or pixels (H W C) or samples (N) as decoded
+Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, pixels (H W C) or samples (N)
 R = TypeVar("R")
 
 SINGLE = (str, PathLike, bytes, np.ndarray)
@@ -41,13 +41,13 @@ class MediaReader:
         self.medium = medium_of(recipe)
 
     def decoded(self, given: object) -> np.ndarray:
-        """Decode an input: the name of a file, the bytes of one, or an array that is taken as decoded.
+        """Decode an input: the name of a file, the bytes of one, or an array of pixels or of samples.
 
         Raises:
             InputError: it is none of these, or cannot be read; the message names the file.
         """
         if isinstance(given, np.ndarray):
-            return given
+            return self.medium.from_array(given)
         if isinstance(given, bytes):
             return self.medium.read(given)
         if not isinstance(given, str | PathLike):
@@ -58,6 +58,40 @@ class MediaReader:
             raise InputError(f"{given}: cannot be read ({error.strerror or error})") from error
         except InputError as error:
             raise InputError(f"{given}: {error}") from error
+
+    def one_or_all(self, answers: Callable[[Iterable[np.ndarray]], Iterator[R]], given: object) -> R | list[R]:
+        """Answer one input by one result, and an iterable of inputs by a list of results in order.
+
+        Raises:
+            InputError: `given` is neither, or an input cannot be read.
+        """
+        if isinstance(given, SINGLE):
+            [found] = answers([self.decoded(given)])
+            return found
+        return list(answers(self.each_decoded(given)))
+
+    def each_decoded(self, given: object) -> Iterator[np.ndarray]:
+        """Iterate over the inputs of an iterable and decode each; an error names the number of the input, from 1.
+
+        Raises:
+            InputError: `given` is one input, or no iterable of inputs.
+        """
+        if isinstance(given, SINGLE):
+            raise InputError(f"{described(given)} is one {self.medium.noun}, where several are read; put it in a list")
+        if not isinstance(given, Iterable) or isinstance(given, Mapping):
+            raise InputError(
+                f"{described(given)} is no {self.medium.noun}, nor a list of several; give the name of a file, bytes "
+                "or an array, or several in a list"
+            )
+        return self._numbered(given)
+
+    def _numbered(self, inputs: Iterable[object]) -> Iterator[np.ndarray]:
+        for number, one in enumerate(inputs, start=1):
+            try:
+                found = self.decoded(one)
+            except InputError as error:
+                raise InputError(f"{self.medium.noun} {number}: {error}") from error
+            yield found
 
     @torch.inference_mode()
     def run(

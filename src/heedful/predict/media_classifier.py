@@ -6,8 +6,8 @@ from typing import overload
 import numpy as np
 
 from heedful.config.schema import Recipe
-from heedful.decode.media_reader import SINGLE, Input, MediaReader
-from heedful.decode.predictor import Predictor, each_checked, one_or_all
+from heedful.decode.media_reader import Input, MediaReader
+from heedful.decode.predictor import Predictor
 from heedful.models import SequenceClassifier
 from heedful.predict.classifier import Classified
 
@@ -34,7 +34,7 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         Raises:
             InputError: an input is none of these, or cannot be read.
         """
-        return one_or_all(self.answers, files, self.reader.decoded, SINGLE)
+        return self.reader.one_or_all(self.answers, files)
 
     __call__ = predict
 
@@ -44,7 +44,7 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         Raises:
             InputError: under the same conditions as `predict`.
         """
-        return self.answers(each_checked(files, self.reader.decoded))
+        return self.answers(self.reader.each_decoded(files))
 
     def answers(self, decoded: Iterable[np.ndarray]) -> Iterator[Classified]:
         """Predict the class of each decoded input."""

@@ -16,8 +16,8 @@ from heedful.config.schema import Recipe
 from heedful.data.hidden_patches import hidden_patches
 from heedful.data.media import Pictures
 from heedful.data.pictures import Pixels
-from heedful.decode.media_reader import SINGLE, Input, MediaReader
-from heedful.decode.predictor import Predictor, each_checked, one_or_all
+from heedful.decode.media_reader import Input, MediaReader
+from heedful.decode.predictor import Predictor
 from heedful.models import MaskedPatchModel
 from heedful.models.masked_patches import restored
 from heedful.nn.patches import cut, joined
@@ -72,7 +72,7 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
     def predict(self, files: Iterable[Input]) -> list[FilledPicture]: ...
     def predict(self, files: object) -> FilledPicture | list[FilledPicture]:
         """Hide patches of a picture, or of several, and fill them in; see `reconstruct`."""
-        return one_or_all(self.answers, files, self.reader.decoded, SINGLE)
+        return self.reader.one_or_all(self.answers, files)
 
     __call__ = predict
 
@@ -86,7 +86,7 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
         Raises:
             InputError: an input is none of these, or cannot be read.
         """
-        return self.answers(each_checked(files, self.reader.decoded), seed)
+        return self.answers(self.reader.each_decoded(files), seed)
 
     def answers(self, decoded: Iterable[np.ndarray], seed: int = 1) -> Iterator[FilledPicture]:
         """Hide patches of decoded pictures and fill them in."""

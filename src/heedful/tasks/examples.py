@@ -6,7 +6,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from heedful.tasks.task import B, Scores, Task
 from heedful.text.tokenizer import Tokenizer
 
 
+@runtime_checkable
 class ExampleStore(Protocol):
     """Interface of a store of examples: how long the input and the target of each are."""
 
@@ -60,7 +61,14 @@ class ExampleTask(Task[B], Generic[B, S]):
 
     @abstractmethod
     def read(self, stores: Sequence[S], ids: np.ndarray, epoch: int | None, device: torch.device) -> B:
-        """Read the examples of a batch, by numbers through all stores; epoch None: not at random."""
+        """Read the examples of a batch by their numbers, which count through all stores.
+
+        Args:
+            stores: the stores.
+            ids: the numbers.
+            epoch: the epoch, a key of what is random in training; None in validation: nothing is random.
+            device: where the batch goes.
+        """
 
     def lengths(self, store: S) -> np.ndarray:
         """Numbers of positions that the model reads from both sides of each example, shape (n, 2)."""

@@ -3,7 +3,7 @@
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media_files import MediaFile, media_labels
+from heedful.data.media_files import MediaFile, media_files, media_labels
 from heedful.data.media_store import MediaStore
 from heedful.data.random_numbers import MIXUP, Chance
 from heedful.errors import InputError
@@ -26,7 +26,7 @@ from heedful.predict.media_classifier import MediaClassifier
 from heedful.tasks.classification import label_scores
 from heedful.tasks.media import MediaTask, place_of
 from heedful.tasks.task import Scores
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,17 @@ class MediaClassification(MediaTask[MediaBatch]):
     def resolve(cls, recipe: Recipe) -> Recipe:
         """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
         return replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+
+    @classmethod
+    def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
+        """Check the classes of all files as soon as they are known, and iterate over the files, to find errors early.
+
+        Raises:
+            InputError: a class is not among those in `data.labels`.
+        """
+        for file in media_files(corpus, recipe.data) if recipe.data.labels else ():
+            cls.target(file, corpus, recipe, NoTokenizers())
+        return super().peek(corpus, recipe)
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:

@@ -1,0 +1,137 @@
+"""Captioning and speech recognition: texts about pictures and sounds, learned, scored, resumed."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.checkpoint import load_model
+from heedful.errors import InputError
+from heedful.losses import reference_cross_entropy
+from heedful.tasks import TASKS as ALL
+from heedful.text.tokenizer import EOS, PAD
+from heedful.train import loop
+from heedful.train.preflight import preflight
+from interrupted import stop_after, train
+from reversal import fingerprint
+from toy_captions import COUNTS, TASKS, TEXTS, recipe, write_table
+
+CPU = torch.device("cpu")
+CAPTIONS, SPEECH = TASKS
+
+
+def prepared(name, folder, **tables):
+    settings = recipe(name, write_table(name, folder / "files"), **tables)
+    return ALL[name].prepare(settings, folder / "data", lambda _: None)
+
+
+@pytest.fixture(params=TASKS)
+def task(request, tmp_path):
+    return prepared(request.param, tmp_path)
+
+
+def built(task):
+    torch.manual_seed(0)
+    return task.build(task.recipe, task.tokenizers).eval()
+
+
+def test_a_batch_holds_inputs_and_their_texts_shifted_behind_bos(task):
+    ids = np.array([3, 0, 4])
+    batch = task.read(task.examples.train, ids, None, CPU)
+    store = task.examples.train[0]
+    for row, index in enumerate(ids):
+        wanted = store.target(index).tolist()
+        length = int(batch.target_padding_mask[row].sum())
+        assert batch.target_out[row, :length].tolist() == wanted
+        assert wanted[-1] == EOS
+        assert task.tokenizers.target.decode(wanted[:-1]) in TEXTS.values()
+        assert (batch.target_out[row, length:] == PAD).all()
+        rows = task.medium.features(task.medium.read(store.content(index)))
+        assert torch.equal(batch.source[row, : len(rows)], rows)
+        assert int(batch.source_padding_mask[row].sum()) == len(rows)
+
+
+@torch.no_grad()
+def test_loss_is_that_of_each_example_alone(task):
+    model, store = built(task), task.examples.train[0]
+    together = task.loss(model, task.read([store], np.arange(5), None, CPU))[0]
+    total = 0.0
+    for index in range(5):
+        rows = task.medium.features(task.medium.read(store.content(index)))[None]
+        target = torch.from_numpy(store.target(index))[None]
+        shifted = torch.cat([torch.full((1, 1), 2), target[:, :-1]], dim=1)
+        mask = torch.ones(1, rows.size(1), dtype=torch.bool)
+        hidden = model.hidden(rows, mask, shifted, torch.ones_like(target, dtype=torch.bool))[0]
+        total += float(reference_cross_entropy(hidden, model.output.weight, target[0], 0.0).sum)
+    assert together.count == sum(len(store.target(index)) for index in range(5))
+    assert float(together.sum) == pytest.approx(total, rel=1e-4)
+
+
+def test_only_training_is_augmented_and_each_epoch_otherwise(task):
+    stores, ids = task.examples.train, np.arange(4)
+    plain, first, again, second = (task.read(stores, ids, epoch, CPU).source for epoch in (None, 0, 0, 1))
+    assert torch.equal(first, again)
+    assert first.shape != second.shape or not torch.equal(first, second)
+    assert first.shape != plain.shape or not torch.equal(first, plain)
+
+
+@torch.no_grad()
+def test_a_task_has_the_scores_that_it_names(task):
+    scores = task.validate(built(task))
+    assert tuple(scores) != ()
+    assert set(scores) == set(task.scores)
+    assert task.best == task.scores[0]
+    assert scores["perplexity"] == pytest.approx(math.exp(scores["loss"]))
+    outcomes = task.outcomes(built(task))
+    assert outcomes.scores.keys() == {"exact_match"}
+
+
+@torch.no_grad()
+def test_without_decoding_the_loss_is_left(tmp_path):
+    task = prepared(CAPTIONS, tmp_path, train={"validate_decoding": False})
+    assert task.validate(built(task)).keys() == {"loss", "perplexity"}
+    assert task.best == "loss"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_model_learns_to_write(name, tmp_path):
+    plain = {"image": {"shift": 0}, "audio": {"speed": 0.0, "time_masks": 0}}
+    settings = recipe(name, write_table(name, tmp_path), train={"max_updates": 151, "validate_every": 50}, **plain)
+    train(settings, tmp_path / "run")
+    loaded = load_model(tmp_path / "run")
+    scores = loaded.test(settings.data, lambda _: None)
+    assert scores["exact_match"] > 0.8
+    if name == SPEECH:
+        assert scores["wer"] < 0.2
+        assert scores["cer"] < 0.2
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(name, tmp_path, monkeypatch):
+    settings = recipe(name, write_table(name, tmp_path))
+    train(settings, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_after(5, patch)
+        assert train(settings, tmp_path / "stopped") is not loop.Outcome.COMPLETED
+    train(settings, tmp_path / "stopped")
+    assert fingerprint(tmp_path / "stopped") == fingerprint(tmp_path / "whole")
+
+
+def test_a_text_that_is_too_long_is_dropped_from_training_and_counted(tmp_path):
+    told = []
+    settings = recipe(CAPTIONS, write_table(CAPTIONS, tmp_path), data={"filters": {"max_tokens": 5}})
+    settings = replace(settings, decode=replace(settings.decode, max_extra=7))
+    task = ALL[CAPTIONS].prepare(settings, tmp_path / "data", told.append)
+    kept = sum(len(text.split()) + 1 <= 5 for text in TEXTS.values() if "bright" in text) * COUNTS["train"]
+    assert len(task.examples.train[0]) == kept < 3 * COUNTS["train"]
+    assert len(task.examples.valid) == 3 * COUNTS["valid"]
+    assert any("too many tokens" in sentence for sentence in told)
+
+
+def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):
+    settings = recipe(CAPTIONS, write_table(CAPTIONS, tmp_path))
+    (tmp_path / "files" / "train-01.png").unlink()
+    with pytest.raises(InputError, match=r"train.jsonl, line 2: .*train-01.png: cannot be read"):
+        preflight(settings)

@@ -1,0 +1,109 @@
+"""Drawn pictures and synthesised sounds of a few classes, and recipes for them: a moment's work."""
+
+from copy import deepcopy
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+from PIL import Image
+
+from heedful.config.load import recipe_from_dict
+from heedful.config.schema import Recipe
+
+Values = dict[str, Any]
+
+RATE = 1000
+SIDES = ("left", "right", "top")  # the part of a picture that is bright
+PITCHES = {"high": 310.0, "low": 70.0}  # of a tone, in Hz
+COUNTS = {"train": 11, "valid": 5}  # files of each class
+
+_COMMON: Values = {
+    "data": {"train": [{"source": "train"}], "valid": {"source": "valid"}},
+    "model": {"d_model": 16, "d_ff": 23, "heads": 2, "encoder_layers": 1, "dropout": 0.1},
+    "optimizer": {"name": "adamw", "lr": 0.01, "schedule": "constant", "warmup": 3},
+    "train": {
+        "max_updates": 11,
+        "precision": "float32",
+        "batch_tokens": 67,
+        "validate_every": 4,
+        "save_every": 3,
+        "log_every": 2,
+        "threads": 1,
+        "device": "cpu",
+    },
+}
+_OWN: dict[str, Values] = {
+    "image_classification": {"image": {"size": [14, 21], "patch": 7, "shift": 3, "flip": True, "mixup": 0.3}},
+    "audio_classification": {
+        "audio": {"rate": RATE, "window": 50, "hop": 20, "mels": 7, "max_seconds": 1.0, "speed": 0.1, "time_masks": 1}
+    },
+}
+TASKS = tuple(_OWN)
+
+
+def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
+    """The recipe of a task over the files that `write_files` wrote, with some keys changed."""
+    values = deepcopy(_COMMON)
+    for changes in (_OWN[task], tables):
+        for table, own in changes.items():
+            values.setdefault(table, {}).update(own)
+    values["data"]["root"] = str(folder)
+    return recipe_from_dict({"task": task, **values}, "test")
+
+
+def write_files(task: str, folder: Path) -> Path:
+    """Files of each class in folders of their own, below train and valid."""
+    write, classes = {
+        "image_classification": (write_pictures, SIDES),
+        "audio_classification": (write_sounds, tuple(PITCHES)),
+    }[task]
+    for part, count in COUNTS.items():
+        for label in classes:
+            write(folder / part / label, label, count, seed=len(part))
+    return folder
+
+
+def write_pictures(folder: Path, label: str, count: int, seed: int = 1) -> None:
+    """PNG files of a class."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        Image.fromarray(drawn(label, seed * 1009 + number)).save(folder / f"{number:02}.png")
+
+
+def write_sounds(folder: Path, label: str, count: int, seed: int = 1) -> None:
+    """WAV files of a class."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        (folder / f"{number:02}.wav").write_bytes(wav(tone(label, seed * 1009 + number)))
+
+
+def drawn(label: str, seed: int) -> np.ndarray:
+    """Pixels (15 23 3) of which one part is brighter than the rest."""
+    pixels = np.random.default_rng(seed).integers(90, size=(15, 23, 3), dtype=np.uint8)
+    part = {"left": np.s_[:, :11], "right": np.s_[:, 12:], "top": np.s_[:7]}[label]
+    pixels[part] += 150
+    return pixels
+
+
+def tone(label: str, seed: int) -> np.ndarray:
+    """Samples of a tone of 0.2 to 0.9 seconds."""
+    chance = np.random.default_rng(seed)
+    times = np.arange(chance.integers(200, 900)) / RATE
+    noise = 0.1 * chance.normal(size=len(times))
+    return (0.5 * np.sin(2 * np.pi * PITCHES[label] * times) + noise).astype(np.float32)
+
+
+def wav(samples: np.ndarray, rate: int = RATE, subtype: str = "PCM_16") -> bytes:
+    """The bytes of a WAV file."""
+    stream = BytesIO()
+    soundfile.write(stream, samples, rate, format="WAV", subtype=subtype)
+    return stream.getvalue()
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """The bytes of a PNG file."""
+    stream = BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG")
+    return stream.getvalue()
