@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import typer
 
 from heedful.cli.files import ReadFiles, named_files
@@ -24,6 +23,8 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     Raises:
         InputError: No pictures are named, some cannot be read, or `output` is not the name of a PNG.
     """
+    import numpy as np
+
     from heedful.checkpoint import load_model
     from heedful.data.pictures import png
     from heedful.machine import prepare_process
