@@ -4,7 +4,7 @@ import math
 
 from heedful.config.families import FAMILIES
 from heedful.config.rule import Rule
-from heedful.config.schema import Recipe, TextModelConfig
+from heedful.config.schema import ModelConfig, Recipe, TextModelConfig
 
 
 def reads_pictures(recipe: Recipe) -> bool:
@@ -53,6 +53,18 @@ RULES = (
         pools_first_patch,
         "without a class token, the first patch would stand for the whole picture; set model.pooling = "
         '"mean", or image.class_token = true',
+    ),
+    Rule(
+        "image.size",
+        lambda r: r.task == "masked_patches" and r.image.grid[0] * r.image.grid[1] < 2,
+        "with image.size = {r.image.size[0]} x {r.image.size[1]} and image.patch = {r.image.patch} a picture has one "
+        "patch, and one has to stay visible; make the patches smaller",
+    ),
+    Rule(
+        "task",
+        lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
+        'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
+        'set model.architecture = "transformer"',
     ),
     Rule(
         "audio.hop",

@@ -135,6 +135,12 @@ OF_TASKS: dict[str, Values] = {
         "model": {"family": "encoder", "pooler": "none"},
         "train": {"label_smoothing": 0.0},
     },
+    "masked_patches": {
+        "data": {"modality": "image", "labelled": False},
+        "masking": {"rate": 0.75},
+        "model": {"family": "encoder", "pooler": "none"},
+        "train": {"label_smoothing": 0.0},
+    },
     "ranking": {"train": {"label_smoothing": 0.0}},
     "speech_recognition": {"data": {"modality": "audio"}, "model": {"tie": "output"}},
     "summarisation": _OF_ANY_LENGTH,

@@ -50,6 +50,7 @@ class DataConfig:
 
     root: str = "."
     modality: Modality = "text"  # what a model reads: text, pictures or sound; the task sets it
+    labelled: bool = True  # pictures or sounds have a class or a text each; the task sets it
     source_language: str = "src"  # a code of ISO 639, such as en or zh-Hant; src and tgt: not said
     target_language: str = "tgt"  # decides how scores cut outputs into words
     train: tuple[CorpusConfig, ...] = ()
@@ -66,9 +67,12 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig:
-    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1)."""
+    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1).
 
-    rate: float = 0.15  # of the tokens of a sequence are chosen, to be predicted
+    Masked patches (He et al. 2022) have a rate only.
+    """
+
+    rate: float = 0.15  # of the tokens of a sequence are chosen, to be predicted; of the patches of a picture: 0.75
     mask: float = 0.8  # of those chosen become <mask>
     random: float = 0.1  # become a random token; the rest stay as they are
     whole_words: bool = False  # choose words, all pieces of each, instead of pieces

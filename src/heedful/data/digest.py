@@ -16,6 +16,7 @@ FORMAT = 2
 UNREAD = {
     "root",
     "modality",
+    "labelled",
     "bad_files",
     "train",
     "valid",

@@ -8,6 +8,7 @@ from heedful.tasks.classification import Classification
 from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.masked_patches import MaskedPatches
 from heedful.tasks.media_classification import AudioClassification, ImageClassification
 from heedful.tasks.media_to_text import Captioning, SpeechRecognition
 from heedful.tasks.ranking import Ranking
@@ -30,6 +31,7 @@ TASKS: dict[str, type[Task]] = {
     "image_classification": ImageClassification,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
+    "masked_patches": MaskedPatches,
     "ranking": Ranking,
     "regression": Regression,
     "span_qa": SpanQuestionAnswering,
