@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.config.presets_bert_gpt import CHILDREN
+from heedful.config.presets_clip import CLIP
 from heedful.config.presets_whisper import WHISPER
 
 Values = Mapping[str, Any]
@@ -135,6 +136,11 @@ OF_TASKS: dict[str, Values] = {
         "model": {"family": "encoder", "pooler": "none"},
         "train": {"label_smoothing": 0.0},
     },
+    "image_text_retrieval": {
+        "data": {"modality": "image", "max_length": 77},
+        "model": {"architecture": "dual_encoder", "family": "encoder"},
+        "train": {"label_smoothing": 0.0},
+    },
     "masked_patches": {
         "data": {"modality": "image", "labelled": False},
         "masking": {"rate": 0.75},
@@ -156,6 +162,7 @@ OF_TASKS: dict[str, Values] = {
 PRESETS: dict[str, Values] = {
     "tiny": _TINY,
     **CHILDREN,
+    **CLIP,
     **WHISPER,
     **{f"vaswani-{row.name}": merge(_VASWANI, row.changes) for row in TABLE_3},
 }

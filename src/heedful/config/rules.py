@@ -7,8 +7,9 @@ import math
 import re
 from typing import cast
 
-from heedful.config import media_rules, word2vec_rules
+from heedful.config import dual_encoder_rules, media_rules, word2vec_rules
 from heedful.config.convolutional import TextCNNConfig
+from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.families import FAMILIES
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.rule import Rule
@@ -293,12 +294,13 @@ TRANSFORMER_RULES = (
 
 # Rules of recipes whose model has these options.
 RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
-    ArchitectureConfig: (*RULES, *media_rules.RULES),
+    ArchitectureConfig: (*RULES, *media_rules.RULES, dual_encoder_rules.NEEDED),
     TextModelConfig: TEXT_MODEL_RULES,
     ModelConfig: TRANSFORMER_RULES,
     RecurrentConfig: RECURRENT_RULES,
     TextCNNConfig: TEXT_CNN_RULES,
     Word2VecConfig: word2vec_rules.RULES,
+    DualEncoderConfig: dual_encoder_rules.RULES,
 }
 
 REMARKS = (

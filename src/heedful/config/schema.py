@@ -104,7 +104,9 @@ class TokenizerConfig:
 class ArchitectureConfig:
     """Settings that a model of any architecture has."""
 
-    architecture: str = "transformer"  # or recurrent, convolutional, text_cnn, bag_of_words, word2vec; or module:Class
+    architecture: str = (
+        "transformer"  # recurrent, convolutional, text_cnn, bag_of_words, word2vec, dual_encoder; or own
+    )
     family: FamilyName = "encoder_decoder"  # encoder: BERT; decoder: GPT; word_vectors: word2vec
     d_model: int = 512  # size of embeddings and hidden states
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
@@ -172,7 +174,8 @@ class ModelConfig(TextModelConfig):
     norm: Literal["post", "pre"] = "post"  # post: LayerNorm(x + f(x)), the paper's; pre: x + f(LayerNorm(x))
     normalization: Literal["layer", "rms"] = "layer"  # rms: no mean taken off and no bias (Zhang & Sennrich 2019)
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
+    # gelu_tanh: GPT-2's; quick_gelu: CLIP's; swiglu: gated
+    activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "swiglu"] = "relu"
     attention_bias: bool = True  # biases on the q, k, v and output projections
     bias: bool = True  # biases in feed-forward networks and norms
     source_eos: bool = True  # the encoder sees the <eos> of a source; in OpenNMT's models it sees none
