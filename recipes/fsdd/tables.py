@@ -21,7 +21,7 @@ def write_tables(folder: Path) -> None:
 
 
 def write_split(folder: Path, split: str, names: list[str], test: list[str]) -> None:
-    """Write the three tables of a split, given its test recordings; the first others of each digit are for validation."""
+    """Write the three tables of a split, given its test recordings; the first others are for validation."""
     rest = [name for name in names if name not in set(test)]
     first = min(map(number, rest))
     valid = [name for name in rest if number(name) < first + VALIDATION]

@@ -11,7 +11,6 @@ import numpy as np
 from PIL import Image
 
 
-
 def part(number: int) -> str:
     """The part that a row belongs to: every fifth to the test set, one of 25 to the validation set."""
     return "test" if number % 5 == 0 else "valid" if number % 25 == 1 else "train"

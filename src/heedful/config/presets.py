@@ -9,6 +9,7 @@ from typing import Any
 
 from heedful.config.presets_bert_gpt import CHILDREN
 from heedful.config.presets_clip import CLIP
+from heedful.config.presets_whisper import WHISPER
 
 Values = Mapping[str, Any]
 
@@ -128,10 +129,7 @@ OF_TASKS: dict[str, Values] = {
         "model": {"family": "encoder", "pooling": "mean", "pooler": "none"},
         "train": {"label_smoothing": 0.0},
     },
-    "captioning": {
-        "data": {"modality": "image"},
-        "model": {"tie": "output"},
-    },
+    "captioning": {"data": {"modality": "image"}, "model": {"tie": "output"}},
     "dialogue": _OF_ANY_LENGTH,
     "image_classification": {
         "data": {"modality": "image"},
@@ -143,11 +141,14 @@ OF_TASKS: dict[str, Values] = {
         "model": {"architecture": "dual_encoder", "family": "encoder"},
         "train": {"label_smoothing": 0.0},
     },
-    "ranking": {"train": {"label_smoothing": 0.0}},
-    "speech_recognition": {
-        "data": {"modality": "audio"},
-        "model": {"tie": "output"},
+    "masked_patches": {
+        "data": {"modality": "image", "labelled": False},
+        "masking": {"rate": 0.75},
+        "model": {"family": "encoder", "pooler": "none"},
+        "train": {"label_smoothing": 0.0},
     },
+    "ranking": {"train": {"label_smoothing": 0.0}},
+    "speech_recognition": {"data": {"modality": "audio"}, "model": {"tie": "output"}},
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,
     "word_vectors": {
@@ -162,5 +163,6 @@ PRESETS: dict[str, Values] = {
     "tiny": _TINY,
     **CHILDREN,
     **CLIP,
+    **WHISPER,
     **{f"vaswani-{row.name}": merge(_VASWANI, row.changes) for row in TABLE_3},
 }

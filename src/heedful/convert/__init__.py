@@ -1,7 +1,7 @@
-"""Conversion of models between heedful and the formats of Hugging Face (BERT, GPT-2, Marian, CLIP) and CTranslate2."""
+"""Conversion of models between heedful and the formats of Hugging Face and CTranslate2."""
 
 from heedful.config.dual_encoder import DualEncoderConfig
-from heedful.convert import bert, clip, gpt2, marian, opennmt
+from heedful.convert import bert, clip, faster_whisper, gpt2, marian, opennmt, whisper
 from heedful.convert.model import Format, Model
 
 __all__ = ["FORMATS", "Format", "Model"]
@@ -14,4 +14,6 @@ FORMATS = {
     "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, writer=gpt2.write),
     "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, writer=marian.write),
     "opennmt": Format(reader=opennmt.read, tasks=opennmt.TASKS),
+    "faster-whisper": Format(reader=faster_whisper.read, tasks=faster_whisper.TASKS),
+    "whisper": Format(reader=whisper.read, tasks=whisper.TASKS, writer=whisper.write),
 }

@@ -17,6 +17,7 @@ FORMAT = 2
 UNREAD = {
     "root",
     "modality",
+    "labelled",
     "bad_files",
     "train",
     "valid",

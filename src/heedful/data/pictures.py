@@ -118,6 +118,13 @@ def letterboxed(picture: Any, size: tuple[int, int]) -> Any:
 RESIZES: dict[str, Callable[[Any, tuple[int, int]], Any]] = {"crop": cropped, "squash": squashed, "pad": letterboxed}
 
 
+def png(pixels: Pixels) -> bytes:
+    """Encode pixels as the bytes of a PNG file."""
+    stream = BytesIO()
+    pillow().fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(stream, "PNG")
+    return stream.getvalue()
+
+
 def pillow() -> Any:
     """Import Pillow's module of pictures.
 

@@ -9,6 +9,7 @@ from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.masked_patches import MaskedPatches
 from heedful.tasks.media_classification import AudioClassification, ImageClassification
 from heedful.tasks.media_to_text import Captioning, SpeechRecognition
 from heedful.tasks.ranking import Ranking
@@ -32,6 +33,7 @@ TASKS: dict[str, type[Task]] = {
     "image_text_retrieval": ImageTextRetrieval,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
+    "masked_patches": MaskedPatches,
     "ranking": Ranking,
     "regression": Regression,
     "span_qa": SpanQuestionAnswering,
