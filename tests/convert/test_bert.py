@@ -356,7 +356,9 @@ def test_all_keys_that_keep_a_model_from_being_a_bert_are_listed_at_once(tmp_pat
 def test_a_trunk_alone_may_have_any_activation_of_theirs(tmp_path):
     write(random_bert("task=ranking", 'model.activation="silu"')[0], tmp_path / "theirs")
     assert read(tmp_path / "theirs").recipe.model.activation == "silu"
-    with pytest.raises(InputError, match=r'activation = "silu" or "gelu_tanh" or "gelu" or "relu", not "swiglu"'):
+    with pytest.raises(
+        InputError, match=r'activation = "quick_gelu" or "silu" or "gelu_tanh" or "gelu" or "relu", not "swiglu"'
+    ):
         write(random_bert("task=ranking", 'model.activation="swiglu"')[0], tmp_path / "other")
 
 
