@@ -24,6 +24,7 @@ class Source(StrEnum):
     GPT2 = "gpt2"
     MARIAN = "marian"
     OPENNMT = "opennmt"
+    VIT = "vit"
 
 
 class Target(StrEnum):
@@ -33,6 +34,7 @@ class Target(StrEnum):
     BERT = "bert"
     GPT2 = "gpt2"
     MARIAN = "marian"
+    VIT = "vit"
 
 
 def target_of(name: str) -> Target:
@@ -70,9 +72,9 @@ def convert(
 ) -> None:
     """Convert a model: the same numbers in another format.
 
-    bert, gpt2 and marian are folders of Hugging Face, with safetensors and a
-    tokenizer; opennmt is CTranslate2's format. What a format cannot express
-    is refused, and weights that are not used are named.
+    bert, gpt2, marian and vit are folders of Hugging Face, with safetensors
+    and, for texts, a tokenizer; opennmt is CTranslate2's format. What a format
+    cannot express is refused, and weights that are not used are named.
     """
     source = source or guess(model)
     check_direction(model, source, target)
@@ -166,7 +168,7 @@ def named(kind: object, where: Path) -> Source:
         InputError: config.json has no model_type, or one that heedful does not read.
     """
     if kind is None:
-        raise InputError(f"{where}: has no model_type; if it is bert, gpt2 or marian, say so with --from")
-    if kind not in ("bert", "gpt2", "marian"):
-        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian")
+        raise InputError(f"{where}: has no model_type; if it is bert, gpt2, marian or vit, say so with --from")
+    if kind not in ("bert", "gpt2", "marian", "vit"):
+        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2, marian and vit")
     return Source(kind)
