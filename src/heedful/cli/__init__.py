@@ -27,8 +27,10 @@ from heedful.cli import (
     runs,
     scenes,
     search,
+    shapes,
     tokenizer,
     train,
+    transcribe,
     translate,
     vectors,
     verify,
@@ -64,6 +66,7 @@ for command in (
     verify.verify,
     replay.replay,
     translate.translate,
+    transcribe.transcribe,
     generate.generate,
     fill.fill,
     predict.predict,
@@ -78,6 +81,7 @@ for command in (
     doctor.doctor,
     scenes.scenes,
     scenes.stories,
+    shapes.shapes,
 ):
     app.command()(command)
 app.command("write", help=translate.WRITE)(translate.translate)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.output import writing
-from heedful.errors import InputError, RunError
+from heedful.cli.corpus_folder import write_corpus
+from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
@@ -31,7 +31,7 @@ def scenes(
 
     with show_progress("writing sentence pairs", "pairs", train + valid + test) as progress:
         parts = split(languages, train, valid, test, seed, progress.advance)
-    write(out, {name: text.encode() for name, text in corpus_files(languages, parts).items()}, "scenes")
+    write_corpus(out, {name: text.encode for name, text in corpus_files(languages, parts).items()}, "scenes")
     sample = parts["test"][0]
     typer.echo(f"{out}: {counted(train, 'pairs')} to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo(f"  {sample.source.text}\n  {sample.target.text}")
@@ -62,33 +62,7 @@ def stories(
         raise InputError(f"--sentences {fewest} {most}: the fewest come first")
     with show_progress("writing stories", "stories", train + valid + test) as progress:
         parts = split_stories(language, train, valid, test, seed, range(fewest, most + 1), progress.advance)
-    write(out, {name: text.encode() for name, text in story_files(language, parts).items()}, "stories")
+    write_corpus(out, {name: text.encode for name, text in story_files(language, parts).items()}, "stories")
     typer.echo(f"{out}: {counted(train, 'stories')} to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo("".join(f"  {sentence}\n" for sentence in parts["test"][0]), nl=False)
     typer.echo('in the recipe, tell that a document is a paragraph:\n  [data]\n  documents = "paragraph"')
-
-
-def write(folder: Path, files: dict[str, bytes], what: str) -> None:
-    """Write the files of a generated corpus into a folder that may hold nothing but some of these files.
-
-    Args:
-        folder: The folder, which is made if it is not there.
-        files: The contents of the files by file name.
-        what: The kind of corpus, for messages: "scenes" or "stories".
-
-    Raises:
-        InputError: The folder holds something else, or is a file.
-        RunError: Writing failed; once the cause is repaired, the same command goes on.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out {folder}: this is a file; name a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            if path.name not in files or not path.is_file() or path.read_bytes() != files[path.name]:
-                raise InputError(f"--out {folder}: {path.name} in it is none of these {what}; name an empty folder")
-    except OSError as error:
-        raise RunError(f"cannot write to {folder}: {error.strerror or error}; name another with --out") from error
-    for name, content in files.items():
-        with writing(folder / name) as stream:
-            stream.write(content)

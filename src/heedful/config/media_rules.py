@@ -79,6 +79,12 @@ RULES = (
         "{r.audio.window} samples; take at most half of the window",
     ),
     Rule(
+        "transcribe.language",
+        lambda r: r.transcribe.language not in (None, *r.transcribe.languages),
+        'transcribe.language = "{r.transcribe.language}" is none of the languages that the model tells apart: '
+        "{r.transcribe.languages}; choose one of them, or leave it out",
+    ),
+    Rule(
         "audio.pad_seconds",
         lambda r: reads_sound(r) and r.audio.pad_seconds > r.audio.max_seconds,
         "audio.pad_seconds = {r.audio.pad_seconds} is longer than audio.max_seconds = {r.audio.max_seconds}; lower it",
