@@ -27,6 +27,7 @@ class Source(StrEnum):
     WHISPER = "whisper"
     OPENNMT = "opennmt"
     FASTER_WHISPER = "faster-whisper"
+    VIT = "vit"
 
 
 class Target(StrEnum):
@@ -37,7 +38,11 @@ class Target(StrEnum):
     CLIP = "clip"
     GPT2 = "gpt2"
     MARIAN = "marian"
+    VIT = "vit"
     WHISPER = "whisper"
+
+
+HUGGING_FACE = ("bert", "clip", "gpt2", "marian", "vit", "whisper")  # types that a config.json may name
 
 
 def target_of(name: str) -> Target:
@@ -75,10 +80,10 @@ def convert(
 ) -> None:
     """Convert a model: the same numbers in another format.
 
-    bert, clip, gpt2, marian and whisper are folders of Hugging Face, with
-    safetensors and a tokenizer; opennmt and faster-whisper are in CTranslate2's
-    format. What a format cannot express is refused, and weights that are not
-    used are named.
+    bert, clip, gpt2, marian, vit and whisper are folders of Hugging Face, with
+    safetensors and, where there is text, a tokenizer; opennmt and
+    faster-whisper are in CTranslate2's format. What a format cannot express is
+    refused, and weights that are not used are named.
     """
     source = source or guess(model)
     check_direction(model, source, target)
@@ -174,10 +179,8 @@ def named(kind: object, where: Path) -> Source:
         InputError: config.json has no model_type, or one that heedful does not read.
     """
     if kind is None:
-        raise InputError(
-            f"{where}: has no model_type; if it is bert, clip, gpt2, marian or whisper, say so with --from"
-        )
-    if kind not in ("bert", "clip", "gpt2", "marian", "whisper"):
-        known = "bert, clip, gpt2, marian and whisper"
+        raise InputError(f"{where}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
+    if kind not in HUGGING_FACE:
+        known = ", ".join(HUGGING_FACE)
         raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts {known}")
     return Source(kind)

@@ -10,6 +10,7 @@ class ImageConfig:
 
     size: tuple[int, int] = (224, 224)  # height and width in pixels that every picture is brought to
     resize: Literal["crop", "squash", "pad"] = "crop"  # crop: the middle; squash: change the ratio; pad: with black
+    resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"  # the filter that resizes
     channels: Literal[1, 3] = 3  # 1: grey
     patch: int = 16  # side of a square patch, in pixels
     stem: Literal["linear", "convolutional"] = "linear"  # convolutional: 3 x 3 with stride 2 (Xiao et al. 2021)

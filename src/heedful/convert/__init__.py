@@ -1,7 +1,7 @@
 """Conversion of models between heedful and the formats of Hugging Face and CTranslate2."""
 
 from heedful.config.dual_encoder import DualEncoderConfig
-from heedful.convert import bert, clip, faster_whisper, gpt2, marian, opennmt, whisper
+from heedful.convert import bert, clip, faster_whisper, gpt2, marian, opennmt, vit, whisper
 from heedful.convert.model import Format, Model
 
 __all__ = ["FORMATS", "Format", "Model"]
@@ -15,5 +15,6 @@ FORMATS = {
     "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, writer=marian.write),
     "opennmt": Format(reader=opennmt.read, tasks=opennmt.TASKS),
     "faster-whisper": Format(reader=faster_whisper.read, tasks=faster_whisper.TASKS),
+    "vit": Format(reader=vit.read, tasks=vit.SETTINGS.tasks, writer=vit.write),
     "whisper": Format(reader=whisper.read, tasks=whisper.TASKS, writer=whisper.write),
 }
