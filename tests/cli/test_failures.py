@@ -152,7 +152,7 @@ CASES = {
     "heedful convert full --out out": (2, "is a folder with config.json, as Hugging Face has it, or model.bin"),
     "heedful convert nowhere --to gpt2 --out out": (2, 'no model "nowhere"'),
     "heedful convert nowhere --from bert --to gpt2 --out out": (2, "--to gpt2 takes one of heedful; leave --to out"),
-    "heedful convert en-de --out out": (2, "to take it elsewhere give --to with one of bert, gpt2, marian"),
+    "heedful convert en-de --out out": (2, "to take it elsewhere give --to with one of bert, clip, gpt2, marian"),
     "heedful convert en-de --to marian --out full": (2, 'model.norm = "post", not "pre"'),
     "heedful convert en-de --to gpt2 --out out": (2, 'such a model is for "language_model"'),
     "heedful convert full --from bort --out out": (2, "bort"),

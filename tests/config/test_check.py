@@ -15,6 +15,7 @@ from heedful.config.check import (
     impossible,
     remarks,
 )
+from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.keys import all_keys
 from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.config.rules import REMARKS, RULES_OF
@@ -131,6 +132,11 @@ BROKEN = [
         "an input may have 197 positions",
     ),
     ("train.batch_tokens", audio(batch_tokens=1499), "does not hold an input of 1500; raise it"),
+    (
+        "model.architecture",
+        {"task": "image_text_retrieval", "data": {"modality": "image"}, "model": {"family": "encoder"}},
+        'set model.architecture = "dual_encoder"',
+    ),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
     ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'task = "language_model"'),
@@ -170,8 +176,9 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
 
 
 def test_every_rule_is_tried_above() -> None:
-    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options is not Word2VecConfig]
-    assert here == [key for key, _, _ in BROKEN]  # those of word vectors are tried in test_word2vec_rules.py
+    elsewhere = (Word2VecConfig, DualEncoderConfig)  # in test_word2vec_rules.py and test_dual_encoder_rules.py
+    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options not in elsewhere]
+    assert here == [key for key, _, _ in BROKEN]
 
 
 def test_the_defaults_are_possible() -> None:

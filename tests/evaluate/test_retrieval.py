@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
+from heedful.evaluate.retrieval import hit_rate_at, mean_reciprocal_rank, ndcg_at, ranked, recall_at
 
 
 def drawn(queries, longest):
@@ -26,6 +26,7 @@ def test_figures_equal_their_definitions(k):
     rankings = [gains.tolist() for gains in drawn(11, 13)]
     found = [sum(gain > 0 for gain in gains[:k]) / sum(gain > 0 for gain in gains) for gains in rankings]
     assert recall_at(rankings, k) == pytest.approx(sum(found) / 11)
+    assert hit_rate_at(rankings, k) == pytest.approx(sum(share > 0 for share in found) / 11)
     first = [next(place for place, gain in enumerate(gains, start=1) if gain > 0) for gains in rankings]
     assert mean_reciprocal_rank(rankings) == pytest.approx(sum(1 / place for place in first) / 11)
     best = [dcg(gains, k) / dcg(sorted(gains, reverse=True), k) for gains in rankings]
@@ -49,7 +50,9 @@ def test_scores_become_a_ranking_and_ties_earn_nothing():
     assert mean_reciprocal_rank([ranked([0] * 7, [1, *[0] * 6])]) == pytest.approx(1 / 7)
 
 
-@pytest.mark.parametrize("score", [lambda r: recall_at(r, 3), mean_reciprocal_rank, lambda r: ndcg_at(r, 3)])
+@pytest.mark.parametrize(
+    "score", [lambda r: recall_at(r, 3), lambda r: hit_rate_at(r, 3), mean_reciprocal_rank, lambda r: ndcg_at(r, 3)]
+)
 @pytest.mark.parametrize(
     ("rankings", "problem"),
     [([], "0 rankings"), ([[1], [0, 0]], "query 2"), ([[1, -1]], "query 1"), ([[]], "query 1"), ([[1, math.nan]], "1")],
