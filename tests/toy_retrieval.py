@@ -77,11 +77,11 @@ def write_tables(folder: Path) -> Path:
     Training has each sentence seven times, and validation five of them twice.
     """
     (folder / "files").mkdir(parents=True)
-    for part, count in COUNTS.items():
+    for seed, (part, count) in enumerate(COUNTS.items()):
         lines = []
         for number in range(count):
             text, name = TEXTS[number % len(TEXTS)], f"files/{part}-{number:03}.png"
-            (folder / name).write_bytes(png(drawn(text, len(part) * 1009 + number)))
+            (folder / name).write_bytes(png(drawn(text, seed * 1009 + number)))
             lines.append(json.dumps({"file": name, "text": text}) + "\n")
         (folder / f"{part}.jsonl").write_text("".join(lines))
     return folder
