@@ -102,7 +102,9 @@ def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"config\.json: has no keys"):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"has no model_type; if it is bert, gpt2, marian, vit or whisper, say so"):
+    with pytest.raises(
+        InputError, match=r"has no model_type; if it is bert or gpt2 or marian or vit or whisper, say so"
+    ):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
 
 

@@ -39,7 +39,7 @@ def recipe(folder, **train_settings):
                 "text_heads": 2,
                 "text_layers": 1,
             },
-            "optimizer": {"name": "adamw", "lr": 0.01, "schedule": "constant", "warmup": 3},
+            "optimizer": {"name": "adamw", "lr": 0.003, "schedule": "constant", "warmup": 3},
             "train": {
                 "max_updates": 9,
                 "precision": "float32",
@@ -97,7 +97,7 @@ def test_the_loss_is_the_mean_of_both_cross_entropies(tmp_path):
 
 
 def test_a_picture_finds_its_text_and_a_text_its_picture(tmp_path):
-    settings = recipe(write_table("captioning", tmp_path), max_updates=61, validate_every=30)
+    settings = recipe(write_table("captioning", tmp_path), max_updates=151, validate_every=50)
     train(settings, tmp_path / "run")
     loaded = load_model(tmp_path / "run")
     assert loaded.test(settings.data, lambda _: None)["text_recall@1"] > 0.8
