@@ -9,6 +9,7 @@ import torch
 from heedful.checkpoint import load_model
 from heedful.errors import InputError
 from heedful.losses import Loss
+from heedful.predict.image_text_retriever import ImageTextRetriever
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
 from heedful.train import loop
 from interrupted import stop_after, train
@@ -200,12 +201,16 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(task):
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_model_learns_to_find_both_ways(folder, causal, tmp_path):
     plain = {"model": {"dropout": 0.0, "text_causal": causal}, "image": {"shift": 0}}
-    settings = recipe(folder, train={"max_updates": 151, "validate_every": 75, "save_every": 75}, **plain)
+    settings = recipe(folder, train={"max_updates": 301, "validate_every": 100, "save_every": 100}, **plain)
     train(settings, tmp_path / "run")
-    scores = load_model(tmp_path / "run").test(settings.data, lambda _: None)
+    loaded = load_model(tmp_path / "run")
+    scores = loaded.test(settings.data, lambda _: None)
     assert scores["text_recall@1"] > 0.9
     assert scores["image_recall@1"] > 0.9
     assert scores["mrr"] > 0.95
+    picture, retriever = folder / "files" / "valid-007.png", loaded.use_as(ImageTextRetriever)
+    assert retriever.search(picture, TEXTS, k=1)[0].text == TEXTS[7]
+    assert retriever.search(TEXTS[7], [folder / "files" / f"valid-{i:03}.png" for i in range(18)], 1)[0].number == 7
 
 
 def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(folder, tmp_path, monkeypatch):

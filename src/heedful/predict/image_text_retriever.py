@@ -1,7 +1,4 @@
-"""Search among pictures and texts: both become vectors of one space, in which the nearest to a query are found.
-
-B pictures in a batch, H height, W width, C channels, P size of the vectors.
-"""
+"""Search among pictures and texts: both become vectors of one space, in which the nearest to a query are found."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -9,10 +6,7 @@ from os import PathLike
 from typing import overload
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float32
 from numpy.typing import NDArray
-from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.decode.media_reader import SINGLE, Input, MediaReader
@@ -121,12 +115,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
             texts = [self.texts.encode(Text(one)) for one in window if isinstance(one, str)]
             pictures = [one for one in window if not isinstance(one, str)]
             of_texts = iter(self.texts.read_rows(texts, lambda ids, mask, _: self.model.texts(ids, mask)))
-            of_pictures = self.pictures.run(pictures, self.picture_vectors)
+            of_pictures = self.pictures.run(pictures, lambda *batch: self.model.pictures(*batch).cpu())
             for one in window:
                 yield next(of_texts if isinstance(one, str) else of_pictures).numpy()
                 done(1)
-
-    @torch.inference_mode()
-    def picture_vectors(self, pixels: Float32[Tensor, "B H W C"], mask: Bool[Tensor, "B H"]) -> Float32[Tensor, "B P"]:
-        """Encode a batch of pictures; the vectors are on the CPU."""
-        return self.model.pictures(pixels, mask).cpu()
