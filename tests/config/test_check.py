@@ -153,6 +153,11 @@ BROKEN = [
         },
         "set one of them to false",
     ),
+    (
+        "model.multichannel",
+        image() | {"model": {**TEXT_CNN, "family": "encoder", "multichannel": True, "pooling": "max"}},
+        "reads no words; set it to false",
+    ),
 ]
 
 

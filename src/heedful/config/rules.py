@@ -257,6 +257,12 @@ TEXT_CNN_RULES = (
         "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
         "set one of them to false",
     ),
+    Rule(
+        "model.multichannel",
+        lambda r: text_cnn(r).multichannel and r.data.modality != "text",
+        "model.multichannel = true has two channels of word vectors, and the task {r.task} reads no words; set it to "
+        "false",
+    ),
 )
 
 TRANSFORMER_RULES = (
