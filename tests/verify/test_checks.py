@@ -7,14 +7,17 @@ import pytest
 import torch
 
 import every_architecture
+import toy_retrieval
+from children import stirred
 from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDIA_CLASSIFIERS
 from heedful.checkpoint.load import LoadedModel
 from heedful.checkpoint.tensors import read_tensors
+from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.decode.length_penalty import PENALTIES
 from heedful.errors import RunError
 from heedful.models import weights
-from heedful.models.input_layers import media_to_text
+from heedful.models.input_layers import media_and_text, media_to_text
 from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
@@ -73,6 +76,31 @@ def test_every_check_passes_on_a_model_that_writes_about_pictures_or_sounds(name
     found = LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
     differences = {check: check.measure(subject_of(found), found) for check in FAST}
     assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
+
+
+def dual_encoder(**changes: object) -> LoadedModel:
+    """A model of pictures and texts."""
+    recipe = replace(toy_retrieval.recipe(Path("nowhere")), image=ImageConfig(size=(14, 21), patch=7))
+    recipe = replace(recipe, model=replace(recipe.model, text_max_positions=61, **changes))
+    torch.manual_seed(3)
+    model = stirred(media_and_text(recipe, len(TOKENIZER)))
+    return LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
+
+
+@pytest.mark.parametrize("changes", [{}, {"text_causal": False, "text_pooling": "mean", "norm": "post"}])
+def test_every_check_passes_on_a_model_of_pictures_and_texts(changes):
+    found = dual_encoder(**changes)
+    differences = {check: check.measure(subject_of(found), found) for check in FAST}
+    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
+    assert sum(value is not None for value in differences.values()) >= 6
+
+
+def test_padding_that_a_text_encoder_sees_is_noticed(monkeypatch):
+    padding_is_seen(monkeypatch)
+    found = dual_encoder(text_causal=False)
+    difference = FAST[0].measure(subject_of(found), found)
+    assert difference is not None
+    assert not FAST[0].passes(difference)
 
 
 def failing(task: str, name: str) -> list[str]:

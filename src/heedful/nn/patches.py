@@ -127,7 +127,8 @@ class PatchEmbedding(InputLayer):
         self.stem = STEMS[config.stem](config, d_model)
         self.positions = GRID_POSITIONS[config.positions](config, d_model)
         tokens = torch.empty(int(config.class_token), d_model)
-        self.class_token = nn.Parameter(nn.init.normal_(tokens, std=STD))
+        # without a token nothing is trained, as sharded training has no gradient of no size
+        self.class_token = nn.Parameter(nn.init.normal_(tokens, std=STD), requires_grad=config.class_token)
 
     def embed(
         self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]

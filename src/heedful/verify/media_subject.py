@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.verify.subject import Example, PairSubject, RowSubject
+from heedful.verify.subject import Example, PairSubject, RowSubject, padded
 
 NOISE = 5.0  # what stands in the padding, and must not matter
 
@@ -66,3 +66,17 @@ class MediaPairSubject(PairSubject):
         """Pad the inputs of examples, which have padding at their end only; return them with their padding mask."""
         del side
         return padded_inputs([source for source, _ in examples])
+
+
+class DualSubject(MediaSubject):
+    """A dual encoder: it reads pictures and texts, which are an example together."""
+
+    def example(self, source: int, target: int) -> Example:
+        """Draw a picture and a text."""
+        return draw_input(self.recipe, source, self.random), self.ids(source + target)
+
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        """Compute the vectors of the picture and of the text of each example, times the scale of the similarities."""
+        pictures = model.pictures(*padded_inputs([rows for rows, _ in examples]))
+        texts = model.texts(*padded([text for _, text in examples], side))
+        return list(model.scale * torch.stack([pictures, texts], dim=1))

@@ -57,7 +57,9 @@ def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PR
 
     train = replace(recipe.train, precision="float32", compile=False)
     optimizer = OptimizerConfig(name="adamw", lr=1e-3, schedule="constant", warmup=0, clip_norm=1.0)
-    model = copy.deepcopy(subject.model).requires_grad_()
+    model = copy.deepcopy(subject.model)
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter.numel() > 0)
     return TrainingStep(model, objective, replace(recipe, train=train, optimizer=optimizer), reducer)
 
 

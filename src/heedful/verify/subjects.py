@@ -11,7 +11,8 @@ from heedful.models import (
     TextClassifier,
     TokenClassifier,
 )
-from heedful.verify.media_subject import MediaPairSubject, MediaSubject
+from heedful.models.dual_encoder import DualEncoder
+from heedful.verify.media_subject import DualSubject, MediaPairSubject, MediaSubject
 from heedful.verify.subject import PairSubject, RowSubject, Subject, TextSubject
 
 OF_TEXT: dict[type, type[Subject]] = {
@@ -22,6 +23,7 @@ OF_TEXT: dict[type, type[Subject]] = {
 OF_MEDIA: dict[type, type[MediaSubject | MediaPairSubject]] = {
     SourceToTarget: MediaPairSubject,
     SequenceClassifier: MediaSubject,
+    DualEncoder: DualSubject,
 }
 
 
