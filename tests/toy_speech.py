@@ -48,7 +48,7 @@ class Parrot(SourceToTarget):
         self.weight = nn.Parameter(torch.zeros(1))
         self.batches: list[int] = []
 
-    def hidden(self, *_):
+    def hidden(self, source, source_padding_mask, target, target_padding_mask):
         raise AssertionError("it is not trained")
 
     def start(self, source, padding_mask):
