@@ -229,9 +229,9 @@ def test_options_are_checked(stamped, plain):
     with pytest.raises(InputError, match="knows only one, which it does not name"):
         random_transcriber(plain).transcribe(noises(1)[0], language="de")
     with pytest.raises(InputError, match="there is no option bean; did you mean beam"):
-        english.transcribe(noises(1)[0], bean=3)
+        english.with_options(**{"bean": 3})
     with pytest.raises(InputError, match=r'transcribe\.timestamps must be "always" or "long" or "never"'):
-        english.transcribe(noises(1)[0], timestamps=True)
+        english.with_options(**{"timestamps": True})
 
 
 @pytest.mark.parametrize(
