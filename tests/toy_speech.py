@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,7 +49,7 @@ class Parrot(SourceToTarget):
         self.weight = nn.Parameter(torch.zeros(1))
         self.batches: list[int] = []
 
-    def hidden(self, *_):
+    def hidden(self, source, source_padding_mask, target, target_padding_mask):
         raise AssertionError("it is not trained")
 
     def start(self, source, padding_mask):
@@ -112,7 +113,7 @@ def random_transcriber(tokenizer: Tokenizer, **tables: dict) -> Transcriber:
     """A transcriber whose model has random weights, and writes texts of many lengths."""
     settings = recipe(**{"decode": {"max_extra": 7, "beam": 3}, **tables})
     torch.manual_seed(3)
-    model = media_to_text(settings, len(tokenizer)).eval()
+    model: Any = media_to_text(settings, len(tokenizer)).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
     model.source_embedding.project.weight.data *= 7

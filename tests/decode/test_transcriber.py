@@ -3,6 +3,7 @@
 import itertools
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,10 +229,12 @@ def test_options_are_checked(stamped, plain):
         english.transcribe(noises(1)[0], language="de")
     with pytest.raises(InputError, match="knows only one, which it does not name"):
         random_transcriber(plain).transcribe(noises(1)[0], language="de")
+    unknown: Any = {"bean": 3}
     with pytest.raises(InputError, match="there is no option bean; did you mean beam"):
-        english.transcribe(noises(1)[0], bean=3)
+        english.with_options(**unknown)
+    wrong: Any = {"timestamps": True}
     with pytest.raises(InputError, match=r'transcribe\.timestamps must be "always" or "long" or "never"'):
-        english.transcribe(noises(1)[0], timestamps=True)
+        english.with_options(**wrong)
 
 
 @pytest.mark.parametrize(

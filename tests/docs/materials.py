@@ -1,9 +1,11 @@
 """What a reader has at hand before the first line of a page: a little text, and folders of Hugging Face."""
 
 import gzip
+import wave
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 from pages import ROOT
 
 import foreign_models
@@ -51,7 +53,18 @@ def lay_out(folder: Path) -> None:
     write_pairs(folder)
     write_texts(folder)
     foreign_models.bert(folder / "all-MiniLM-L6-v2", "BertModel", max_position_embeddings=512)  # as the real one
+    foreign_models.whisper(folder / "whisper-tiny")
+    write_sounds(folder)
     foreign_models.marian(folder / "opus-mt-en-de", max_position_embeddings=512)
+
+
+def write_sounds(folder: Path) -> None:
+    """Recordings of some seconds, of one channel each."""
+    for name, hertz, seconds in (("talk", 440, 3), ("interview", 220, 2)):
+        times = np.arange(16_000 * seconds) / 16_000
+        with wave.open(str(folder / f"{name}.wav"), "wb") as sound:
+            sound.setparams((1, 2, 16_000, 0, "NONE", ""))
+            sound.writeframes((9000 * np.sin(2 * np.pi * hertz * times) * np.cos(3 * times)).astype("<i2").tobytes())
 
 
 def write_pairs(folder: Path) -> None:

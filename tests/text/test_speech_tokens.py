@@ -21,8 +21,10 @@ def folder(tmp_path):
 def test_each_has_its_id(folder, tmp_path):
     tokenizer, old_id_of = speech_tokenizer(folder[0], len(folder[1]), folder[1])
     tokens = SpeechTokens.of(tokenizer)
-    names = [None if i < 0 else folder[1][i] for i in old_id_of.tolist()]
-    assert names[:4] == [None, None, "<|startoftranscript|>", "<|endoftext|>"]
+    names: dict[int | None, str | None] = {
+        new: None if old < 0 else folder[1][old] for new, old in enumerate(old_id_of.tolist())
+    }
+    assert [names[i] for i in (PAD, UNK, BOS, EOS)] == [None, None, "<|startoftranscript|>", "<|endoftext|>"]
     assert {code: names[i] for code, i in tokens.languages.items()} == {code: f"<|{code}|>" for code in SPOKEN}
     assert names[tokens.transcribe] == "<|transcribe|>"
     assert names[tokens.without_times] == "<|notimestamps|>"
