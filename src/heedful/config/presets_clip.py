@@ -74,7 +74,7 @@ CLIP: dict[str, Mapping[str, Any]] = {
             "projection": 128,
         },
         "optimizer": {"name": "muon", "lr": 4e-3, "schedule": "linear", "warmup": 100},
-        # 126 pairs in a batch
+        # 128 pairs in a batch
         "train": {"max_updates": 2000, "batch_tokens": 8192, "label_smoothing": 0.0},
     },
 }
