@@ -164,6 +164,6 @@ def test_a_recipe_of_init_makes_a_model_to_convert_with_what_the_docs_change_in_
 def test_a_model_of_ones_own_architecture_is_refused_by_name(kind, tmp_path):
     loaded = gated()
     model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
-    with pytest.raises(InputError, match='its architecture is "gated:GatedRecurrent", and formats'):
+    with pytest.raises(InputError, match='its architecture is "gated:GatedRecurrent", and models of this format'):
         FORMATS[kind].write(model, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
