@@ -27,6 +27,7 @@ from heedful.verify import subject as subject_module
 from subjects import TOKENIZER
 
 FAST = [check for check in CHECKS if check.measure is not of_training.several_processes]
+KERNELS = next(check.measure for check in CHECKS if "attention kernels" in check.name)  # not of all architectures
 MAKERS = {
     "translation": (ENCODER_DECODERS, lambda name: every_architecture.encoder_decoder(name, len(TOKENIZER))),
     "language_model": (LANGUAGE_MODELS, lambda name: every_architecture.language_model(name, len(TOKENIZER))),
@@ -71,9 +72,10 @@ def test_every_check_passes_on_a_model_that_writes_about_pictures_or_sounds(name
     torch.manual_seed(3)
     model = every_architecture.opinionated(media_to_text(recipe, len(TOKENIZER)))
     found = LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
-    differences = [check.measure(subject_of(found), found) for check in FAST]
-    assert None not in differences
-    assert [check.name for check, value in zip(FAST, differences, strict=True) if not check.passes(value)] == []
+    for check in FAST:
+        difference = check.measure(subject_of(found), found)
+        assert difference is not None or check.measure is KERNELS, check.name
+        assert difference is None or check.passes(difference), (check.name, difference)
 
 
 def failing(task: str, name: str) -> list[str]:
