@@ -49,7 +49,7 @@ def recipe(task: str, folder: Path, **tables: Any) -> Recipe:
             "threads": 1,
             "device": "cpu",
         },
-        "decode": {"beam": 3, "max_extra": 11},
+        "decode": {"beam": 3, "max_extra": 11, "patience": 0.0},
     }
     for changes in (_OWN[task], tables):
         for table, own in changes.items():

@@ -18,7 +18,7 @@ with wave.open(sys.argv[4], "wb") as sound:
     sound.writeframes(sys.argv[5].encode() * 2)
 """
 
-run = partial(invoke, "shapes")
+run = partial(invoke, "shapes", "--out")
 
 
 def contents(folder):
@@ -98,7 +98,7 @@ def test_a_folder_with_something_else_is_left_as_it_is(name, tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"mine")
     before = contents(tmp_path)
-    with pytest.raises(InputError, match=f"OUT .*: {name} in it is none of these shapes; name an empty folder"):
+    with pytest.raises(InputError, match=f"--out .*: {name} in it is none of these shapes; name an empty folder"):
         run(tmp_path, *FEW)
     assert contents(tmp_path) == before
 
@@ -113,13 +113,13 @@ def test_another_seed_does_not_replace_a_corpus(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "shapes").write_bytes(b"mine")
-    with pytest.raises(InputError, match=r"OUT .*: this is a file; name a folder"):
+    with pytest.raises(InputError, match=r"--out .*: this is a file; name a folder"):
         run(tmp_path / "shapes", *FEW)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(RunError, match=r"cannot write to .*file.shapes: .*; name another with OUT"):
+    with pytest.raises(RunError, match=r"cannot write to .*file.shapes: .*; name another with --out"):
         run(tmp_path / "file" / "shapes", *FEW)
 
 

@@ -82,5 +82,5 @@ def test_files_bytes_and_arrays_are_all_read(tmp_path):
         captioner.caption([pixels, b"no picture"])
     with pytest.raises(InputError, match="there is no option beams"):
         captioner.caption(pixels, beams=3)
-    with pytest.raises(InputError, match="decode.beam"):
+    with pytest.raises(InputError, match=r"decode\.beam"):
         captioner.caption(np.zeros((14, 21, 3), np.uint8), beam=0)

@@ -8,9 +8,7 @@ from heedful.errors import InputError, RunError
 Files = Mapping[str, Callable[[], bytes]]  # by name relative to the folder: a function that makes the content
 
 
-def write_corpus(
-    folder: Path, files: Files, what: str, option: str = "--out", done: Callable[[int], object] = lambda _: None
-) -> None:
+def write_corpus(folder: Path, files: Files, what: str, done: Callable[[int], object] = lambda _: None) -> None:
     """Write the files of a generated corpus into a folder that may hold nothing but some of these files.
 
     Files that are there already are compared before anything is written, and left as they are. Files are whole or not
@@ -20,7 +18,6 @@ def write_corpus(
         folder: The folder, which is made if it is not there.
         files: The files. Each is made when it is its turn, so that they need not fit into memory together.
         what: The kind of corpus, for messages: "scenes", "stories" or "shapes".
-        option: The option or the argument that named the folder, for messages.
         done: Called with the number of files that are compared or written.
 
     Raises:
@@ -28,14 +25,14 @@ def write_corpus(
         RunError: Writing failed; once the cause is repaired, the same command goes on.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{option} {folder}: this is a file; name a folder")
+        raise InputError(f"--out {folder}: this is a file; name a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         other = other_name(folder, files) or other_content(folder, files, done)
     except OSError as error:
-        raise RunError(f"cannot write to {folder}: {error.strerror or error}; name another with {option}") from error
+        raise RunError(f"cannot write to {folder}: {error.strerror or error}; name another with --out") from error
     if other:
-        raise InputError(f"{option} {folder}: {other} in it is none of these {what}; name an empty folder")
+        raise InputError(f"--out {folder}: {other} in it is none of these {what}; name an empty folder")
     for name, content in files.items():
         if not (folder / name).exists():
             _write(folder / name, content())

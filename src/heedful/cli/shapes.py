@@ -13,7 +13,7 @@ MOST_TRAIN, MOST_HELD_OUT = 900_000, 40_000  # of 1,442,232 captions; 1 in 16 is
 
 
 def shapes(
-    out: Annotated[Path, typer.Argument(help="Folder to write to.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.")],
     train: Annotated[int, typer.Option(min=1, max=MOST_TRAIN, help="Pictures for training.")] = 20_000,
     valid: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for validation.")] = 500,
     test: Annotated[int, typer.Option(min=1, max=MOST_HELD_OUT, help="Pictures for the test set.")] = 500,
@@ -47,6 +47,6 @@ def shapes(
         parts = split(train, valid, test, seed, progress.advance)
         files = corpus_files(parts, speaker)
         progress.begin("files", len(files))
-        write_corpus(out, files, "shapes", "OUT", progress.advance)
+        write_corpus(out, files, "shapes", progress.advance)
     typer.echo(f"{out}: {counted(train, 'pictures')} to train on, {valid:,} for validation, {test:,} for test; such as")
     typer.echo("".join(f"  {caption(language, parts['test'][0]).text}\n" for language in LANGUAGES), nl=False)
