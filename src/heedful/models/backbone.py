@@ -1,6 +1,6 @@
 """Backbones: an input layer and one stack, without any head; of BERT and GPT, and of other architectures.
 
-B batch, N inputs, S positions, T new tokens, D model.
+B batch, N inputs, S positions, T new tokens, D model, H hidden size.
 """
 
 from abc import ABC
@@ -94,7 +94,7 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
 
     def encode_vectors(
         self, x: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None
-    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+    ) -> tuple[Float[Tensor, "B S H"], Bool[Tensor, "B S"]]:
         """Compute the hidden states of the vectors of an input layer, and their padding mask."""
         x = self.segments(x, torch.zeros_like(padding_mask, dtype=torch.long) if segments is None else segments)
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
