@@ -15,6 +15,7 @@ from heedful.config.check import (
     impossible,
     remarks,
 )
+from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.keys import all_keys
 from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.config.rules import REMARKS, RULES_OF
@@ -47,6 +48,11 @@ def audio(batch_tokens: int = 4096, **values: object) -> dict:
     return of_media("audio", batch_tokens, values)
 
 
+def masked_patches(**values: object) -> dict:
+    """Pre-training on masked patches with some settings of the pictures changed."""
+    return {"task": "masked_patches", "data": {"modality": "image"}, "image": values, "model": {"family": "encoder"}}
+
+
 def of_media(modality: str, batch_tokens: int, values: dict) -> dict:
     model = {"family": "encoder"}
     for key, name in (("d_model", "d_model"), ("model_positions", "positions"), ("max_positions", "max_positions")):
@@ -72,6 +78,11 @@ BROKEN = [
     ),
     ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
     ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    (
+        "model.max_target_positions",
+        {"model": {"positions": "learned", "max_positions": 300, "max_target_positions": 299}},
+        "raise it to at least that sum",
+    ),
     (
         "model.max_positions",
         {"model": {**CONVOLUTIONAL, "family": "decoder", "max_positions": 511}},
@@ -122,8 +133,15 @@ BROKEN = [
     ("image.positions", image(d_model=14, positions="sinusoidal"), 'set image.positions = "learned"'),
     ("image.mean", image(mean=[0.1, 0.2]), "one number, or one for each of image.channels = 3"),
     ("model.pooling", image(class_token=False), "or image.class_token = true"),
+    ("image.size", masked_patches(size=[16, 16], patch=16), "one has to stay visible"),
+    (
+        "task",
+        {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
+        "masked patches are learned by a Transformer here",
+    ),
     ("audio.hop", audio(hop=401), "samples between two frames would never be read"),
     ("audio.mels", audio(mels=201), "take at most half of the window"),
+    ("transcribe.language", {"transcribe": {"languages": ["en", "de"], "language": "zh"}}, "none of the languages"),
     ("audio.pad_seconds", audio(pad_seconds=31.0), "longer than audio.max_seconds = 30.0; lower it"),
     (
         "model.max_positions",
@@ -131,9 +149,15 @@ BROKEN = [
         "an input may have 197 positions",
     ),
     ("train.batch_tokens", audio(batch_tokens=1499), "does not hold an input of 1500; raise it"),
+    (
+        "model.architecture",
+        {"task": "image_text_retrieval", "data": {"modality": "image"}, "model": {"family": "encoder"}},
+        'set model.architecture = "dual_encoder"',
+    ),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
     ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'task = "language_model"'),
+    ("model.max_target_positions", {"model": {"max_target_positions": 448}}, "a decoder's own table"),
     ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
@@ -170,8 +194,9 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
 
 
 def test_every_rule_is_tried_above() -> None:
-    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options is not Word2VecConfig]
-    assert here == [key for key, _, _ in BROKEN]  # those of word vectors are tried in test_word2vec_rules.py
+    elsewhere = (Word2VecConfig, DualEncoderConfig)  # tried in test_word2vec_rules.py and test_dual_encoder_rules.py
+    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options not in elsewhere]
+    assert here == [key for key, _, _ in BROKEN]
 
 
 def test_the_defaults_are_possible() -> None:
@@ -221,7 +246,13 @@ def test_the_remedies_work(values: dict) -> None:
     assert isinstance(recipe_from_dict(values, "here"), Recipe)
 
 
-LISTS = {"image.size": 2, "image.mean": 1, "image.std": 1}  # keys of several numbers, and how many
+LISTS = {  # keys of several numbers, and how many
+    "image.size": 2,
+    "image.mean": 1,
+    "image.std": 1,
+    "transcribe.suppress": 1,
+    "transcribe.suppress_first": 1,
+}
 
 
 def nested(key: str, value: object) -> dict:
@@ -315,8 +346,8 @@ def test_every_number_of_a_recipe_has_bounds(name: str, table: type) -> None:
 @pytest.mark.parametrize("key", sorted(LISTS.keys() - {"image.mean"}))
 def test_every_number_of_a_list_has_bounds(key: str) -> None:
     table, name = key.split(".")
-    given = {"size": [224, 0], "std": [0.5, 0.5, 0.0]}[name]
-    with pytest.raises(InputError, match=rf"{key}.{len(given) - 1} must be (at least 1|more than 0), but is 0"):
+    given = {"size": [224, 0], "std": [0.5, 0.5, 0.0]}.get(name, [5, -1])
+    with pytest.raises(InputError, match=rf"{key}.{len(given) - 1} must be (at least|more than) [01], but is "):
         recipe_from_dict({table: {name: given}}, "here")
 
 

@@ -38,7 +38,7 @@ def transcribe(
     form: Annotated[
         Form,
         typer.Option(
-            "--format", help="What is written: a line of text or of JSON for each file, or the subtitles of one file."
+            "--format", help="Format to write: a line of text or of JSON for each file, or the subtitles of one file."
         ),
     ] = Form.TEXT,
     language: Annotated[

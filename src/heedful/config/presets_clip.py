@@ -11,7 +11,7 @@ _BATCH, _CONTEXT = 32_768, 77  # pairs of a picture and a text in a batch, and t
 CLIP: dict[str, Mapping[str, Any]] = {
     "clip-base": {  # CLIP ViT-B/32
         "task": "image_text_retrieval",
-        "data": {"max_length": _CONTEXT},
+        "data": {"modality": "image", "max_length": _CONTEXT},
         "tokenizer": {"kind": "bpe", "vocab_size": 49_408, "lowercase": True},
         "image": {
             "size": [224, 224],
@@ -20,6 +20,8 @@ CLIP: dict[str, Mapping[str, Any]] = {
             "std": [0.26862954, 0.26130258, 0.27577711],
         },
         "model": {
+            "architecture": "dual_encoder",
+            "family": "encoder",
             "d_model": 768,
             "d_ff": 3072,
             "heads": 12,
@@ -51,9 +53,11 @@ CLIP: dict[str, Mapping[str, Any]] = {
     },
     "clip-small": {
         "task": "image_text_retrieval",
-        "data": {"max_length": 64},
+        "data": {"modality": "image", "max_length": 64},
         "image": {"size": [64, 64], "patch": 8, "stem": "convolutional", "class_token": False, "positions": "learned"},
         "model": {
+            "architecture": "dual_encoder",
+            "family": "encoder",
             "d_model": 128,
             "d_ff": 256,
             "heads": 4,

@@ -1,6 +1,6 @@
 """Backbones: an input layer and one stack, without any head; of BERT and GPT, and of other architectures.
 
-B batch, N inputs, S positions, T new tokens, D model, H hidden size.
+B batch, N inputs, S positions, T new tokens, D model, H size of the hidden states, D in most backbones.
 """
 
 from abc import ABC
