@@ -258,7 +258,6 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (means_of_means, "translation", "gru with Bahdanau's attention", "gradient of several"),
         (moments_are_lost, "language_model", "lstm", "a checkpoint on the way"),
         (steps_are_lost, "classification", "text cnn", "a checkpoint on the way"),
-        (a_stem_sees_the_padding, "image_classification", with_stem("image_classification"), "in a batch"),
         (a_stem_sees_the_padding, "audio_classification", with_stem("audio_classification"), "in a batch"),
         (a_stem_looks_at_the_whole_batch, "image_classification", LANGUAGE_MODEL, "in a batch"),
         (padding_is_seen, "image_classification", LANGUAGE_MODEL, "in a batch"),
