@@ -1,5 +1,7 @@
 """Sound from files: WAV, FLAC, Ogg and MP3 as samples of one channel; what cannot be read has a clear error."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -50,19 +52,28 @@ def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C
     Raises:
         InputError: As for `read_sound`.
     """
+    with opened(content) as sound:
+        check_length(sound.frames / sound.samplerate, most)
+        samples = sound.read(sound.frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
+        if len(samples) < sound.frames:
+            raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
+        return samples, sound.samplerate
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[Any]:
+    """Open the bytes of a sound file with soundfile; its samples are not read yet.
+
+    Raises:
+        InputError: The bytes are no sound, cut off or damaged.
+    """
     check_whole(content)
     library = soundfile()
     try:
         with library.SoundFile(BytesIO(content)) as sound:
             if sound.samplerate > FASTEST:
                 raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
-            check_length(sound.frames / sound.samplerate, most)
-            samples = sound.read(
-                sound.frames, dtype="float32", always_2d=True
-            )  # some kinds cannot tell how many follow
-            if len(samples) < sound.frames:
-                raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
-            return samples, sound.samplerate
+            yield sound
     except library.LibsndfileError as error:
         raise InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})") from error
 
