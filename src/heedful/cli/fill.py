@@ -43,11 +43,11 @@ def fill(
     from heedful.decode.filler import Filler
     from heedful.machine import prepare_process
 
+    check_output(output, source)
     if recipe_of(model).data.modality == "image":
         refuse_text_options({"--input": source, "--count": count, "--json": as_json})
         fill_pictures(model, text, output, device)
         return
-    check_output(output, source)
     texts = input_lines(text, source)
     prepare_process()
     filler = load_model(model, device).use_as(Filler)
