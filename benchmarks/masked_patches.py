@@ -2,8 +2,8 @@
 
 A model of masked patches learns from all training pictures, without their classes; a classifier that begins with it and
 one that begins at random then learn from a part of the labels: the same pictures, settings and number of updates. The
-result is the accuracy of the best checkpoint on the validation set, the mean over seeds and the standard deviation.
-There is one pre-training for all seeds. The runs stay in the folder --out; the same command resumes.
+result is the accuracy of the final model on the test set, the mean over seeds and the standard deviation. There is one
+pre-training for all seeds. The runs stay in the folder --out; the same command resumes.
 """
 
 from dataclasses import replace
@@ -14,12 +14,20 @@ from rich.console import Console
 from rich.table import Table
 from warm_start import from_scratch, score, spread, with_labels
 
+from heedful.checkpoint import load_model
 from heedful.config.load import load_recipe
+from heedful.config.schema import Recipe
+
+
+def accuracy(recipe: Recipe, folder: Path, console: Console) -> float:
+    """Train a classifier, or resume where it was interrupted, and return its accuracy on the test set, in percent."""
+    score(recipe, folder, console)
+    return 100 * load_model(folder).test(recipe.data, console.print)["accuracy"]
 
 
 def main() -> None:
     parser = record.parser(__doc__)
-    parser.add_argument("recipe", type=Path, help="a recipe of image classification")
+    parser.add_argument("recipe", type=Path, help="a recipe of image classification, with a test set")
     parser.add_argument("--data", type=Path, required=True, help="where its paths start")
     parser.add_argument("--out", type=Path, required=True, help="a folder for the runs")
     parser.add_argument("--share", type=float, default=0.1, help="the part of the labels, of each class")
@@ -39,7 +47,7 @@ def main() -> None:
     for name, recipe in {"at random": from_scratch(warm), "masked patches": warm}.items():
         folders = {seed: options.out / f"{name.replace(' ', '-')}-{options.share}-{seed}" for seed in options.seeds}
         found[name] = [
-            100 * score(with_labels(replace(recipe, name=warm.name), options.share, seed), folder, console)
+            accuracy(with_labels(replace(recipe, name=warm.name), options.share, seed), folder, console)
             for seed, folder in folders.items()
         ]
     table = Table("begins", f"accuracy with {options.share:.0%} of the labels", "each seed")

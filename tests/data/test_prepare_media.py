@@ -138,7 +138,7 @@ def rename_a_class(files: Path, settings: Recipe) -> Recipe:
 
 
 def give_a_picture_another_class(files: Path, settings: Recipe) -> Recipe:
-    (files / "train/left/10.png").rename(files / "train/right/000.png")  # all bytes stay in their order
+    (files / "train/left/10.png").rename(files / "train/right/-0.png")  # all bytes stay in their order
     return settings
 
 

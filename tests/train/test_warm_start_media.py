@@ -90,9 +90,8 @@ def test_the_head_goes_over_to_the_same_classes_only(pictures, tmp_path, labels,
 
 @pytest.mark.parametrize("size", [(20, 40), (15, 25), (25, 15)])
 def test_positions_that_rise_evenly_do_so_on_a_grid_of_another_size(size, pictures, tmp_path):
-    settings = recipe("masked_patches", pictures, image={"size": [35, 55], "patch": 5, "channels": 1}, model={
-        "positions": "learned", "max_positions": 97
-    })  # fmt: skip
+    image, model = {"size": [35, 55], "patch": 5, "channels": 1}, {"positions": "learned", "max_positions": 97}
+    settings = recipe("masked_patches", pictures, image=image, model=model)
     network = find_task("masked_patches").build(settings, NoTokenizers())
     table = network.backbone.stack.positions.table.weight
     row, column = torch.meshgrid(torch.arange(7) + 0.5, torch.arange(11) + 0.5, indexing="ij")
@@ -188,16 +187,12 @@ def test_a_classifier_of_sounds_begins_with_another_and_refuses_longer_ones(tmp_
     for label in ("loud", "quiet"):
         (tmp_path / "train" / label).mkdir(parents=True)
         soundfile.write(tmp_path / "train" / label / "1.wav", np.random.default_rng(1).normal(0, 0.1, 700), 1000)
-    start = {"train": {"start": str(old)}}
-    settings = listener(tmp_path, ["loud", "quiet"], hop=25, mels=5)
-    settings = make_recipe(settings, [f"train.start={old}"])
-    model, fresh, _ = begun(settings)
+    settings = make_recipe(listener(tmp_path, ["loud", "quiet"], hop=25, mels=5), [f"train.start={old}"])
+    _, fresh, _ = begun(settings)
     assert fresh == ["output.weight", "output.bias"]
-    assert model.backbone.embedding is not None
     assert train(preflight(settings), tmp_path / "run") == loop.Outcome(2, 0)
     loaded = load_model(tmp_path / "run").recipe
     assert (loaded.audio.hop, loaded.audio.mels) == (20, 7)
     longer = make_recipe(settings, ["audio.max_seconds=1.5", "model.max_positions=38"])
     with pytest.raises(InputError, match=r"has learned 25 positions, .* sound of 38: set audio\.max_seconds = 1,"):
         with_warm_start(longer)
-    assert start["train"]["start"] == str(old)

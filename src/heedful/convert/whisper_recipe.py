@@ -95,7 +95,7 @@ def tables_of(
     return {
         "data": {"modality": "audio", "filters": filters, **english},
         "audio": {"pad_seconds": seconds, "max_seconds": seconds, **description.audio},
-        "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0, "max_extra": extra},
+        "decode": {"beam": 5, "penalty": "average", "alpha": 1.0, "max_extra": extra},
         "transcribe": {
             "languages": languages,
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
