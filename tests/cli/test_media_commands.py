@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from invocation import invoke
@@ -103,7 +104,8 @@ def test_a_folder_of_classes_or_a_table_is_scored(here, task):
     Path("list.tsv").write_text(f"source\ttarget\n{rows}")
     table = json.loads(invoke("evaluate", "model", "--source", "list.tsv", "--json").stdout)
     assert table["scores"] == scores["scores"]
-    answers = heedful.load(here / "model").predict(files)
+    classifier: Any = heedful.load(here / "model")
+    answers = classifier.predict(files)
     right = [answer.label == path.parent.name for answer, path in zip(answers, files, strict=True)]
     assert scores["scores"]["accuracy"] == pytest.approx(sum(right) / len(right))
 

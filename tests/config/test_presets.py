@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.config.load import recipe_from_dict
+from heedful.config.load import load_preset, recipe_from_dict
 from heedful.config.presets import PRESETS, TABLE_3, merge
 from heedful.config.schema import ModelConfig, Recipe
+from heedful.tasks.model_size import count_model
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -77,3 +78,28 @@ def test_merging_replaces_all_but_tables_and_leaves_its_arguments_alone() -> Non
     above = {"a": {"c": {"d": 11}}, "e": [13]}
     assert merge(below, above) == {"a": {"b": 2, "c": {"d": 11}}, "e": [13]}
     assert below == {"a": {"b": 2, "c": {"d": 3}}, "e": [5, 7]}
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "heads", "parameters", "printed"),
+    [
+        ("vit-tiny", 192, 3, 5_717_416, "5.7"),
+        ("vit-small", 384, 6, 22_050_664, "22.1"),
+        ("vit-base", 768, 12, 86_567_656, "86.6"),
+    ],
+)
+def test_vision_transformers_have_the_size_and_the_parameters_of_the_papers(
+    name: str, width: int, heads: int, parameters: int, printed: str
+) -> None:
+    classes = tuple(map(str, range(1000)))
+    recipe = load_preset(name)
+    recipe = replace(recipe, data=replace(recipe.data, labels=classes))
+    model = recipe.model
+    assert (model.d_model, model.d_ff, model.heads, model.encoder_layers) == (width, 4 * width, heads, 12)
+    assert (model.norm, model.activation, model.norm_eps, model.dropout) == ("pre", "gelu", 1e-6, 0.1 * (width == 768))
+    assert (recipe.image.size, recipe.image.patch, recipe.longest_input) == ((224, 224), 16, 197)
+    assert count_model(recipe, 0, 0).total == parameters
+    assert f"{parameters / 1e6:.1f}" == printed  # Touvron et al. (2021), table 1: 5, 22 and 86 millions
+    pictures = recipe.train.batch_tokens * recipe.train.accumulate / recipe.longest_input
+    assert pictures == (4096 if name == "vit-base" else 1024)
+    assert recipe.train.max_updates == pytest.approx(300 * 1_281_167 / pictures, rel=1e-3)

@@ -137,6 +137,11 @@ def rename_a_class(files: Path, settings: Recipe) -> Recipe:
     return replace(settings, data=replace(settings.data, labels=("bottom", "left", "right", "top")))
 
 
+def give_a_picture_another_class(files: Path, settings: Recipe) -> Recipe:
+    (files / "train/left/10.png").rename(files / "train/right/-0.png")  # all bytes stay in their order
+    return settings
+
+
 def take_a_picture_out(files: Path, settings: Recipe) -> Recipe:
     (files / "valid/left/00.png").unlink()
     return settings
@@ -180,7 +185,16 @@ def train_longer(files: Path, settings: Recipe) -> Recipe:
 
 @pytest.mark.parametrize(
     "change",
-    [change_a_picture, rename_a_class, take_a_picture_out, resize, name_the_classes, skip, take_a_part],
+    [
+        change_a_picture,
+        rename_a_class,
+        give_a_picture_another_class,
+        take_a_picture_out,
+        resize,
+        name_the_classes,
+        skip,
+        take_a_part,
+    ],
 )
 def test_data_is_prepared_again_if_what_it_depends_on_has_changed(change, files):
     settings = recipe(TASK, files)

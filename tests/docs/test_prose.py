@@ -83,7 +83,7 @@ def of_key(code: Code, match: re.Match[str]) -> str | None:
     if node is None:
         return None if known.is_importable(["heedful", *name.split(".")]) else f"recipes have no {name}"
     choices = [choice for option in [node, *node.get("anyOf", [])] for choice in option.get("enum", [])]
-    wrong = choices and value and value.strip('"') not in choices
+    wrong = choices and value and value.strip('"') not in map(str, choices)
     return f"{name} takes {choices}" if wrong else None
 
 

@@ -1,6 +1,7 @@
 """The classifier of pictures and sounds: every way to give an input, one answer each, whatever is beside it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_the_number_of_a_bad_file_among_many_is_told(classifier, files, tmp_path
 
 def test_pictures_of_any_size_and_sounds_of_any_length_are_read(tmp_path):
     write_untrained(PICTURES, tmp_path / "pictures", tmp_path)
-    classifier = heedful.load(tmp_path / "pictures")
+    classifier: Any = heedful.load(tmp_path / "pictures")
     sizes = [np.ascontiguousarray(np.resize(drawn("left", 1), shape)) for shape in ((1, 1, 3), (97, 13, 3), (31, 31))]
     assert {answer.label for answer in classifier.predict(sizes)} <= set(SIDES)
     write_untrained(SOUNDS, tmp_path / "sounds", tmp_path)

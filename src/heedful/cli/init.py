@@ -18,11 +18,21 @@ Files = tuple[Path, Path]
 
 ENDING = "the end of the file's name"
 HELD_OUT = "held out"
-TASKS = ("translation", "language_model", "masked_lm", "classification", "regression")
+TASKS = (
+    "translation",
+    "language_model",
+    "masked_lm",
+    "classification",
+    "regression",
+    "image_classification",
+    "audio_classification",
+)
 
 
 def init(
-    source: Annotated[Path, typer.Argument(help="Text file, folder of text files, or a table: .tsv, .csv or .jsonl.")],
+    source: Annotated[
+        Path, typer.Argument(help="Text file, table (.tsv, .csv or .jsonl), or folder of texts, pictures or sounds.")
+    ],
     target: Annotated[
         Path | None, typer.Argument(help="Translation of the text file, line by line.", show_default=False)
     ] = None,
@@ -65,15 +75,18 @@ def init(
         BadUtf8, typer.Option(help="Lines that are not UTF-8: stop with an error, skip them, or replace the bad bytes.")
     ] = "error",
 ) -> None:
-    """Look at your text, hold out some of it for validation and test, and write a recipe with sizes that fit.
+    """Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.
 
     Two files, one sentence a line, become a translator. One text or a folder
     of texts becomes a GPT, or a BERT with --task masked_lm. A table or a list
     of JSON objects becomes a classifier, a regression or a translator,
-    whichever its columns suggest. Your files are left as they are, and
-    nothing is overwritten.
+    whichever its columns suggest. A folder with a folder of pictures or of
+    sounds for each class, or a table that names such files and their classes,
+    becomes a classifier of them. Your files are left as they are, and nothing
+    is overwritten.
     """
     from heedful.cli.init_labelled import init_labelled
+    from heedful.cli.init_media import init_media, media_request
     from heedful.cli.init_pairs import PairsRequest, init_pairs
     from heedful.cli.init_text import init_text
     from heedful.config.schema import CorpusConfig
@@ -83,6 +96,10 @@ def init(
     check_codes(languages)
     check_files([file for file in (source, target, *(valid or ()), *(test or ())) if file])
     wanted = TaskChoice(task, source_field, pair_field, target_field)
+    if target is None and (request := media_request(source, wanted, out, bad_utf8)):
+        check_options(TaskChoice(request.task), {"--valid": valid, "--test": test, **languages})
+        init_media(request)
+        return
     if target is None:
         wanted = choice_for(source, wanted, bad_utf8)
     else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from heedful.config.presets_bert_gpt import CHILDREN
 from heedful.config.presets_clip import CLIP
+from heedful.config.presets_vision import VISION
 from heedful.config.presets_whisper import WHISPER
 
 Values = Mapping[str, Any]
@@ -162,6 +163,7 @@ OF_TASKS: dict[str, Values] = {
 PRESETS: dict[str, Values] = {
     "tiny": _TINY,
     **CHILDREN,
+    **VISION,
     **CLIP,
     **WHISPER,
     **{f"vaswani-{row.name}": merge(_VASWANI, row.changes) for row in TABLE_3},

@@ -3,7 +3,8 @@
 H height, W width, C channels.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -29,17 +30,27 @@ def read_picture(content: bytes, config: ImageConfig) -> Pixels:
     Raises:
         InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
     """
+    with opened(content, config.max_pixels) as picture:
+        return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
+
+
+@contextmanager
+def opened(content: bytes, max_pixels: int) -> Iterator[Any]:
+    """Open the bytes of a picture file as a picture of Pillow, which is unpacked when its pixels are used.
+
+    Raises:
+        InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
+    """
     library = pillow()
     try:
         with library.open(BytesIO(content), formats=FORMATS) as picture:
             width, height = picture.size
-            if width * height > config.max_pixels:
+            if width * height > max_pixels:
                 raise InputError(
-                    f"it has {width:,} x {height:,} pixels, more than max_pixels = {config.max_pixels:,}; make "
-                    "it smaller, or raise that limit"
+                    f"it has {width:,} x {height:,} pixels, more than max_pixels = {max_pixels:,}; make it smaller, or "
+                    "raise that limit"
                 )
-            picture.load()
-            return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
+            yield picture
     except library.UnidentifiedImageError as error:
         raise InputError(f"it is no picture, or of a kind that is not read ({', '.join(FORMATS)})") from error
     except library.DecompressionBombError as error:

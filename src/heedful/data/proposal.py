@@ -99,7 +99,7 @@ class Corpora:
     def tables(self) -> str:
         """Write the TOML tables of a recipe that name its corpora: [[data.train]], [data.valid] and [data.test]."""
         parts = (
-            ("[[data.train]] # for more text, add another block like this one", self.train),
+            ("[[data.train]] # for more data, add another block like this one", self.train),
             ("[data.valid] # scored during training", self.valid),
             ("[data.test] # scored by `heedful evaluate`", self.test),
         )

@@ -1,5 +1,7 @@
 """Sound from files: WAV, FLAC, Ogg and MP3 as samples of one channel; what cannot be read has a clear error."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -13,6 +15,7 @@ from heedful.errors import InputError
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au")
 
 FASTEST = 768_000  # samples a second: more are a damaged header
+STREAMED = 2**31 - 2**16  # bytes of a WAV file; more stand in files that were written before their length was known
 
 
 def read_sound(content: bytes, config: AudioConfig) -> Samples:
@@ -49,18 +52,41 @@ def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C
     Raises:
         InputError: As for `read_sound`.
     """
+    with opened(content) as sound:
+        check_length(sound.frames / sound.samplerate, most)
+        samples = sound.read(sound.frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
+        if len(samples) < sound.frames:
+            raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
+        return samples, sound.samplerate
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[Any]:
+    """Open the bytes of a sound file with soundfile; its samples are not read yet.
+
+    Raises:
+        InputError: The bytes are no sound, cut off or damaged.
+    """
+    check_whole(content)
     library = soundfile()
     try:
         with library.SoundFile(BytesIO(content)) as sound:
             if sound.samplerate > FASTEST:
                 raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
-            check_length(sound.frames / sound.samplerate, most)
-            samples = sound.read(dtype="float32", always_2d=True)
-            if len(samples) < sound.frames:
-                raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
-            return samples, sound.samplerate
+            yield sound
     except library.LibsndfileError as error:
         raise InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})") from error
+
+
+def check_whole(content: bytes) -> None:
+    """Check that all bytes are there that the header of a WAV file announces: libsndfile reads what is left.
+
+    Raises:
+        InputError: Some are not there.
+    """
+    announced = int.from_bytes(content[4:8], "little") + 8
+    if content[:4] == b"RIFF" and len(content) < announced < STREAMED:
+        raise InputError(f"it is cut off: {len(content):,} of {announced:,} bytes are there; save it again")
 
 
 def check_length(seconds: float, most: float) -> None:

@@ -1,0 +1,234 @@
+"""`heedful init` for pictures and sounds: the recipe of a classifier."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from heedful.cli.first_recipe import (
+    BadUtf8,
+    free_folder,
+    json_line,
+    tell_parts,
+    tell_recipe,
+    this_machine,
+    write,
+    write_parts,
+)
+from heedful.cli.init_labelled import FEW, PARTS, RARE, SHARE, SHOWN
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.errors import InputError
+from heedful.progress import show_progress
+from heedful.wording import counted
+
+if TYPE_CHECKING:
+    from heedful.data.media_files import MediaFile
+    from heedful.data.media_layout import Kind, Share
+    from heedful.data.media_survey import MediaSurvey, PictureFacts, SoundFacts
+    from heedful.data.proposal import Corpora
+    from heedful.data.table_task import TaskChoice
+
+NOUNS = {"image": "pictures", "audio": "sounds"}
+TASKS = {"image": "image_classification", "audio": "audio_classification"}
+FEWEST = 10  # files of a class, of which some can be held out
+
+
+@dataclass(frozen=True)
+class MediaRequest:
+    """Arguments of `heedful init` for pictures or sounds: their kind, their corpus, and the output folder."""
+
+    kind: "Kind"
+    corpus: CorpusConfig  # a folder, or a table with its columns
+    out: Path | None
+    bad_utf8: BadUtf8
+
+    @property
+    def data(self) -> DataConfig:
+        """The settings by which the files are found."""
+        return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8)
+
+    @property
+    def task(self) -> str:
+        """The task of the recipe."""
+        return TASKS[self.kind]
+
+    @property
+    def source(self) -> Path:
+        """The folder, or the table."""
+        return Path(self.corpus.source)
+
+
+def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8) -> MediaRequest | None:
+    """Make the request for a folder or a table of pictures or sounds; None if there are none, or for another task.
+
+    Raises:
+        InputError: The task does not fit the files, or the columns of the table do not tell their classes.
+    """
+    from heedful.data.columns import columns_of
+    from heedful.data.media_layout import class_column, file_column, kind_of_folder
+    from heedful.data.rows import READERS
+
+    if wanted.task not in (None, *TASKS.values()) or not source.exists():
+        return None
+    corpus = CorpusConfig(source=str(source))
+    if source.is_dir():
+        kind = kind_of_folder(source)
+        if kind and (wanted.source or wanted.target):
+            raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
+    elif Path(source.name.removesuffix(".gz")).suffix in READERS:
+        columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
+        wanted_files = [column for column in columns if wanted.source in (None, column.name)]
+        files, kind = file_column(wanted_files) or (None, None)
+        if files:
+            target = class_column(columns, files, wanted.target, str(source))
+            corpus = replace(corpus, source_field=files, target_field=target)
+    else:
+        kind = None
+    if wanted.task and (kind is None or TASKS[kind] != wanted.task):
+        raise InputError(
+            f"--task {wanted.task}: {source} holds {'none of these files' if kind is None else NOUNS[kind]}; name a "
+            "folder with a folder of files for each class, or a table with a column of files"
+        )
+    return MediaRequest(kind, corpus, out, bad_utf8) if kind else None
+
+
+def init_media(request: MediaRequest) -> None:
+    """Write the recipe of a classifier of pictures or sounds, and hold some of the files out.
+
+    Raises:
+        InputError: The files cannot be used, or something would be overwritten.
+        RunError: The folder cannot be written.
+    """
+    from heedful.config.load import load_recipe
+    from heedful.data.labelled import in_order
+    from heedful.data.media_files import media_files
+    from heedful.data.media_layout import parts_of_folder
+    from heedful.data.media_proposal import propose_pictures, propose_sounds
+    from heedful.data.media_survey import listen_to_sound, look_at_picture, survey_media
+    from heedful.data.proposal import Texts
+
+    folder = free_folder(request.source, request.out, request.task)
+    look: Any = look_at_picture if request.kind == "image" else listen_to_sound
+    parts = parts_of_folder(request.source, request.data) if request.source.is_dir() else {}
+    surveyed = replace(request.corpus, source=str(parts["train"][0] if parts else request.source))
+    with show_progress(f"reading {surveyed.source}", "files") as progress:
+        files = list(progress.over(media_files(surveyed, request.data)))
+        found: MediaSurvey[Any] = survey_media(files, surveyed, look)
+    tell_files(found, request)
+    labels = in_order(found.labels)
+    corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")
+    texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
+    propose: Any = propose_pictures if request.kind == "image" else propose_sounds
+    write(folder / "config.toml", propose(found, labels, this_machine(), texts))
+    tell_recipe(load_recipe(folder), folder, str(files[0].path))
+
+
+def named_parts(parts: "Mapping[str, tuple[Path, Share]]", found: "MediaSurvey[Any]", folder: Path) -> "Corpora":
+    """Return the recipe tables that name the folder and the share of each part, and print what is held out.
+
+    Raises:
+        InputError: A class has too few files for that.
+    """
+    from heedful.data.proposal import Corpora
+
+    rarest, count = min(found.labels.items(), key=lambda item: item[1])
+    if parts["train"][1] != (0.0, 1.0) and count < FEWEST:
+        raise InputError(
+            f"{parts['train'][0]}: {counted(count, 'files')} of the class {rarest!r}, too few to hold some out; give "
+            f"{FEWEST} or more of each class, or name the parts: folders train, valid and test with folders of classes"
+        )
+    keys: dict[str, dict[str, object]] = {}
+    typer.echo("")
+    for name, (path, share) in parts.items():
+        keys[name] = {"source": os.path.relpath(path, folder)}
+        whole = share == (0.0, 1.0)
+        keys[name] |= {} if whole else {"part": list(share)}
+        typer.echo(f"{name:6}{path}" + ("" if whole else f", {share[0]:.0%} to {share[1]:.0%} of each class"))
+    return Corpora(**keys)
+
+
+def hold_out(files: "Sequence[MediaFile]", found: "MediaSurvey[Any]", request: MediaRequest, folder: Path) -> "Corpora":
+    """Write tables of the training, validation and test files; no file is in two, nor a copy of it.
+
+    Raises:
+        InputError: There are too few files.
+    """
+    import numpy as np
+
+    from heedful.data.pair_survey import source_hash, split
+    from heedful.data.proposal import Corpora
+
+    corpus = request.corpus
+    readable = [(digest, file) for digest, file in zip(found.digests, files, strict=True) if digest]
+    hashes = np.unique(np.array([source_hash(digest) for digest, _ in readable], dtype=np.uint64))
+    division = split(hashes, valid=True, test=True, share=SHARE)
+    divided = division.divide(readable, lambda item: item[0], lambda _: True)
+
+    def line(file: "MediaFile") -> tuple[str]:
+        path = os.path.relpath(file.path, folder)
+        return (json_line({corpus.source_field: path, corpus.target_field: file.target}),)
+
+    names = {part: (f"{part}.jsonl",) for part in PARTS}
+    counts = write_parts(folder, ((part, line(file)) for part, (_, file) in divided), names)
+    tell_parts(folder, counts, "files", len(readable), "bytes")
+    fields = {"source_field": corpus.source_field, "target_field": corpus.target_field}
+    return Corpora(**{part: {"source": f"data/{part}.jsonl", **fields} for part in PARTS})
+
+
+def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
+    """Print what the files look like, and what is odd about them.
+
+    Raises:
+        InputError: There is one class only, or there are too many.
+    """
+    from heedful.data.media_files import MOST_LABELS
+
+    corpus = request.corpus
+    where = "a folder for each class"
+    if not request.source.is_dir():
+        where = f"file in {corpus.source_field!r}, class in {corpus.target_field!r}"
+    typer.echo(f"{counted(len(found.facts), NOUNS[request.kind])}: {where}")
+    tell = tell_sizes if request.kind == "image" else tell_seconds
+    tell(found.facts)
+    if len(found.labels) < 2:
+        raise InputError(f"{corpus.source}: all files are of the class {next(iter(found.labels))!r}; two are needed")
+    if len(found.labels) > MOST_LABELS:
+        raise InputError(
+            f"{corpus.source}: {len(found.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
+            "another column with --target-field"
+        )
+    shown = [f"{label} {count:,}" for label, count in found.labels.most_common(SHOWN)]
+    typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if rare := [label for label, count in found.labels.items() if count < RARE]:
+        typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
+    if found.copies:
+        typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
+    if found.torn:
+        typer.echo(f"  equal files of different classes: {found.torn}; correct one of them")
+    if found.bad:
+        typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
+    if len(found.facts) < FEW:
+        typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
+
+
+def tell_sizes(facts: "Sequence[PictureFacts]") -> None:
+    """Print the sizes of pictures, and whether they are grey."""
+    sizes = Counter((one.height, one.width) for one in facts)
+    [((height, width), count)] = sizes.most_common(1)
+    colours = "grey" if all(one.is_grey for one in facts) else "in colour"
+    others = "" if len(sizes) == 1 else f", the most common of {len(sizes):,} sizes ({count / len(facts):.0%})"
+    typer.echo(f"  {colours}, {height} x {width} pixels (height x width){others}")
+
+
+def tell_seconds(facts: "Sequence[SoundFacts]") -> None:
+    """Print the lengths and the rates of sounds."""
+    import numpy as np
+
+    half, most, longest = np.quantile([one.seconds for one in facts], [0.5, 0.99, 1])
+    rates = [f"{rate:,}" for rate, _ in Counter(one.rate for one in facts).most_common(3)]
+    typer.echo(f"  seconds: median {half:.1f}, 99 % up to {most:.1f}, longest {longest:.1f}")
+    typer.echo(f"  samples a second: {', '.join(rates)}")

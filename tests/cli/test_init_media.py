@@ -1,0 +1,146 @@
+"""`heedful init` for pictures and sounds: what is seen, what is written, what is refused, and that it trains."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from invocation import invoke
+
+from heedful.config.load import load_recipe
+from heedful.data.media_files import media_files
+from heedful.errors import InputError
+from toy_media import PITCHES, SIDES, write_files, write_pictures, write_sounds
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Pictures by class, the same in parts, and sounds that a table names."""
+    monkeypatch.chdir(tmp_path)
+    for label in SIDES[:2]:
+        write_pictures(tmp_path / "pictures" / label, label, 20)
+    write_files("image_classification", tmp_path / "parts")
+    rows = []
+    for pitch in PITCHES:
+        write_sounds(tmp_path / "clips" / pitch, pitch, 17)
+        rows += [(f"clips/{pitch}/{number:02}.wav", pitch) for number in range(17)]
+    Path("clips.csv").write_text("file,label\n" + "".join(f"{file},{label}\n" for file, label in rows))
+    Path("clips.tsv").write_text("".join(f"{file}\t{label}\n" for file, label in rows))
+    objects = [json.dumps({"wav": file, "pitch": label}) + "\n" for file, label in rows]
+    Path("clips.jsonl").write_text("".join(objects))
+    return tmp_path
+
+
+def run(*arguments: object) -> str:
+    return invoke("init", *arguments).output
+
+
+def files_of(folder: str) -> list[list[Path]]:
+    """The files of each part of a recipe."""
+    data = load_recipe(folder).data
+    corpora = [*data.train, data.valid, data.test]
+    return [[file.path.resolve() for file in media_files(corpus, data)] for corpus in corpora if corpus]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pictures", "parts", "clips", "clips.csv"])
+def test_a_proposed_recipe_trains_evaluates_and_answers(name: str, here: Path) -> None:
+    told = run(name, "--out", "mine")
+    commands = [line.split()[1:] for line in told.splitlines() if line.startswith("  heedful ")]
+    assert [command[0] for command in commands] == ["train", "evaluate", "predict"]
+    few = [
+        "train.max_updates=3",
+        "train.save_every=3",
+        "train.threads=1",
+        "train.precision=float32",
+        "train.device=cpu",
+    ]
+    assert invoke(*commands[0], *(word for key in few for word in ("--set", key))).exit_code == 0
+    assert "accuracy" in invoke(*commands[1]).output
+    file, answer = invoke(*commands[2]).stdout.strip().split("\t")
+    assert Path(file).is_file()
+    assert answer in load_recipe("mine").data.labels
+
+
+def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
+    shutil.copy("pictures/left/00.png", "pictures/left/copy.png")
+    Path("pictures/left/bad.png").write_bytes(b"x")
+    told = run("pictures")
+    assert told.startswith("41 pictures: a folder for each class\n  in colour, 15 x 23 pixels (height x width)\n")
+    assert "  2 classes: left 21, right 20\n" in told
+    assert "  1 file equal to an earlier one, byte for byte\n" in told
+    assert "  1 file cannot be read; the first: pictures/left/bad.png: it is no picture" in told
+    assert "valid pictures, 80% to 90% of each class" in told
+    recipe = load_recipe("pictures-image-classification")
+    assert (recipe.name, recipe.image.size, recipe.data.bad_files) == (
+        "pictures-image-classification",
+        (16, 24),
+        "skip",
+    )
+
+
+@pytest.mark.parametrize("name", ["pictures", "parts"])
+def test_parts_of_a_folder_share_nothing_and_leave_nothing_out(name: str, here: Path) -> None:
+    run(name, "--out", "mine")
+    parts = files_of("mine")
+    found = [path for part in parts for path in part]
+    assert sorted(found) == sorted(Path(name).resolve().rglob("*.png"))
+    assert all(len({path.parent.name for path in part}) > 1 for part in parts)
+
+
+@pytest.mark.parametrize("name", ["clips.csv", "clips.tsv", "clips.jsonl"])
+def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path) -> None:
+    shutil.copy("clips/low/00.wav", "clips/low/16.wav")
+    told = run(name, "--out", "deep/mine")
+    assert told.startswith(f"34 sounds: file in {load_recipe('deep/mine').data.train[0].source_field!r}, class in ")
+    train, valid, test = files_of("deep/mine")
+    found = [*train, *valid, *test]
+    assert len(set(found)) == len(found) >= 33
+    assert set(found) <= set(Path("clips").resolve().rglob("*.wav"))
+    contents = [{path.read_bytes() for path in part} for part in (train, valid, test)]
+    assert not contents[0] & contents[1] | contents[0] & contents[2] | contents[1] & contents[2]
+    assert min(len(valid), len(test)) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["pictures", "--task", "audio_classification"],
+            "--task audio_classification: pictures holds pictures; name a",
+        ),
+        (["empty", "--task", "image_classification"], "empty holds none of these files"),
+        (["pictures", "--source-field", "x"], "pictures: a folder has no columns"),
+        (["pictures", "--source-language", "de"], "--source-language is for translations"),
+        (["clips.csv", "--target-field", "x"], "no column of classes is named 'x'"),
+        (["one"], "one: all files are of the class 'left'; two are needed"),
+        (["few"], "few: 3 files of the class 'right', too few to hold some out; give 10 or more of each class"),
+        (["flat"], "flat: holds no folders with pictures"),
+        (["lost.csv"], r"lost.csv: no file can be read; the first: lost.csv, line 2: nowhere/0.wav: cannot be read"),
+        (["taken"], "config.toml is there already and stays as it is"),
+    ],
+)
+def test_what_cannot_become_a_recipe_is_refused_and_nothing_is_written(
+    arguments: list[str], message: str, here: Path
+) -> None:
+    Path("empty").mkdir()
+    shutil.copytree("pictures/left", "one/left")
+    shutil.copytree("pictures/left", "few/left")
+    write_pictures(here / "few/right", "right", 3)
+    shutil.copytree("pictures/left", "flat")
+    Path("lost.csv").write_text("file,label\n" + "".join(f"nowhere/{n}.wav,{'ab'[n % 2]}\n" for n in range(17)))
+    shutil.copytree("pictures", "taken")
+    Path("taken-image-classification").mkdir()
+    Path("taken-image-classification/config.toml").touch()
+    before = sorted(here.rglob("*"))
+    with pytest.raises(InputError, match=message):
+        run(*arguments)
+    assert sorted(here.rglob("*")) == before
+
+
+def test_texts_are_still_texts_beside_some_pictures(here: Path) -> None:
+    write_pictures(here / "book/figures", "left", 1)
+    for number in range(3):
+        Path(f"book/{number}.txt").write_text("A long enough text of a book. " * 200)
+    run("book")
+    assert load_recipe("book-language-model").task == "language_model"
