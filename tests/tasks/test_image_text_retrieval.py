@@ -176,8 +176,11 @@ def test_only_training_is_augmented_and_each_epoch_otherwise(task):
     assert not torch.equal(first, plain)
 
 
-def test_a_long_text_loses_its_end(folder, tmp_path):
-    task = prepared(folder, tmp_path, data={"max_length": 8})
+def test_a_long_text_loses_its_end_and_that_is_told(folder, tmp_path):
+    told = []
+    settings = recipe(folder, data={"max_length": 8})
+    task = ImageTextRetrieval.prepare(settings, tmp_path / "prepared", told.append)
+    assert told[-1] == "train.jsonl: 126 texts of data.max_length = 8 tokens; longer ones lost their end"
     assert set(task.examples.train[0].lengths[:, 1].tolist()) == {8}
     assert task.examples.train[0].target(0).tolist()[-1] == 3
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from heedful.tasks.task import Scores
 from heedful.text.padding import pad
 from heedful.text.sequence import sequence
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.wording import counted
 
 MEASURES = {"mrr": mean_reciprocal_rank} | {f"recall@{k}": partial(hit_rate_at, k=k) for k in (1, 5, 10)}
 FOUND = ("text", "image")  # what is ranked: the texts for a picture, or the pictures for a text
@@ -70,6 +72,17 @@ class ImageTextRetrieval(MediaTask[ImageTextBatch]):
         """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
         super().check_recipe(recipe)
         given_tokenizer(recipe)
+
+    @classmethod
+    def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
+        """Prepare the pictures and texts of a recipe, or read prepared ones; tell of texts that may have been cut."""
+        task = super().prepare(recipe, folder, report)
+        longest = recipe.data.max_length
+        for corpus, store in zip(recipe.data.train, task.examples.train, strict=True):
+            if full := int((store.lengths[:, 1] == longest).sum()):
+                texts = counted(full, "texts")
+                report(f"{corpus.source}: {texts} of data.max_length = {longest} tokens; longer ones lost their end")
+        return task
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
