@@ -43,11 +43,11 @@ def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
 
 def write_pictures(folder: Path, train: int = 13, valid: int = 5) -> Path:
     """Pictures of each class in folders of their own, below train and valid."""
-    for part, count in (("train", train), ("valid", valid)):
+    for seed, (part, count) in enumerate((("train", train), ("valid", valid)), start=1):
         for label in SIDES:
             (folder / part / label).mkdir(parents=True)
             for number in range(count):
-                picture = Image.fromarray(drawn(label, len(part) * 1009 + number))
+                picture = Image.fromarray(drawn(label, seed * 1009 + number))
                 picture.save(folder / part / label / f"{number:02}.png")
     return folder
 

@@ -16,7 +16,7 @@ def main(folder: str, mel: str, prompt: list[str], threads: int) -> None:
     model = ctranslate2.models.Whisper(folder, compute_type="float32", inter_threads=1, intra_threads=threads)
     features = ctranslate2.StorageView.from_array(np.load(mel))
     for line in sys.stdin:
-        beam, text = int(line), ""
+        beam, text, states = int(line), "", np.empty(0)
         start = time.perf_counter()
         if beam:
             [found] = model.generate(features, [prompt], beam_size=beam)

@@ -111,7 +111,8 @@ def trained(request):
     built = EncoderDecoder(recipe.model, len(tokenizer), len(tokenizer)).eval()
     for name, parameter in built.named_parameters():
         parameter.data = torch.randn_like(parameter) * (1.0 if name.endswith("norm.weight") else 0.3)
-    built.source_embedding.weight.data[[PAD, BOS]] *= 3  # so that both would be said if that were allowed
+    embeddings = built.get_parameter("source_embedding.weight")
+    embeddings.data[[PAD, BOS]] *= 3  # so that both would be said if that were allowed
     return Model(recipe=recipe, tokenizers=TokenizerPair(tokenizer, tokenizer), weights=weights(built)), built
 
 

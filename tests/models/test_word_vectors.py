@@ -36,10 +36,10 @@ def setting(path, **model):
 
 def test_words_get_their_vectors_at_the_scale_of_embeddings(path):
     built, recipe, tokenizers = setting(path)
-    before = built.source_embedding.weight.clone()
+    before = built.get_parameter("source_embedding.weight").clone()
     place_vectors(built, recipe, tokenizers)
     (w1,), (w2,), (w5,) = (tokenizers.source.encode(word) for word in ("w1", "w2", "w5"))
-    after = built.source_embedding.weight
+    after = built.get_parameter("source_embedding.weight")
     assert torch.equal(after[w2], before[w2])
     assert (after[w1, :8] > 0).all()
     assert (after[w1, 8:] == 0).all()

@@ -93,7 +93,7 @@ def test_positions_that_rise_evenly_do_so_on_a_grid_of_another_size(size, pictur
     image, model = {"size": [35, 55], "patch": 5, "channels": 1}, {"positions": "learned", "max_positions": 97}
     settings = recipe("masked_patches", pictures, image=image, model=model)
     network = find_task("masked_patches").build(settings, NoTokenizers())
-    table = network.backbone.stack.positions.table.weight
+    table = network.get_parameter("backbone.stack.positions.table.weight")
     row, column = torch.meshgrid(torch.arange(7) + 0.5, torch.arange(11) + 0.5, indexing="ij")
     with torch.no_grad():
         table[1:78] = (row / 7 + 2 * column / 11).flatten()[:, None] * torch.arange(1, 17)
@@ -102,7 +102,7 @@ def test_positions_that_rise_evenly_do_so_on_a_grid_of_another_size(size, pictur
     model, _, notes = begun(changed)
     rows, columns = size[0] // 5, size[1] // 5
     assert notes == [f"learned positions of 7 x 11 patches are interpolated to {rows} x {columns}"]
-    found = model.backbone.stack.positions.table.weight
+    found = model.get_parameter("backbone.stack.positions.table.weight")
     assert torch.equal(found[0], table[0])  # the class token
     places = found[1 : 1 + rows * columns].unflatten(0, (rows, columns))
     row, column = torch.meshgrid(
