@@ -194,7 +194,7 @@ def test_other_settings_or_other_text_cannot_go_on_with_a_run(text, tmp_path):
     with pytest.raises(InputError, match=r"model.dropout is 0.3, the run was begun with 0.1"):
         train(recipe(text, model={"dropout": 0.3}), tmp_path / "run")
     write_pairs(text, "train", 101, seed=5)
-    with pytest.raises(InputError, match="text has changed"):
+    with pytest.raises(InputError, match="data has changed"):
         train(recipe(text, train={"max_updates": 31}), tmp_path / "run")
     assert fingerprint(tmp_path / "run") == before
 
