@@ -42,7 +42,7 @@ def application(
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, token=token), Middleware(Limits)],
+        middleware=[Middleware(Guard, token=token), Middleware(Limits, routes=routes)],
         exception_handlers={HeedfulError: answer_error, HTTPException: answer_http_error},
         lifespan=lifespan,
     )
