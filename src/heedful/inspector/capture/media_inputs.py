@@ -1,11 +1,11 @@
 """Pictures and sounds as a model reads them: what a page shows of them, and labels for the positions of the encoder.
 
-H height, W width, C channels, T frames, M mel bands.
+H height, W width, C channels, Q queries, S positions of the encoder, T frames, M mel bands.
 """
 
 import base64
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -54,6 +54,23 @@ class PictureInput(MediaInput):
         rows, columns = self.grid
         patches = [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
         return [CLASS] * self.before + patches
+
+    def laid(self, weights: Float32[np.ndarray, "Q S"]) -> Float32[np.ndarray, "Q R P"]:
+        """Lay the weights of Q queries on the patches, R rows of P; those of a class token are left out."""
+        return weights[:, self.before :].reshape(-1, *self.grid)
+
+    def shares(self, box: Sequence[float]) -> Float32[np.ndarray, " S"]:
+        """Share of the area of each patch that lies in a box; 0 for a class token.
+
+        Args:
+            box: left, top, right and bottom in pixels of the picture as the model reads it; the right and the bottom
+                edge are the first pixels outside.
+        """
+        left, top, right, bottom = box
+        height, width, _ = self.pixels.shape
+        rows, columns = self.grid
+        shares = np.outer(overlaps(top, bottom, rows, height / rows), overlaps(left, right, columns, width / columns))
+        return np.concatenate([np.zeros(self.before), shares.ravel()]).astype(np.float32)
 
     def described(self) -> dict[str, Any]:
         """Size, grid and pixels of the picture as JSON values; the pixels are a PNG file in base64."""
@@ -111,6 +128,12 @@ class SoundInput(MediaInput):
             "bands": [round(middle, 1) for middle in self.bands],
             "spectrum": base64.b64encode(shades.tobytes()).decode(),
         }
+
+
+def overlaps(begin: float, end: float, count: int, step: float) -> np.ndarray:
+    """Share of each of `count` intervals of length `step`, from 0, that lies between `begin` and `end`."""
+    starts = np.arange(count) * step
+    return np.clip(np.minimum(end, starts + step) - np.maximum(begin, starts), 0, None) / step
 
 
 def picture_input(medium: Pictures, decoded: np.ndarray) -> PictureInput:
