@@ -59,7 +59,7 @@ class PictureInput(MediaInput):
         """Lay the weights of Q queries on the patches, R rows of P; those of a class token are left out."""
         return weights[:, self.before :].reshape(-1, *self.grid)
 
-    def shares(self, box: Sequence[float]) -> Float32[np.ndarray, " S"]:
+    def shares(self, box: Sequence[int | float]) -> Float32[np.ndarray, " S"]:
         """Share of the area of each patch that lies in a box; 0 for a class token.
 
         Args:
@@ -130,7 +130,7 @@ class SoundInput(MediaInput):
         }
 
 
-def overlaps(begin: float, end: float, count: int, step: float) -> np.ndarray:
+def overlaps(begin: int | float, end: int | float, count: int, step: float) -> np.ndarray:
     """Share of each of `count` intervals of length `step`, from 0, that lies between `begin` and `end`."""
     starts = np.arange(count) * step
     return np.clip(np.minimum(end, starts + step) - np.maximum(begin, starts), 0, None) / step

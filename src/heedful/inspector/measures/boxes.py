@@ -5,6 +5,7 @@ L decoder layers, H heads.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -17,8 +18,7 @@ from heedful.inspector.capture.sources import Given
 from heedful.inspector.measures.attention import cross_attention
 from heedful.text.tokenizer import Tokenizer
 
-Box = Sequence[float]  # left, top, right, bottom in pixels
-WordBox = tuple[int, int, Box | None]  # first character, the one behind the last, and the box of the object or None
+WordBox = Sequence[Any]  # first character, the one behind the last, and [left, top, right, bottom] in pixels or None
 
 
 @dataclass(frozen=True)
