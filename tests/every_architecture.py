@@ -1,6 +1,7 @@
 """Small models of every architecture, for the tests of what must hold for all of them."""
 
 from dataclasses import replace
+from itertools import cycle
 
 import torch
 from torch import nn
@@ -8,12 +9,22 @@ from torch import nn
 from children import SHAPES, VOCABULARY, shape, stirred
 from heedful.config.bag_of_words import BagOfWordsConfig
 from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
+from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.config.recurrent import RecurrentConfig
-from heedful.config.schema import ArchitectureConfig, DecodeConfig, GenerateConfig, ModelConfig, TextModelConfig
+from heedful.config.schema import (
+    ArchitectureConfig,
+    DataConfig,
+    DecodeConfig,
+    GenerateConfig,
+    ModelConfig,
+    Recipe,
+    TextModelConfig,
+)
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
-from heedful.models import LanguageModel, SourceToTarget, TextClassifier, TokenClassifier
+from heedful.models import LanguageModel, SequenceClassifier, SourceToTarget, TextClassifier, TokenClassifier
 from heedful.models.architectures import model_class
+from heedful.models.input_layers import media_classifier
 from heedful.text.tokenizer_pair import TokenizerPair
 from shown_modules import GATED, gated
 from subjects import TOKENIZER
@@ -60,6 +71,33 @@ ENCODERS: dict[str, TextModelConfig] = {
     "mean of vectors": BagOfWordsConfig(d_model=14, pooling="mean", pooler="dense"),
 }
 
+IMAGES = (
+    ImageConfig(size=(14, 22), patch=2),
+    ImageConfig(size=(14, 22), patch=2, stem="convolutional", positions="learned"),
+    ImageConfig(size=(14, 22), patch=2, channels=1, class_token=False),
+)
+AUDIOS = (
+    AudioConfig(mels=5, stem="linear", max_seconds=0.04),
+    AudioConfig(mels=5, max_seconds=0.04),
+    AudioConfig(features="samples", hop=7, max_seconds=0.04),
+)
+ONE_CHANNEL = {name: config for name, config in ENCODERS.items() if not getattr(config, "multichannel", False)}
+MEDIA_CLASSIFIERS: dict[str, dict[str, Recipe]] = {  # by task and architecture; the input layers take turns
+    "image_classification": {
+        name: Recipe(
+            task="image_classification",
+            data=DataConfig(modality="image"),
+            model=config if image.class_token else replace(config, pooling="mean"),
+            image=image,
+        )
+        for (name, config), image in zip(ONE_CHANNEL.items(), cycle(IMAGES), strict=False)
+    },
+    "audio_classification": {
+        name: Recipe(task="audio_classification", data=DataConfig(modality="audio"), model=config, audio=audio)
+        for (name, config), audio in zip(ONE_CHANNEL.items(), cycle(AUDIOS), strict=False)
+    },
+}
+
 
 def encoder_decoder(name: str, vocabulary: int = VOCABULARY) -> SourceToTarget:
     """An encoder-decoder with strong opinions; always the same one."""
@@ -81,6 +119,12 @@ def text_classifier(name: str, classes: int, vocabulary: int = VOCABULARY) -> Te
 def token_classifier(name: str, classes: int, vocabulary: int = VOCABULARY) -> TokenClassifier:
     torch.manual_seed(3)
     return opinionated(TokenClassifier(ENCODERS[name], vocabulary, classes))
+
+
+def of_media(task: str, name: str, classes: int) -> SequenceClassifier:
+    """A classifier of pictures or of sounds."""
+    torch.manual_seed(3)
+    return opinionated(media_classifier(MEDIA_CLASSIFIERS[task][name], classes))
 
 
 def opinionated(model):

@@ -72,6 +72,29 @@ def write_gpt2(folder: Path) -> Path:
     return folder
 
 
+SPOKEN = ["en", "de", "yue"]
+CONTROLS = ["<|endoftext|>", "<|startoftranscript|>", *(f"<|{code}|>" for code in SPOKEN), "<|translate|>"]
+CONTROLS += ["<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
+
+
+def write_whisper(folder: Path, times: int) -> list[str]:
+    """The tokenizer of a Whisper with so many time stamps; returns all tokens in the order of their ids."""
+    learner = tokenizers.Tokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learner.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=283, initial_alphabet=alphabet, show_progress=False)
+    learner.train_from_iterator(LINES, trainer)
+    learner.add_special_tokens(CONTROLS)
+    learner.add_tokens([tokenizers.AddedToken(f"<|{i * 0.02:.2f}|>", normalized=False) for i in range(times)])
+    folder.mkdir()
+    learner.save(str(folder / "tokenizer.json"))
+    settings = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), "<|endoftext|>")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "WhisperTokenizer", **settings}))
+    ids = learner.get_vocab()
+    return sorted(ids, key=ids.__getitem__)
+
+
 def write_unigram(folder: Path) -> Path:
     """The layout of T5 and XLM-R: pieces with U+2581, and a name that is found in texts."""
     library = tokenizers.Tokenizer(models.Unigram())

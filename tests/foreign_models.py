@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from foreign_folders import write_bert, write_gpt2, write_marian
+from foreign_folders import SPOKEN, write_bert, write_gpt2, write_marian, write_whisper
 
 BERT = {
     "hidden_size": 22,
@@ -30,6 +30,18 @@ MARIAN = {
     "activation_function": "swish",
     "scale_embedding": True,
     "max_position_embeddings": 61,
+}
+WHISPER = {
+    "d_model": 26,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_ffn_dim": 41,
+    "decoder_ffn_dim": 41,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "num_mel_bins": 13,
+    "max_source_positions": 50,
+    "max_target_positions": 59,
 }
 
 
@@ -56,6 +68,27 @@ def marian(folder: Path, **settings: Any) -> nn.Module:
     return _saved("MarianMTModel", "MarianConfig", folder, 0.3, settings)
 
 
+def whisper(folder: Path, **settings: Any) -> nn.Module:
+    """A Whisper that reads one second, with its settings for generating and for sound."""
+    names = write_whisper(folder, times=WHISPER["max_source_positions"] + 1)
+    ids = {name: i for i, name in enumerate(names)}
+    end = ids["<|endoftext|>"]
+    special = {"pad_token_id": end, "bos_token_id": end, "eos_token_id": end}
+    special |= {"decoder_start_token_id": ids["<|startoftranscript|>"], "vocab_size": len(names)}
+    model = _saved("WhisperForConditionalGeneration", "WhisperConfig", folder, 0.3, WHISPER | special | settings)
+    generation = json.loads((folder / "generation_config.json").read_text()) | {
+        "suppress_tokens": [3, 7, ids["<|startoflm|>"], ids["<|startofprev|>"]],
+        "begin_suppress_tokens": [ids["Ġ"], end],
+        "is_multilingual": True,
+        "lang_to_id": {f"<|{code}|>": ids[f"<|{code}|>"] for code in SPOKEN},
+        "no_timestamps_token_id": ids["<|notimestamps|>"],
+    }
+    (folder / "generation_config.json").write_text(json.dumps(generation))
+    sound = {"feature_size": 13, "sampling_rate": 16_000, "hop_length": 160, "n_fft": 400, "chunk_length": 1}
+    (folder / "preprocessor_config.json").write_text(json.dumps(sound))
+    return model
+
+
 def _saved(architecture: str, config: str, folder: Path, std: float, settings: dict[str, Any]) -> nn.Module:
     import transformers
 
@@ -69,5 +102,7 @@ def _saved(architecture: str, config: str, folder: Path, std: float, settings: d
         model.final_logits_bias.normal_()
     if architecture == "GPT2LMHeadModel":
         model.lm_head.weight.data[settings["eos_token_id"]] *= 3  # so that texts end at many lengths
+    if architecture == "WhisperForConditionalGeneration":
+        model.model.encoder.layer_norm.weight.data *= 7  # so that what is written depends on what is heard
     model.save_pretrained(folder)
     return model

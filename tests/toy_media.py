@@ -1,16 +1,22 @@
 """Drawn pictures and synthesised sounds of a few classes, and recipes for them: a moment's work."""
 
 from copy import deepcopy
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import soundfile
+import torch
 from PIL import Image
 
-from heedful.config.load import recipe_from_dict
+from heedful.checkpoint import write_model
+from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
+from heedful.models import weights
+from heedful.models.input_layers import media_classifier
+from heedful.text.tokenizer_pair import NoTokenizers
 
 Values = dict[str, Any]
 
@@ -50,7 +56,20 @@ def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
         for table, own in changes.items():
             values.setdefault(table, {}).update(own)
     values["data"]["root"] = str(folder)
-    return recipe_from_dict({"task": task, **values}, "test")
+    return make_recipe({"task": task, **values})
+
+
+def write_untrained(task: str, folder: Path, files: Path) -> Path:
+    """A model with random weights for the classes of the files, in a folder."""
+    made = recipe(task, files)
+    labels = SIDES if task == "image_classification" else tuple(PITCHES)
+    made = replace(made, data=replace(made.data, labels=labels))
+    torch.manual_seed(1)
+    model = media_classifier(made, len(labels))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    write_model(folder, made, NoTokenizers(), weights(model))
+    return folder
 
 
 def write_files(task: str, folder: Path) -> Path:

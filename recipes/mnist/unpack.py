@@ -1,4 +1,7 @@
-"""Write the digits of mnist_5k.csv.gz as PNG files, a folder for each class: every fifth row for validation."""
+"""Write the digits of mnist_5k.csv.gz as PNG files, a folder for each class: 3,800 to train on, 200 and 1,000 held out.
+
+python unpack.py mnist_5k.csv.gz FOLDER
+"""
 
 import gzip
 import sys
@@ -8,12 +11,17 @@ import numpy as np
 from PIL import Image
 
 
+def part(number: int) -> str:
+    """The part that a row belongs to: every fifth to the test set, one of 25 to the validation set."""
+    return "test" if number % 5 == 0 else "valid" if number % 25 == 1 else "train"
+
+
 def unpack(table: Path, out: Path) -> None:
-    """Write train/DIGIT/ROW.png and valid/DIGIT/ROW.png from rows of 784 pixels and a digit."""
+    """Write PART/DIGIT/ROW.png for each row of the table: 784 pixels and a digit."""
     with gzip.open(table, "rt") as lines:
         rows = np.loadtxt(lines, delimiter=",", dtype=np.uint8)
     for number, row in enumerate(rows):
-        folder = out / ("train" if number % 5 else "valid") / str(row[-1])
+        folder = out / part(number) / str(row[-1])
         folder.mkdir(parents=True, exist_ok=True)
         Image.fromarray(row[:-1].reshape(28, 28)).save(folder / f"{number:04}.png")
 

@@ -15,14 +15,19 @@ if TYPE_CHECKING:  # so that importing heedful does not import torch
     from rich.console import Console
 
     from heedful.config.schema import Recipe
+    from heedful.decode.captioner import Captioner
     from heedful.decode.filler import Filler
     from heedful.decode.generator import Generator
+    from heedful.decode.transcriber import Transcriber
     from heedful.decode.translator import Translator
     from heedful.inspector.capture.trace import Trace
     from heedful.inspector.view import View
     from heedful.predict import AnyPredictor
     from heedful.predict.answerer import Answerer
     from heedful.predict.classifier import Classifier
+    from heedful.predict.image_text_retriever import ImageTextRetriever
+    from heedful.predict.media_classifier import MediaClassifier
+    from heedful.predict.patch_filler import PatchFiller
     from heedful.predict.retriever import Retriever
     from heedful.predict.scorer import Scorer
     from heedful.predict.tagger import Tagger
@@ -36,6 +41,7 @@ __all__ = ["__version__", "load", "look", "trace", "train"]
 __version__ = "0.1.0"
 
 Precision: TypeAlias = Literal["float32", "int8"]
+MediaClassification: TypeAlias = Literal["image_classification", "audio_classification"]
 SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogue", "text_to_text"]
 
 import_module("heedful.train")  # an imported package takes its name here: first, so that the function keeps it
@@ -81,6 +87,46 @@ def load(
 def load(
     model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: Literal["word_vectors"]
 ) -> "WordVectors": ...
+@overload
+def load(
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: MediaClassification,
+) -> "MediaClassifier": ...
+@overload
+def load(
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: Literal["captioning"],
+) -> "Captioner": ...
+@overload
+def load(
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: Literal["speech_recognition"],
+) -> "Transcriber": ...
+@overload
+def load(
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: Literal["masked_patches"],
+) -> "PatchFiller": ...
+@overload
+def load(
+    model: str | Path,
+    device: "Device" = "auto",
+    precision: Precision = "float32",
+    *,
+    task: Literal["image_text_retrieval"],
+) -> "ImageTextRetriever": ...
 @overload
 def load(
     model: str | Path, device: "Device" = "auto", precision: Precision = "float32", *, task: str | None = None

@@ -61,6 +61,12 @@ def share_cross_entropy(logits: Float[Tensor, "N V"], shares: Float[Tensor, "N V
     return Loss(total, F.cross_entropy(logits, shares, reduction="sum").detach(), len(logits))
 
 
+def squared_error(predicted: Float[Tensor, "N F"], target: Float[Tensor, "N F"]) -> Loss:
+    """Squared error of vectors, as the mean over the F numbers of each; computed in float32."""
+    total = (predicted.float() - target).square().mean(-1).sum()
+    return Loss(total, total.detach(), len(target))
+
+
 def reference_cross_entropy(
     hidden: Float[Tensor, "N D"],
     weight: Float[Tensor, "V D"],

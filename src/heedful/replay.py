@@ -135,7 +135,7 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     prepare_process(recipe.train.threads)
     task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
     if task.digest != newest.state["data"]:
-        raise InputError(f"{folder}: the training or validation text has changed since the run was begun; restore it")
+        raise InputError(f"{folder}: the training or validation data has changed since the run was begun; restore it")
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)
     return trainer

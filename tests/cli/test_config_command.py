@@ -108,7 +108,7 @@ def test_the_schema_is_json() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("base", "or a preset, such as bert-base or vaswani-base"),
+        ("base", "or a preset, such as bert-base or clip-base or whisper-base"),
         ("gpt3", "or a preset, such as gpt2"),
         ("runs/x.toml", "or a preset (`heedful config presets` lists them)"),
     ],

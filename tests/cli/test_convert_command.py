@@ -88,19 +88,23 @@ def test_every_format_can_be_named():
     [("opennmt", "heedful reads this format and does not write it"), ("onnx", "there is no such format")],
 )
 def test_a_format_that_cannot_be_written_is_refused_with_those_that_can(tmp_path, name, reason):
-    with pytest.raises(InputError, match=f"^--to {name}: {reason}; choose one of heedful, bert, gpt2, marian$"):
+    with pytest.raises(
+        InputError, match=f"^--to {name}: {reason}; choose one of heedful, bert, gpt2, marian, vit, whisper$"
+    ):
         invoke("convert", "en-de", "--to", name, "--out", tmp_path / "theirs")
 
 
 def test_a_model_of_an_unknown_kind_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5"}))
-    with pytest.raises(InputError, match='model_type is "t5", and heedful converts bert, gpt2 and marian'):
+    with pytest.raises(InputError, match='model_type is "t5", and heedful converts bert, gpt2, marian, vit, whisper'):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(InputError, match=r"config\.json: has no keys"):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"config\.json: has no model_type; if it is bert, gpt2 or marian, say so"):
+    with pytest.raises(
+        InputError, match=r"has no model_type; if it is bert or gpt2 or marian or vit or whisper, say so"
+    ):
         invoke("convert", tmp_path, "--out", tmp_path / "ours")
 
 
@@ -108,7 +112,9 @@ def test_a_model_of_heedful_is_not_converted_into_itself(tmp_path):
     foreign_models.gpt2(tmp_path / "theirs")
     invoke("convert", tmp_path / "theirs", "--out", tmp_path / "ours")
     for source in ([], ["--from", "heedful"]):
-        with pytest.raises(InputError, match=r"ours is a model of heedful already; .* one of bert, gpt2, marian$"):
+        with pytest.raises(
+            InputError, match=r"ours is a model of heedful already; .* one of bert, gpt2, marian, vit, whisper$"
+        ):
             invoke("convert", tmp_path / "ours", *source, "--out", tmp_path / "again")
 
 

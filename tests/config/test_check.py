@@ -15,7 +15,9 @@ from heedful.config.check import (
     impossible,
     remarks,
 )
+from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.keys import all_keys
+from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.config.rules import REMARKS, RULES_OF
 from heedful.config.schema import (
     DecodeConfig,
@@ -35,6 +37,36 @@ NUMBERS = (int, float, int | None, float | None)
 
 RECURRENT, CONVOLUTIONAL, TEXT_CNN = ({"architecture": name} for name in ("recurrent", "convolutional", "text_cnn"))
 
+
+def image(batch_tokens: int = 4096, **values: object) -> dict:
+    """A classifier of pictures with some of its settings changed."""
+    return of_media("image", batch_tokens, values)
+
+
+def audio(batch_tokens: int = 4096, **values: object) -> dict:
+    """A classifier of sounds with some of its settings changed."""
+    return of_media("audio", batch_tokens, values)
+
+
+def masked_patches(**values: object) -> dict:
+    """Pre-training on masked patches with some settings of the pictures changed."""
+    return {"task": "masked_patches", "data": {"modality": "image"}, "image": values, "model": {"family": "encoder"}}
+
+
+def of_media(modality: str, batch_tokens: int, values: dict) -> dict:
+    model = {"family": "encoder"}
+    for key, name in (("d_model", "d_model"), ("model_positions", "positions"), ("max_positions", "max_positions")):
+        if key in values:
+            model[name] = values.pop(key)
+    return {
+        "task": f"{modality}_classification",
+        "data": {"modality": modality},
+        modality: values,
+        "model": {"heads": 2, **model},
+        "train": {"batch_tokens": batch_tokens},
+    }
+
+
 # key of the rule -> values that break it, and what the message must hold
 BROKEN = [
     ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),
@@ -46,6 +78,11 @@ BROKEN = [
     ),
     ("model.freeze_vectors", {"model": {"freeze_vectors": True}}, "nothing to freeze"),
     ("model.max_positions", {"model": {"positions": "learned", "max_positions": 299}}, "250 + 50"),
+    (
+        "model.max_target_positions",
+        {"model": {"positions": "learned", "max_positions": 300, "max_target_positions": 299}},
+        "raise it to at least that sum",
+    ),
     (
         "model.max_positions",
         {"model": {**CONVOLUTIONAL, "family": "decoder", "max_positions": 511}},
@@ -91,9 +128,36 @@ BROKEN = [
     ),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
     ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
+    ("image.patch", image(size=[14, 21], patch=5), "14 x 21 cannot be cut into patches of image.patch = 5"),
+    ("image.patch", image(size=[14, 21], patch=7, stem="convolutional"), "7 is no power of two"),
+    ("image.positions", image(d_model=14, positions="sinusoidal"), 'set image.positions = "learned"'),
+    ("image.mean", image(mean=[0.1, 0.2]), "one number, or one for each of image.channels = 3"),
+    ("model.pooling", image(class_token=False), "or image.class_token = true"),
+    ("image.size", masked_patches(size=[16, 16], patch=16), "one has to stay visible"),
+    (
+        "task",
+        {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
+        "masked patches are learned by a Transformer here",
+    ),
+    ("audio.hop", audio(hop=401), "samples between two frames would never be read"),
+    ("audio.mels", audio(mels=201), "take at most half of the window"),
+    ("transcribe.language", {"transcribe": {"languages": ["en", "de"], "language": "zh"}}, "none of the languages"),
+    ("audio.pad_seconds", audio(pad_seconds=31.0), "longer than audio.max_seconds = 30.0; lower it"),
+    (
+        "model.max_positions",
+        image(positions="none", model_positions="learned", max_positions=196),
+        "an input may have 197 positions",
+    ),
+    ("train.batch_tokens", audio(batch_tokens=1499), "does not hold an input of 1500; raise it"),
+    (
+        "model.architecture",
+        {"task": "image_text_retrieval", "data": {"modality": "image"}, "model": {"family": "encoder"}},
+        'set model.architecture = "dual_encoder"',
+    ),
     ("model.tie", {"tokenizer": {"joint": False}}, 'model.tie = "output"'),
     ("model.source_vectors", {"model": {"source_vectors": "a.vec"}}, "must name the same file"),
     ("task", {"task": "masked_lm", "model": {**RECURRENT, "family": "encoder"}}, 'task = "language_model"'),
+    ("model.max_target_positions", {"model": {"max_target_positions": 448}}, "a decoder's own table"),
     ("model.heads", {"model": {"heads": 7}}, "give the size of a head as model.d_k"),
     ("model.kv_heads", {"model": {"kv_heads": 3}}, "choose a kv_heads that divides heads"),
     ("model.positions", {"model": {"d_model": 35, "heads": 5}}, 'set model.positions = "learned"'),
@@ -113,6 +177,11 @@ BROKEN = [
         },
         "set one of them to false",
     ),
+    (
+        "model.multichannel",
+        image() | {"model": {**TEXT_CNN, "family": "encoder", "multichannel": True, "pooling": "max"}},
+        "reads no words; set it to false",
+    ),
 ]
 
 
@@ -125,8 +194,9 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
 
 
 def test_every_rule_is_tried_above() -> None:
-    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options is not Word2VecConfig]
-    assert here == [key for key, _, _ in BROKEN]  # those of word vectors are tried in test_word2vec_rules.py
+    elsewhere = (Word2VecConfig, DualEncoderConfig)  # tried in test_word2vec_rules.py and test_dual_encoder_rules.py
+    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options not in elsewhere]
+    assert here == [key for key, _, _ in BROKEN]
 
 
 def test_the_defaults_are_possible() -> None:
@@ -161,14 +231,33 @@ def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule
         {"train": {"batch_tokens": 250, "average_last": 3, "keep_last": 3}},
         {"model": {"positions": "learned", "max_positions": 300}},
         {"decode": {"n_best": 4}},
+        image(size=[14, 21], patch=7),
+        image(size=[14, 28], patch=2, stem="convolutional"),
+        image(d_model=14, positions="learned"),
+        image(d_model=16, positions="sinusoidal"),
+        image(mean=[0.1], std=[0.2, 0.3, 0.4]),
+        image(mean=[0.1], std=[0.2], channels=1),
+        image(model_positions="learned", max_positions=197, batch_tokens=197),
+        audio(hop=400, mels=200, pad_seconds=30.0, batch_tokens=1500),
+        audio(features="samples", hop=401, mels=201),
     ],
 )
 def test_the_remedies_work(values: dict) -> None:
     assert isinstance(recipe_from_dict(values, "here"), Recipe)
 
 
+LISTS = {  # keys of several numbers, and how many
+    "image.size": 2,
+    "image.mean": 1,
+    "image.std": 1,
+    "transcribe.suppress": 1,
+    "transcribe.suppress_first": 1,
+}
+
+
 def nested(key: str, value: object) -> dict:
     """`value` at a dotted key."""
+    value = [value] * LISTS[key] if key in LISTS else value
     if key.startswith("data.train."):
         return {"data": {"train": [{"source": "a"}, {"source": "b", key.rpartition(".")[2]: value}]}}
     if key.startswith("model."):
@@ -180,6 +269,11 @@ def nested(key: str, value: object) -> dict:
     return value
 
 
+def place(key: str) -> str:
+    """The key of a number, or of the first one of several."""
+    return f"{key}.0" if key in LISTS else key
+
+
 def refusal(key: str, value: object) -> str:
     with pytest.raises(InputError) as caught:
         recipe_from_dict(nested(key, value), "here")
@@ -188,12 +282,12 @@ def refusal(key: str, value: object) -> str:
 
 @pytest.mark.parametrize("key", sorted(AT_LEAST))
 def test_numbers_have_a_least_value(key: str) -> None:
-    assert f"here: {key} must be at least {AT_LEAST[key]}, but is " in refusal(key, AT_LEAST[key] - 1)
+    assert f"here: {place(key)} must be at least {AT_LEAST[key]}, but is " in refusal(key, AT_LEAST[key] - 1)
 
 
 @pytest.mark.parametrize("key", sorted(AT_MOST))
 def test_a_stack_has_a_highest_number_of_layers(key: str) -> None:
-    assert f"here: {key} must be at most {AT_MOST[key]}, but is 10000019" in refusal(key, 10_000_019)
+    assert f"here: {place(key)} must be at most {AT_MOST[key]}, but is 10000019" in refusal(key, 10_000_019)
 
 
 @pytest.mark.parametrize("key", sorted(MORE_THAN_ZERO))
@@ -234,6 +328,8 @@ def test_the_tables_name_keys_that_exist() -> None:
     [
         ("data.filters", FilterConfig),
         ("tokenizer", TokenizerConfig),
+        ("image", ImageConfig),
+        ("audio", AudioConfig),
         ("masking", MaskingConfig),
         *(("model", options) for options in OPTIONS.values()),
         ("optimizer", OptimizerConfig),
@@ -245,3 +341,17 @@ def test_the_tables_name_keys_that_exist() -> None:
 def test_every_number_of_a_recipe_has_bounds(name: str, table: type) -> None:
     numbers = {f"{name}.{field}" for field, hint in get_type_hints(table).items() if hint in NUMBERS}
     assert numbers <= set(AT_LEAST) | MORE_THAN_ZERO | RATES | SHARES | ANY
+
+
+@pytest.mark.parametrize("key", sorted(LISTS.keys() - {"image.mean"}))
+def test_every_number_of_a_list_has_bounds(key: str) -> None:
+    table, name = key.split(".")
+    given = {"size": [224, 0], "std": [0.5, 0.5, 0.0]}.get(name, [5, -1])
+    with pytest.raises(InputError, match=rf"{key}.{len(given) - 1} must be (at least|more than) [01], but is "):
+        recipe_from_dict({table: {name: given}}, "here")
+
+
+def test_pictures_and_sounds_have_no_limits_of_text() -> None:
+    for values in (image(batch_tokens=197), audio(batch_tokens=1500)):
+        recipe = recipe_from_dict({**values, "data": {**values["data"], "max_length": 8000}}, "here")
+        assert recipe.longest_input < recipe.data.max_length

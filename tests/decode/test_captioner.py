@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,8 @@ def test_files_bytes_and_arrays_are_all_read(tmp_path):
     assert told[0] == told[1] == told[2] == captioner.caption(tmp_path / "one.png")
     with pytest.raises(InputError, match="picture 2: "):
         captioner.caption([pixels, b"no picture"])
+    unknown: Any = {"beams": 3}
     with pytest.raises(InputError, match="there is no option beams"):
-        captioner.caption(pixels, beams=3)
+        captioner.caption(pixels, **unknown)
     with pytest.raises(InputError, match=r"decode\.beam"):
         captioner.caption(np.zeros((14, 21, 3), np.uint8), beam=0)

@@ -8,7 +8,6 @@ from torch import nn
 
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig
-from heedful.errors import InputError
 from heedful.models import EncoderOnly
 from heedful.nn.patches import ConvolutionalStem, LinearStem, PatchEmbedding, SinusoidalGridPositions
 
@@ -77,16 +76,3 @@ def test_sinusoidal_positions_tell_every_place_from_every_other():
     table = SinusoidalGridPositions(CONFIG, 16).table.flatten(0, 1)
     distances = torch.cdist(table, table) + torch.eye(15)
     assert distances.min() > 0.1
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"patch": 8}, "12 x 20 cannot be cut into patches of 8 x 8"),
-        ({"size": (12, 18), "patch": 6, "stem": "convolutional"}, "6 pixels is no power of two"),
-        ({"positions": "sinusoidal"}, "d_model = 14 is no multiple of 4"),
-    ],
-)
-def test_settings_that_do_not_fit_together_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        PatchEmbedding(replace(CONFIG, **settings), 14)

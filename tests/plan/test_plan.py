@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import toy_media
+import toy_tasks
 from heedful.cli import app
 from heedful.cli.plan_table import advice
 from heedful.config.load import load_preset, make_recipe
@@ -155,3 +157,16 @@ def test_what_does_not_fit_is_told_with_a_remedy() -> None:
     assert list(advice(enough)) == ["fits with batches of 1/3: train.batch_tokens / 3, train.accumulate x 3"]
     none = replace(small, accelerator=replace(plan.accelerator, memory=plan.memory.states / 2))
     assert "only shards of them fit" in next(advice(none))
+
+
+@pytest.mark.parametrize("task", [*toy_media.TASKS, "classification"])
+def test_a_classifier_is_planned_from_the_data_that_a_run_prepared(task: str, tmp_path: Path) -> None:
+    if task == "classification":
+        recipe = toy_tasks.recipe(task, toy_tasks.write_text(tmp_path / "files"))
+    else:
+        recipe = toy_media.recipe(task, toy_media.write_files(task, tmp_path / "files"))
+    kind = find_task(recipe.task)
+    kind.prepare(kind.resolve(recipe), tmp_path / "data", lambda _: None)  # as a run does
+    plan = make_plan(recipe, Circumstances(gpu="cpu"), tmp_path / "data")
+    model = kind.build(kind.resolve(recipe), kind.prepare(kind.resolve(recipe), tmp_path / "data", str).tokenizers)
+    assert plan.parameters == sum(parameter.numel() for parameter in model.parameters())

@@ -7,17 +7,20 @@ import pytest
 import torch
 
 import every_architecture
-from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS
+from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDIA_CLASSIFIERS
 from heedful.checkpoint.load import LoadedModel
 from heedful.checkpoint.tensors import read_tensors
 from heedful.config.schema import Recipe
 from heedful.decode.length_penalty import PENALTIES
 from heedful.errors import RunError
 from heedful.models import weights
+from heedful.models.input_layers import media_to_text
 from heedful.nn import attention, masks
+from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
+from heedful.nn.patches import LinearStem
 from heedful.optim import load_optimizer_tensors
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
 from heedful.verify import subject as subject_module
@@ -33,13 +36,22 @@ MAKERS = {
 
 
 def loaded(task: str, name: str) -> LoadedModel:
+    if task in MEDIA_CLASSIFIERS:
+        recipe = MEDIA_CLASSIFIERS[task][name]
+        recipe = replace(recipe, data=replace(recipe.data, labels=("a", "b", "c")))
+        recipe = replace(recipe, model=replace(recipe.model, dropout=0.1))
+        return LoadedModel(recipe, every_architecture.of_media(task, name, 3), NoTokenizers(), Path("model"))
     configs, make = MAKERS[task]
     recipe = Recipe(task=task, model=replace(configs[name], dropout=0.1))
     recipe = replace(recipe, data=replace(recipe.data, labels=("a", "b", "c"), max_length=61))
     return LoadedModel(recipe, make(name), TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
 
 
-@pytest.mark.parametrize(("task", "name"), [(task, name) for task, (configs, _) in MAKERS.items() for name in configs])
+ALL = [(task, name) for task, (configs, _) in MAKERS.items() for name in configs]
+ALL += [(task, name) for task, recipes in MEDIA_CLASSIFIERS.items() for name in recipes]
+
+
+@pytest.mark.parametrize(("task", "name"), ALL)
 def test_every_check_passes_on_every_architecture(task, name):
     found = loaded(task, name)
     subject = subject_of(found)
@@ -48,6 +60,19 @@ def test_every_check_passes_on_every_architecture(task, name):
         difference = check.measure(subject, found)
         assert difference is None or check.passes(difference), (check.name, difference)
     assert all(torch.equal(value, before[key]) for key, value in weights(found.model).items())
+
+
+@pytest.mark.parametrize("modality", ["image", "audio"])
+@pytest.mark.parametrize("name", ["transformer", "lstm with general attention", "convolutional"])
+def test_every_check_passes_on_a_model_that_writes_about_pictures_or_sounds(name, modality):
+    task = {"image": "captioning", "audio": "speech_recognition"}[modality]
+    medium = MEDIA_CLASSIFIERS[f"{modality}_classification"][with_stem(f"{modality}_classification")]
+    recipe = replace(medium, task=task, model=ENCODER_DECODERS[name])
+    torch.manual_seed(3)
+    model = every_architecture.opinionated(media_to_text(recipe, len(TOKENIZER)))
+    found = LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
+    differences = {check: check.measure(subject_of(found), found) for check in FAST}
+    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
 
 
 def failing(task: str, name: str) -> list[str]:
@@ -187,6 +212,29 @@ def steps_are_lost(patch):
     patch.setattr(of_training, "load_optimizer_tensors", without_steps)
 
 
+def a_stem_sees_the_padding(patch):
+    patch.setattr(ConvolutionalFrames, "embed", careless_of_padding(ConvolutionalFrames.embed))
+
+
+def careless_of_padding(honest):
+    def careless(self, inputs, padding_mask):
+        return honest(self, inputs, torch.ones_like(padding_mask))[0], honest(self, inputs, padding_mask)[1]
+
+    return careless
+
+
+def a_stem_looks_at_the_whole_batch(patch):
+    honest = LinearStem.forward
+    patch.setattr(LinearStem, "forward", lambda self, pixels: honest(self, pixels) - pixels.mean())
+
+
+def with_stem(task: str) -> str:
+    """The name of a Transformer whose stem is convolutional."""
+    table = task.partition("_")[0]
+    recipes = MEDIA_CLASSIFIERS[task]
+    return next(name for name in recipes if getattr(recipes[name], table).stem == "convolutional")
+
+
 LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
 
 
@@ -209,6 +257,14 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (means_of_means, "translation", "gru with Bahdanau's attention", "gradient of several"),
         (moments_are_lost, "language_model", "lstm", "a checkpoint on the way"),
         (steps_are_lost, "classification", "text cnn", "a checkpoint on the way"),
+        (a_stem_sees_the_padding, "audio_classification", with_stem("audio_classification"), "in a batch"),
+        (a_stem_looks_at_the_whole_batch, "image_classification", LANGUAGE_MODEL, "in a batch"),
+        (padding_is_seen, "image_classification", LANGUAGE_MODEL, "in a batch"),
+        (padding_is_seen, "audio_classification", LANGUAGE_MODEL, "in a batch"),
+        (a_kernel_scales_twice, "image_classification", LANGUAGE_MODEL, "attention kernels"),
+        (a_model_is_rounded, "audio_classification", LANGUAGE_MODEL, "read again"),
+        (means_of_means, "image_classification", "gru", "gradient of several"),
+        (moments_are_lost, "audio_classification", "gru", "a checkpoint on the way"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

@@ -109,6 +109,8 @@ def presets() -> None:
     from heedful.config.families import FAMILIES
     from heedful.config.presets import TABLE_3
     from heedful.config.presets_bert_gpt import CHILDREN
+    from heedful.config.presets_clip import CLIP
+    from heedful.config.presets_whisper import WHISPER
 
     table = Table(box=None, pad_edge=False)
     for heading in ("preset", "what it is"):
@@ -121,10 +123,10 @@ def presets() -> None:
         what = ", ".join(changes) or "6+6 layers, d_model 512"
         printed = "" if row.millions is None else str(row.millions)
         table.add_row(f"vaswani-{row.name}", what, printed, f"{row.perplexity:.2f}", f"{row.bleu:.1f}")
-    for name, values in CHILDREN.items():
+    for name, values in {**CHILDREN, **CLIP, **WHISPER}.items():
         model = values["model"]
-        [layers] = FAMILIES[model["family"]].layers
-        table.add_row(name, f"{values['task']}, {model[layers]} layers, d_model {model['d_model']}")
+        layers = "+".join(str(model[layers]) for layers in FAMILIES[model["family"]].layers)
+        table.add_row(name, f"{values['task']}, {layers} layers, d_model {model['d_model']}")
     Console().print(table)
     typer.echo(
         "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."

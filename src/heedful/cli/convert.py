@@ -23,7 +23,10 @@ class Source(StrEnum):
     BERT = "bert"
     GPT2 = "gpt2"
     MARIAN = "marian"
+    WHISPER = "whisper"
     OPENNMT = "opennmt"
+    FASTER_WHISPER = "faster-whisper"
+    VIT = "vit"
 
 
 class Target(StrEnum):
@@ -33,6 +36,11 @@ class Target(StrEnum):
     BERT = "bert"
     GPT2 = "gpt2"
     MARIAN = "marian"
+    VIT = "vit"
+    WHISPER = "whisper"
+
+
+HUGGING_FACE = ("bert", "gpt2", "marian", "vit", "whisper")  # types that a config.json may name
 
 
 def target_of(name: str) -> Target:
@@ -70,9 +78,10 @@ def convert(
 ) -> None:
     """Convert a model: the same numbers in another format.
 
-    bert, gpt2 and marian are folders of Hugging Face, with safetensors and a
-    tokenizer; opennmt is CTranslate2's format. What a format cannot express
-    is refused, and weights that are not used are named.
+    bert, gpt2, marian, vit and whisper are folders of Hugging Face, with
+    safetensors and, where there is text, a tokenizer; opennmt and
+    faster-whisper are in CTranslate2's format. What a format cannot express is
+    refused, and weights that are not used are named.
     """
     source = source or guess(model)
     check_direction(model, source, target)
@@ -142,11 +151,13 @@ def guess(model: str) -> Source:
         InputError: There is no such folder, or its files belong to no known format.
     """
     from heedful.checkpoint.load import find_model
+    from heedful.convert.ctranslate2 import read_specification
+    from heedful.convert.faster_whisper import SPEC
     from heedful.convert.settings import CONFIG, read_config
 
     folder = Path(model)
     if (folder / "model.bin").is_file():
-        return Source.OPENNMT
+        return Source.FASTER_WHISPER if read_specification(folder / "model.bin") == SPEC else Source.OPENNMT
     if (folder / CONFIG).is_file():
         return named(read_config(folder).get("model_type"), folder / CONFIG)
     try:
@@ -166,7 +177,8 @@ def named(kind: object, where: Path) -> Source:
         InputError: config.json has no model_type, or one that heedful does not read.
     """
     if kind is None:
-        raise InputError(f"{where}: has no model_type; if it is bert, gpt2 or marian, say so with --from")
-    if kind not in ("bert", "gpt2", "marian"):
-        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts bert, gpt2 and marian")
+        raise InputError(f"{where}: has no model_type; if it is {' or '.join(HUGGING_FACE)}, say so with --from")
+    if kind not in HUGGING_FACE:
+        known = ", ".join(HUGGING_FACE)
+        raise InputError(f"{where}: model_type is {json.dumps(kind)}, and heedful converts {known}")
     return Source(kind)

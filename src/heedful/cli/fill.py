@@ -1,4 +1,4 @@
-"""`heedful fill`: predict the words for the gaps ([MASK]) of a text with a masked language model (BERT)."""
+"""`heedful fill`: predict words for the gaps ([MASK]) of a text, or the hidden patches of a picture."""
 
 import json
 from dataclasses import asdict
@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.evaluate import recipe_of
+from heedful.cli.fill_pictures import fill_pictures
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output
 from heedful.cli.output import check_output, writing_results
+from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.decode.filler import MaskCandidate
 
+COUNT = 5  # candidates for each gap
+
 
 def fill(
     model: Model,
-    text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps.", show_default=STDIN)] = None,
+    text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps; or pictures.", show_default=STDIN)] = None,
     source: Annotated[Path | None, typer.Option("--input", help="File with a text on each line; plain or .gz.")] = None,
     output: Output = None,
-    count: Annotated[int, typer.Option(min=1, help="Candidates for each gap.")] = 5,
+    count: Annotated[int | None, typer.Option(min=1, help="Candidates for each gap.", show_default=str(COUNT))] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON list for each text: for each gap, a list of candidates.")
     ] = False,
@@ -29,24 +34,42 @@ def fill(
     """Fill gaps in texts with a masked language model (BERT): the most likely words, with their probabilities.
 
     A gap is written [MASK]: heedful fill "The man [MASK] a bike." --model RUN
+
+    A model of masked patches fills in pictures, of which it hides patches at
+    random: heedful fill cat.png --model RUN --output filled.png writes each
+    picture as it is, as the model saw it, and filled in, side by side.
     """
     from heedful.checkpoint import load_model
     from heedful.decode.filler import Filler
     from heedful.machine import prepare_process
 
     check_output(output, source)
+    if recipe_of(model).data.modality == "image":
+        refuse_text_options({"--input": source, "--count": count, "--json": as_json})
+        fill_pictures(model, text, output, device)
+        return
     texts = input_lines(text, source)
     prepare_process()
     filler = load_model(model, device).use_as(Filler)
     texts = warning_if_unknown(texts, filler.tokenizer)
     with progress_of("filling", text, source, output) as progress, writing_results(output, source) as results:
         for line in progress.over(texts):
-            gaps = filler.fill(line, count)
+            gaps = filler.fill(line, count or COUNT)
             if as_json:
                 shown = json.dumps([[asdict(candidate) for candidate in gap] for gap in gaps], ensure_ascii=False)
             else:
                 shown = f"{line}\n" + "\n".join(table(gap) for gap in gaps)
             results.write(shown)
+
+
+def refuse_text_options(given: dict[str, object]) -> None:
+    """Refuse options that are for texts only.
+
+    Raises:
+        InputError: one is given.
+    """
+    if named := [option for option, value in given.items() if value]:
+        raise InputError(f"{' and '.join(named)}: for gaps in texts, and this model fills in pictures; leave it out")
 
 
 def table(gap: list["MaskCandidate"]) -> str:

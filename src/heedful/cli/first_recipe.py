@@ -140,11 +140,11 @@ def tell_longest(item: str, characters: int, place: str) -> None:
 
 def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> None:
     """Print the size of a recipe's model, and the commands to train, evaluate and use it."""
-    from heedful.cli.info import summary
+    from heedful.cli.info import summary, vocabularies
     from heedful.tasks import find_task
     from heedful.tasks.model_size import count_model
 
-    vocabs = (recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size)
+    vocabs = vocabularies(recipe)
     total = count_model(recipe, *vocabs).total
     run = folder / "run"
     task = find_task(recipe.task)

@@ -53,12 +53,12 @@ def predict(
     from heedful.predict import Text
     from heedful.predict.text_predictor import TextPredictor
 
+    check_output(output, source)
     if recipe_of(model).data.modality != "text":
         if source_field or pair_field:
             raise InputError(f"{model} reads files, which have no columns; leave --source-field and --pair-field out")
         predict_files(model, text, source, output, device, as_json=as_json)
         return
-    check_output(output, source)
     check_columns(source, "--input", source_field, pair_field)
     given = input_lines(text, source)
     prepare_process()

@@ -1,15 +1,18 @@
-"""`heedful search` and `heedful encode`: semantic search, and vectors of texts, with a ranking model."""
+"""`heedful search` and `heedful encode`: the nearest texts or pictures, and their vectors, with a model of vectors."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from heedful.cli.files import named_files
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.pictures import check_folder, queries
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -18,30 +21,59 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
+    from heedful.predict.image_text_retriever import ImageTextRetriever
     from heedful.predict.retriever import Hit, Retriever
+
+    Searcher = Retriever | ImageTextRetriever
 
 VECTORS = (".jsonl", ".npy", ".npz")
 
 
-class Corpus(NamedTuple):
-    """Corpus to search: the file, the column to read if the file is a table, and the texts."""
+@dataclass(frozen=True)
+class Corpus:
+    """Corpus to search: the lines of a file, a column of a table, or the pictures below a folder.
+
+    Attributes:
+        path: the file or folder.
+        items: the texts, or the paths of the pictures.
+        lines: the number of the line of each text, from 1; None for pictures.
+        digest: a digest of all that the vectors of the corpus depend on, beside the model.
+    """
 
     path: Path
-    field: str
-    texts: Sequence[str]
+    items: Sequence[Any]
+    lines: Sequence[int] | None
+    digest: str
+
+    def found(self, hit: "Hit") -> dict[str, object]:
+        """Describe a search hit for JSON: the text and its line, or the file of the picture."""
+        return {"file": hit.text} if self.lines is None else {"line": self.lines[hit.number], "text": hit.text}
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Inputs of a command that become vectors: texts and pictures, how many there are if known, and their unit."""
+
+    items: Iterator[Any]
+    count: int | None
+    unit: str
 
 
 def search(
     model: Model,
-    corpus: Annotated[Path, typer.Option(help="File to search, with a text on each line, or a table; plain or .gz.")],
-    query: Annotated[list[str] | None, typer.Argument(help="Texts to search for.", show_default=STDIN)] = None,
+    corpus: Annotated[
+        Path, typer.Option(help="File with a text on each line, or a table, plain or .gz; or a folder of pictures.")
+    ],
+    query: Annotated[
+        list[str] | None, typer.Argument(help="Texts or pictures to search for.", show_default=STDIN)
+    ] = None,
     source: Annotated[
         Path | None, typer.Option("--input", help="File with a query on each line, or a table; plain or .gz.")
     ] = None,
     source_field: Annotated[
         str | None,
         typer.Option(
-            help="Column or key of the queries, if their file is a table.", show_default="the recipe's source_field"
+            help="Column or key of the queries, if their file is a table.", show_default="the recipe's column"
         ),
     ] = None,
     target_field: Annotated[
@@ -52,7 +84,7 @@ def search(
         ),
     ] = None,
     output: Output = None,
-    count: Annotated[int, typer.Option(min=1, help="Texts to find for each query.")] = 10,
+    count: Annotated[int, typer.Option(min=1, help="Texts or pictures to find for each query.")] = 10,
     index: Annotated[
         Path | None,
         typer.Option(help="File with the vectors of the corpus; it is written the first time and read from then on."),
@@ -60,7 +92,7 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="Write a JSON list for each query.")] = False,
     device: Device = "auto",
 ) -> None:
-    """Find the lines of a file that are nearest in meaning to a query, with a model that was trained for ranking.
+    """Find the texts or pictures nearest in meaning to a query, with a model that was trained for ranking or retrieval.
 
     Each line of the output is a rank, the cosine similarity of query and text,
     and the text; a blank line stands between two queries. Blank lines of the
@@ -68,6 +100,10 @@ def search(
     [{"rank", "score", "line", "text"}, ...], where "line" is the number of the
     line in the corpus. Tables are .tsv, .csv and .jsonl files, of which one
     column is read.
+
+    A model for image_text_retrieval also takes the name of a picture, or of a
+    folder of pictures, as a query, and searches the pictures below a corpus
+    that is a folder: the output has their names, in JSON as "file".
     """
     if query and source:
         raise InputError("there are queries and --input; give one of them")
@@ -76,20 +112,18 @@ def search(
     check_columns(source, "--input", source_field)
     check_columns(corpus, "--corpus", target_field)
     loaded, searcher = prepare(model, device)
-    columns = columns_of(loaded.recipe)
-    field = target_field or columns.target_field
-    numbers, texts = zip(*read_corpus(corpus, field).items(), strict=True)
-    vectors = vectors_of(loaded, searcher, Corpus(corpus, field, texts), index)
-    asked = asked_of(whole_lines(input_lines(query, source)), source, [source_field or columns.source_field])
-    queries = warning_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
+    check_folder(corpus, model, reads_pictures=reads_pictures(loaded))
+    searched = corpus_of(loaded, corpus, target_field or columns_of(loaded.recipe).target_field)
+    vectors = vectors_of(loaded, searcher, searched, index)
+    asked = queries_of(loaded, query, source, source_field)
     with (
         progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
         writing_results(output, source, unit=asked.unit) as results,
     ):
-        for number, sought in enumerate(progress.over(queries)):
-            [hits] = searcher.search([sought], texts, count, vectors)
+        for number, sought in enumerate(progress.over(asked.items)):
+            [hits] = searcher.search([sought], searched.items, count, vectors)
             separator = "\n" if number else ""
-            results.write(json_line(hits, numbers) if as_json else separator + table(hits))
+            results.write(json_line(hits, searched) if as_json else separator + table(hits))
 
 
 def encode(
@@ -103,29 +137,32 @@ def encode(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Write the vector of each text, for search or clustering, with a model that was trained for ranking.
+    """Write the vector of each text, for search or clustering, with a model that was trained for ranking or retrieval.
 
     The ending of the output file selects the format: .jsonl has a JSON list on
     each line; .npy is a NumPy array with a row for each text; .npz holds this
     array under the name "vectors".
+
+    A model for image_text_retrieval also takes names of pictures, and of
+    folders of pictures, instead of texts.
     """
     check_output(output, source)
     if output and output.suffix not in VECTORS:
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
     check_columns(source, "--input", source_field)
-    given = input_lines(text, source)
+    if text and source:
+        raise InputError("there are texts and --input; give one of them")
     loaded, searcher = prepare(model, device)
-    asked = asked_of(whole_lines(given), source, [source_field or columns_of(loaded.recipe).source_field])
-    texts = warning_if_unknown((row.texts[0] for row in asked.rows), loaded.tokenizers.source)
+    asked = queries_of(loaded, text, source, source_field)
     write_array = ARRAYS.get(output.suffix) if output else None
     with (
         progress_of("encoding", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
         writing_results(output, source, unit=asked.unit) as results,
     ):
         if write_array:
-            write_array(results.stream, searcher.encode(texts, progress.advance))
+            write_array(results.stream, searcher.encode(asked.items, progress.advance))
             return
-        for vector in searcher.encode_lines(texts, progress.advance):
+        for vector in searcher.encode_lines(asked.items, progress.advance):
             results.write(json.dumps(vector.tolist()))
 
 
@@ -149,25 +186,67 @@ ARRAYS = {".npy": write_npy, ".npz": write_npz}
 VECTORS_FROM = (
     'Vectors come from a model for the task "ranking": train one on pairs of texts that belong together (see '
     "docs/how-to/ranking-summaries-dialogue.md), or convert a sentence encoder (heedful convert FOLDER --task ranking)"
+    '. Those of pictures come from a model for the task "image_text_retrieval"'
 )
 
 
-def prepare(model: str, device: str) -> tuple["LoadedModel", "Retriever"]:
-    """Load a ranking model as a retriever of texts.
+def prepare(model: str, device: str) -> tuple["LoadedModel", "Searcher"]:
+    """Load a model of vectors as a retriever of texts, or of pictures and texts.
 
     Raises:
         InputError: there is no such model or device, or the model is for another task; the message gives a remedy.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
+    from heedful.predict.image_text_retriever import ImageTextRetriever
     from heedful.predict.retriever import Retriever
 
     prepare_process()
     loaded = load_model(model, device)
     try:
-        return loaded, loaded.use_as(Retriever)
+        return loaded, loaded.use_as(ImageTextRetriever if reads_pictures(loaded) else Retriever)
     except InputError as error:
         raise InputError(f"{error}. {VECTORS_FROM}") from error
+
+
+def reads_pictures(loaded: "LoadedModel") -> bool:
+    """True if a model reads pictures."""
+    return loaded.recipe.data.modality == "image"
+
+
+def queries_of(
+    loaded: "LoadedModel", texts: list[str] | None, source: Path | None, source_field: str | None
+) -> Queries:
+    """Return the inputs that become vectors: texts, or names of pictures if the model reads them, or lines of a file.
+
+    Raises:
+        InputError: the file cannot be read, or there is no such picture.
+    """
+    tokenizer, columns = loaded.tokenizers.source, columns_of(loaded.recipe)
+    if texts and reads_pictures(loaded):
+        items = list(queries(texts, loaded.recipe.data))
+        spelled = warning_if_unknown(items, tokenizer, lambda item: item if isinstance(item, str) else "")
+        return Queries(spelled, len(items), "line")
+    field = columns.target_field if reads_pictures(loaded) else columns.source_field
+    asked = asked_of(whole_lines(input_lines(texts, source)), source, [source_field or field])
+    return Queries(warning_if_unknown((row.texts[0] for row in asked.rows), tokenizer), asked.count, asked.unit)
+
+
+def corpus_of(loaded: "LoadedModel", path: Path, field: str) -> Corpus:
+    """Read the corpus to search: the pictures below a folder, the lines of a file, or a column of a table.
+
+    Raises:
+        InputError: the file cannot be read, or holds no text; or the folder holds no picture.
+    """
+    from heedful.data.digest import files_digest, text_digest
+    from heedful.data.unlabelled import is_table
+
+    if path.is_dir():
+        pictures = named_files([str(path)], loaded.recipe.data)
+        return Corpus(path, pictures, None, files_digest(pictures, path))
+    lines, texts = zip(*read_corpus(path, field).items(), strict=True)
+    digest = text_digest(path)
+    return Corpus(path, texts, lines, f"{digest}, {field}" if is_table(path) else digest)
 
 
 def read_corpus(corpus: Path, field: str) -> dict[int, str]:
@@ -189,30 +268,26 @@ def read_corpus(corpus: Path, field: str) -> dict[int, str]:
     return texts
 
 
-def vectors_of(loaded: "LoadedModel", searcher: "Retriever", corpus: Corpus, index: Path | None) -> "np.ndarray":
-    """Return the text vectors of a corpus, read from its index file or computed and written to that file, if named.
+def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, index: Path | None) -> "np.ndarray":
+    """Return the vectors of a corpus, read from its index file or computed and written to that file, if named.
 
     Raises:
         InputError: the index was made with another model or corpus, or is no index.
     """
     from heedful.data.digest import text_digest
-    from heedful.data.unlabelled import is_table
     from heedful.predict.vector_index import read_index, write_index
 
-    digest = text_digest(corpus.path)
-    made_of = {
-        "model": text_digest(loaded.path / "manifest.json"),
-        "corpus": f"{digest}, {corpus.field}" if is_table(corpus.path) else digest,
-    }
+    made_of = {"model": text_digest(loaded.path / "manifest.json"), "corpus": corpus.digest}
     if index and index.exists():
         vectors = read_index(index, made_of)
-        if len(vectors) != len(corpus.texts):
+        if len(vectors) != len(corpus.items):
             raise InputError(
                 f"{index}: was made with the blank lines of {corpus.path}; delete it, and it is made again without them"
             )
         return vectors
-    with show_progress(f"encoding {corpus.path}", "lines", len(corpus.texts)) as progress:
-        vectors = searcher.encode(corpus.texts, progress.advance)
+    unit = "pictures" if corpus.lines is None else "lines"
+    with show_progress(f"encoding {corpus.path}", unit, len(corpus.items)) as progress:
+        vectors = searcher.encode(corpus.items, progress.advance)
     if index:
         write_index(index, vectors, made_of)
     return vectors
@@ -223,10 +298,7 @@ def table(hits: list["Hit"]) -> str:
     return "\n".join(f"{rank:>3}  {hit.score:7.4f}  {hit.text}" for rank, hit in enumerate(hits, start=1))
 
 
-def json_line(hits: list["Hit"], numbers: Sequence[int]) -> str:
-    """Format the search hits for a query as a line of JSON; `numbers` are the line numbers of all texts, from 1."""
-    found = [
-        {"rank": rank, "score": hit.score, "line": numbers[hit.number], "text": hit.text}
-        for rank, hit in enumerate(hits, start=1)
-    ]
+def json_line(hits: list["Hit"], corpus: Corpus) -> str:
+    """Format the search hits for a query in a corpus as a line of JSON."""
+    found = [{"rank": rank, "score": hit.score, **corpus.found(hit)} for rank, hit in enumerate(hits, start=1)]
     return json.dumps(found, ensure_ascii=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 from heedful.config.bag_of_words import BagOfWordsConfig
 from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
+from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import ArchitectureConfig, ModelConfig
 from heedful.config.user_code import find_class
@@ -25,6 +26,7 @@ OPTIONS: dict[str, type[ArchitectureConfig]] = {
     "text_cnn": TextCNNConfig,
     "bag_of_words": BagOfWordsConfig,
     "word2vec": Word2VecConfig,
+    "dual_encoder": DualEncoderConfig,
 }
 
 

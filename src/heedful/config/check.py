@@ -49,10 +49,17 @@ AT_LEAST = {
     "model.encoder_layers": 1,
     "model.decoder_layers": 1,
     "model.layers": 1,
+    "model.text_d_model": 1,
+    "model.text_d_ff": 1,
+    "model.text_heads": 1,
+    "model.text_layers": 1,
+    "model.text_max_positions": 2,
+    "model.projection": 1,
     "model.channels": 1,
     "model.kernel_size": 1,
     "model.filters": 1,
     "model.max_positions": 2,
+    "model.max_target_positions": 2,
     "model.segments": 0,
     "model.window": 1,
     "model.negatives": 1,
@@ -88,6 +95,8 @@ AT_LEAST = {
     "generate.top_k": 1,
     "generate.seed": 0,
     "generate.batch_tokens": 1,
+    "transcribe.suppress": 0,
+    "transcribe.suppress_first": 0,
 }
 
 LARGEST = 2**63 - 1  # of any number, in size: what a tensor counts with
@@ -96,8 +105,12 @@ AT_MOST = {  # so that a stranger's model that asks for a million layers, or for
     "model.encoder_layers": 1000,
     "model.decoder_layers": 1000,
     "model.layers": 1000,
+    "model.text_layers": 1000,
+    "model.text_heads": 10_000,
+    "model.text_max_positions": 1_000_000,
     "model.heads": 10_000,
     "model.max_positions": 1_000_000,
+    "model.max_target_positions": 1_000_000,
     "image.size": 10_000,
     "image.mixup": 4,
     "audio.rate": 768_000,
@@ -115,6 +128,7 @@ AT_MOST = {  # so that a stranger's model that asks for a million layers, or for
 MORE_THAN_ZERO = {
     "data.train.weight",
     "model.norm_eps",
+    "model.temperature",
     "image.zoom",
     "image.std",
     "audio.max_seconds",
@@ -140,6 +154,7 @@ RATES = {
     "masking.rate",
     "masking.short",
     "generate.min_p",
+    "transcribe.overlap",
 }
 
 SHARES = {
@@ -154,6 +169,7 @@ SHARES = {
     "masking.random",
     "generate.top_p",
     "generate.typical",
+    "transcribe.no_speech",
 }
 
 

@@ -4,7 +4,7 @@ import math
 
 from heedful.config.families import FAMILIES
 from heedful.config.rule import Rule
-from heedful.config.schema import Recipe, TextModelConfig
+from heedful.config.schema import ModelConfig, Recipe, TextModelConfig
 
 
 def reads_pictures(recipe: Recipe) -> bool:
@@ -55,6 +55,18 @@ RULES = (
         '"mean", or image.class_token = true',
     ),
     Rule(
+        "image.size",
+        lambda r: r.task == "masked_patches" and r.image.grid[0] * r.image.grid[1] < 2,
+        "with image.size = {r.image.size[0]} x {r.image.size[1]} and image.patch = {r.image.patch} a picture has one "
+        "patch, and one has to stay visible; make the patches smaller",
+    ),
+    Rule(
+        "task",
+        lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
+        'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
+        'set model.architecture = "transformer"',
+    ),
+    Rule(
         "audio.hop",
         lambda r: reads_sound(r) and r.audio.features == "log_mel" and r.audio.hop > r.audio.window,
         "audio.hop = {r.audio.hop} is longer than audio.window = {r.audio.window}, so that samples between two frames "
@@ -65,6 +77,12 @@ RULES = (
         lambda r: reads_sound(r) and r.audio.features == "log_mel" and r.audio.mels > r.audio.window // 2,
         "audio.mels = {r.audio.mels} bands are more than the frequencies in a window of audio.window = "
         "{r.audio.window} samples; take at most half of the window",
+    ),
+    Rule(
+        "transcribe.language",
+        lambda r: r.transcribe.language not in (None, *r.transcribe.languages),
+        'transcribe.language = "{r.transcribe.language}" is none of the languages that the model tells apart: '
+        "{r.transcribe.languages}; choose one of them, or leave it out",
     ),
     Rule(
         "audio.pad_seconds",

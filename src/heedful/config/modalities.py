@@ -1,4 +1,4 @@
-"""Settings of inputs that are no text: pictures, which are cut into patches, and sound, which is cut into frames."""
+"""Settings of inputs that are no text: pictures, cut into patches, and sound, cut into frames and written down."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +10,7 @@ class ImageConfig:
 
     size: tuple[int, int] = (224, 224)  # height and width in pixels that every picture is brought to
     resize: Literal["crop", "squash", "pad"] = "crop"  # crop: the middle; squash: change the ratio; pad: with black
+    resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"  # the filter that resizes
     channels: Literal[1, 3] = 3  # 1: grey
     patch: int = 16  # side of a square patch, in pixels
     stem: Literal["linear", "convolutional"] = "linear"  # convolutional: 3 x 3 with stride 2 (Xiao et al. 2021)
@@ -76,3 +77,17 @@ class AudioConfig:
     def longest(self) -> int:
         """Number of positions of the longest clip that is read, in the stack."""
         return self.tokens(round(self.max_seconds * self.rate))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscribeConfig:
+    """Settings of the transcription of speech, of which most come with a converted Whisper (Radford et al. 2022)."""
+
+    languages: tuple[str, ...] = ()  # that the model tells apart; none: it writes one, data.target_language
+    language: str | None = None  # of the speech, one of `languages`; None: the model finds it in each recording
+    # write time stamps, if the vocabulary has them; long: in recordings longer than audio.max_seconds only
+    timestamps: Literal["always", "long", "never"] = "always"
+    suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
+    suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
+    no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)
+    overlap: float = 0.15  # without time stamps: share of a window that it has in common with the one before

@@ -7,13 +7,13 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, TypeVar
 
 from heedful.config.keys import nearest
-from heedful.config.schema import DecodeConfig, GenerateConfig
+from heedful.config.schema import DecodeConfig, GenerateConfig, TranscribeConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.errors import InputError
 
-C = TypeVar("C", DecodeConfig, GenerateConfig)
+C = TypeVar("C", DecodeConfig, GenerateConfig, TranscribeConfig)
 
-TABLES = {DecodeConfig: "decode", GenerateConfig: "generate"}
+TABLES = {DecodeConfig: "decode", GenerateConfig: "generate", TranscribeConfig: "transcribe"}
 
 
 class DecodeOptions(TypedDict, total=False):
@@ -26,6 +26,13 @@ class DecodeOptions(TypedDict, total=False):
     patience: float
     max_extra: int
     batch_tokens: int
+
+
+class TranscribeOptions(DecodeOptions, total=False):
+    """Options of a transcription: two keys of [transcribe], and the keys of [decode]."""
+
+    language: str | None
+    timestamps: Literal["always", "long", "never"]
 
 
 class GenerateOptions(TypedDict, total=False):

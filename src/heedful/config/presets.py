@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.config.presets_bert_gpt import CHILDREN
+from heedful.config.presets_clip import CLIP
+from heedful.config.presets_whisper import WHISPER
 
 Values = Mapping[str, Any]
 
@@ -127,21 +129,26 @@ OF_TASKS: dict[str, Values] = {
         "model": {"family": "encoder", "pooling": "mean", "pooler": "none"},
         "train": {"label_smoothing": 0.0},
     },
-    "captioning": {
-        "data": {"modality": "image"},
-        "model": {"tie": "output"},
-    },
+    "captioning": {"data": {"modality": "image"}, "model": {"tie": "output"}},
     "dialogue": _OF_ANY_LENGTH,
     "image_classification": {
         "data": {"modality": "image"},
         "model": {"family": "encoder", "pooler": "none"},
         "train": {"label_smoothing": 0.0},
     },
-    "ranking": {"train": {"label_smoothing": 0.0}},
-    "speech_recognition": {
-        "data": {"modality": "audio"},
-        "model": {"tie": "output"},
+    "image_text_retrieval": {
+        "data": {"modality": "image", "max_length": 77},
+        "model": {"architecture": "dual_encoder", "family": "encoder"},
+        "train": {"label_smoothing": 0.0},
     },
+    "masked_patches": {
+        "data": {"modality": "image", "labelled": False},
+        "masking": {"rate": 0.75},
+        "model": {"family": "encoder", "pooler": "none"},
+        "train": {"label_smoothing": 0.0},
+    },
+    "ranking": {"train": {"label_smoothing": 0.0}},
+    "speech_recognition": {"data": {"modality": "audio"}, "model": {"tie": "output"}},
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,
     "word_vectors": {
@@ -155,5 +162,7 @@ OF_TASKS: dict[str, Values] = {
 PRESETS: dict[str, Values] = {
     "tiny": _TINY,
     **CHILDREN,
+    **CLIP,
+    **WHISPER,
     **{f"vaswani-{row.name}": merge(_VASWANI, row.changes) for row in TABLE_3},
 }

@@ -7,8 +7,9 @@ import math
 import re
 from typing import cast
 
-from heedful.config import media_rules, word2vec_rules
+from heedful.config import dual_encoder_rules, media_rules, word2vec_rules
 from heedful.config.convolutional import TextCNNConfig
+from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.families import FAMILIES
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.rule import Rule
@@ -29,6 +30,12 @@ def one_text(recipe: Recipe) -> bool:
 def positions(recipe: Recipe) -> float:
     """The number of positions that the model of a recipe learns; infinite without a table of them."""
     return recipe.model.learned_positions or math.inf
+
+
+def room_for_pairs(recipe: Recipe) -> float:
+    """The smaller table of positions that a pair of texts needs; of pictures and sounds the decoder's alone counts."""
+    target = recipe.model.learned_target_positions or math.inf
+    return min(positions(recipe), target) if recipe.data.modality == "text" else target
 
 
 def recurrent(recipe: Recipe) -> RecurrentConfig:
@@ -67,10 +74,17 @@ RULES = (
     ),
     Rule(
         "model.max_positions",
-        lambda r: pairs(r) and positions(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
         "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
         "learned; raise model.max_positions to at least that sum",
+    ),
+    Rule(
+        "model.max_target_positions",
+        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        "an output may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
+        "{r.decode.max_extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
+        "that are learned; raise it to at least that sum",
     ),
     Rule(
         "model.max_positions",
@@ -243,9 +257,21 @@ TEXT_CNN_RULES = (
         "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
         "set one of them to false",
     ),
+    Rule(
+        "model.multichannel",
+        lambda r: text_cnn(r).multichannel and r.data.modality != "text",
+        "model.multichannel = true has two channels of word vectors, and the task {r.task} reads no words; set it to "
+        "false",
+    ),
 )
 
 TRANSFORMER_RULES = (
+    Rule(
+        "model.max_target_positions",
+        lambda r: r.model.max_target_positions is not None and not (pairs(r) and r.model.learned_positions),
+        "model.max_target_positions is the size of a decoder's own table of learned positions, beside an encoder's; "
+        'leave it out, or set model.positions = "learned" in an encoder-decoder',
+    ),
     Rule(
         "model.heads",
         lambda r: r.model.d_k is None and r.model.d_model % r.model.heads != 0,
@@ -274,12 +300,13 @@ TRANSFORMER_RULES = (
 
 # Rules of recipes whose model has these options.
 RULES_OF: dict[type[ArchitectureConfig], tuple[Rule, ...]] = {
-    ArchitectureConfig: (*RULES, *media_rules.RULES),
+    ArchitectureConfig: (*RULES, *media_rules.RULES, dual_encoder_rules.NEEDED),
     TextModelConfig: TEXT_MODEL_RULES,
     ModelConfig: TRANSFORMER_RULES,
     RecurrentConfig: RECURRENT_RULES,
     TextCNNConfig: TEXT_CNN_RULES,
     Word2VecConfig: word2vec_rules.RULES,
+    DualEncoderConfig: dual_encoder_rules.RULES,
 }
 
 REMARKS = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from heedful.config.families import FAMILIES, FamilyName
-from heedful.config.modalities import AudioConfig, ImageConfig
+from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig
 from heedful.wording import counted
 
 Poolings = Literal["first", "mean", "max", "last", "sum"]
@@ -50,6 +50,7 @@ class DataConfig:
 
     root: str = "."
     modality: Modality = "text"  # what a model reads: text, pictures or sound; the task sets it
+    labelled: bool = True  # pictures or sounds have a class or a text each; the task sets it
     source_language: str = "src"  # a code of ISO 639, such as en or zh-Hant; src and tgt: not said
     target_language: str = "tgt"  # decides how scores cut outputs into words
     train: tuple[CorpusConfig, ...] = ()
@@ -66,9 +67,12 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingConfig:
-    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1)."""
+    """Settings of the masking for a masked language model (Devlin et al. 2019, section 3.1 and appendix A.1).
 
-    rate: float = 0.15  # of the tokens of a sequence are chosen, to be predicted
+    Masked patches (He et al. 2022) have a rate only.
+    """
+
+    rate: float = 0.15  # of the tokens of a sequence are chosen, to be predicted; of the patches of a picture: 0.75
     mask: float = 0.8  # of those chosen become <mask>
     random: float = 0.1  # become a random token; the rest stay as they are
     whole_words: bool = False  # choose words, all pieces of each, instead of pieces
@@ -100,7 +104,9 @@ class TokenizerConfig:
 class ArchitectureConfig:
     """Settings that a model of any architecture has."""
 
-    architecture: str = "transformer"  # or recurrent, convolutional, text_cnn, bag_of_words, word2vec; or module:Class
+    architecture: str = (
+        "transformer"  # recurrent, convolutional, text_cnn, bag_of_words, word2vec, dual_encoder; or own
+    )
     family: FamilyName = "encoder_decoder"  # encoder: BERT; decoder: GPT; word_vectors: word2vec
     d_model: int = 512  # size of embeddings and hidden states
     source_vectors: str | None = None  # word vectors to begin with, below data.root: word2vec or GloVe, text or binary
@@ -111,6 +117,11 @@ class ArchitectureConfig:
     def learned_positions(self) -> int | None:
         """The size of a table of learned positions, which limits the length of a text; None without such a table."""
         return None
+
+    @property
+    def learned_target_positions(self) -> int | None:
+        """The size of a decoder's table of learned positions, which limits an output; None without such a table."""
+        return self.learned_positions
 
     @property
     def one_vocabulary(self) -> bool:
@@ -159,10 +170,12 @@ class ModelConfig(TextModelConfig):
     decoder_layers: int = 6
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"] = "sinusoidal"
     max_positions: int = 1024  # size of the learned table; the other schemes have no limit
+    max_target_positions: int | None = None  # of the decoder's own learned table; None: max_positions
     norm: Literal["post", "pre"] = "post"  # post: LayerNorm(x + f(x)), the paper's; pre: x + f(LayerNorm(x))
     normalization: Literal["layer", "rms"] = "layer"  # rms: no mean taken off and no bias (Zhang & Sennrich 2019)
     norm_eps: float = 1e-5
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "relu"  # gelu_tanh: GPT-2's; swiglu: gated
+    # gelu_tanh: GPT-2's; quick_gelu: CLIP's; swiglu: gated
+    activation: Literal["relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "swiglu"] = "relu"
     attention_bias: bool = True  # biases on the q, k, v and output projections
     bias: bool = True  # biases in feed-forward networks and norms
     source_eos: bool = True  # the encoder sees the <eos> of a source; in OpenNMT's models it sees none
@@ -174,6 +187,11 @@ class ModelConfig(TextModelConfig):
     def learned_positions(self) -> int | None:
         """The size of the table of learned positions, which limits the length of a text; None for other schemes."""
         return self.max_positions if self.positions == "learned" else None
+
+    @property
+    def learned_target_positions(self) -> int | None:
+        """The size of the decoder's table of learned positions; None for other schemes."""
+        return self.learned_positions and (self.max_target_positions or self.max_positions)
 
     @property
     def head_size(self) -> int:
@@ -252,7 +270,8 @@ class DecodeConfig:
     """Settings of decoding by beam search. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
 
     beam: int = 4  # beam size; 1: greedy search
-    penalty: Literal["gnmt", "average"] = "gnmt"  # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
+    # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
+    penalty: Literal["gnmt", "average"] = "gnmt"
     alpha: float = 0.6  # strength of the length penalty
     n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win
@@ -296,6 +315,7 @@ class Recipe:
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     generate: GenerateConfig = field(default_factory=GenerateConfig)
+    transcribe: TranscribeConfig = field(default_factory=TranscribeConfig)
 
     @property
     def longest_input(self) -> int:

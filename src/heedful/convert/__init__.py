@@ -1,6 +1,6 @@
-"""Conversion of models between heedful and the formats of Hugging Face (BERT, GPT-2, Marian) and CTranslate2."""
+"""Conversion of models between heedful and the formats of Hugging Face and CTranslate2."""
 
-from heedful.convert import bert, gpt2, marian, opennmt
+from heedful.convert import bert, faster_whisper, gpt2, marian, opennmt, vit, whisper
 from heedful.convert.model import Format, Model
 
 __all__ = ["FORMATS", "Format", "Model"]
@@ -10,4 +10,7 @@ FORMATS = {
     "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, writer=gpt2.write),
     "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, writer=marian.write),
     "opennmt": Format(reader=opennmt.read, tasks=opennmt.TASKS),
+    "faster-whisper": Format(reader=faster_whisper.read, tasks=faster_whisper.TASKS),
+    "vit": Format(reader=vit.read, tasks=vit.SETTINGS.tasks, writer=vit.write),
+    "whisper": Format(reader=whisper.read, tasks=whisper.TASKS, writer=whisper.write),
 }

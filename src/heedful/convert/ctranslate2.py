@@ -84,6 +84,19 @@ def read_model_bin(path: Path) -> ModelBin:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
+def read_specification(path: Path) -> str:
+    """Read the name of the specification in a model.bin, such as "TransformerSpec", without its variables.
+
+    Raises:
+        InputError: As for `read_model_bin`.
+    """
+    try:
+        with path.open("rb") as file:
+            return _specification(_Reader(file, path))[1]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
 def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
     """Read the source and the target vocabulary of a CTranslate2 folder, tokens in the order of their ids.
 
@@ -146,14 +159,20 @@ class _Reader:
         return InputError(f"{self.path}, byte {self._file.tell()}: {what}: {REMEDY}")
 
 
-def _model_bin(reader: _Reader) -> ModelBin:
+def _specification(reader: _Reader) -> tuple[int, str]:
+    """Read the version of the format and the name of the specification."""
     version = reader.number("<I")
     if not OLDEST <= version <= NEWEST:
         raise InputError(
             f"{reader.path}: has version {version}, and heedful reads {OLDEST} to {NEWEST} of CTranslate2's format; "
             "convert the original model with another release of CTranslate2"
         )
-    spec, revision = reader.string(), reader.number("<I")
+    return version, reader.string()
+
+
+def _model_bin(reader: _Reader) -> ModelBin:
+    version, spec = _specification(reader)
+    revision = reader.number("<I")
     stored = _named(reader, lambda: _variable(reader, version))
     aliases = _named(reader, lambda: (reader.string(), reader.string())) if version >= WITH_ALIASES else {}
     reader.end()

@@ -197,8 +197,7 @@ def write_hugging_face(
         InputError: The folder is not empty, or the tokenizer has no counterpart in transformers.
         RunError: The folder cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already: name a folder that is new or empty")
+    check_empty(folder)
     family, recipe = model.recipe.model.family, model.recipe
     length = recipe.model.max_positions if FAMILIES[family].pairs else recipe.data.max_length
     kept = [i for i in range(len(model.tokenizers.source)) if i not in absent]
@@ -218,6 +217,40 @@ def write_hugging_face(
         for name, contents in (files or {}).items():
             _write(writer, name, contents)
     return count(tensors)
+
+
+def write_files(tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder: Path) -> int:
+    """Write a model folder of Hugging Face without a tokenizer: weights, config.json and further JSON files.
+
+    Args:
+        tensors: Weights by the names of the other format.
+        files: Names and contents of the files; config.json is one of them.
+        folder: The folder to write, new or empty.
+
+    Returns:
+        The number of values in the weights.
+
+    Raises:
+        InputError: The folder is not empty.
+        RunError: The folder cannot be written.
+    """
+    check_empty(folder)
+    with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+        save_file(dict(tensors), writer.path / SINGLE, metadata={"format": "pt"})
+        for name, contents in files.items():
+            _write(writer, name, contents)
+        copymode(writer.path / CONFIG, writer.path / SINGLE)  # safetensors writes files that only their owner can read
+    return count(tensors)
+
+
+def check_empty(folder: Path) -> None:
+    """Check that a folder to write is new or empty.
+
+    Raises:
+        InputError: It holds something, or is a file.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there already: name a folder that is new or empty")
 
 
 def count(tensors: Mapping[str, Tensor]) -> int:

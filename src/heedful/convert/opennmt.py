@@ -75,7 +75,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     found, where = read_ctranslate2(folder), str(folder / "model.bin")
     if found.binary.spec not in HEADS:
         raise InputError(f"{where}: holds a {found.binary.spec}, and heedful reads {' and '.join(HEADS)}")
-    theirs = {_dotted(name): torch.from_numpy(value) for name, value in found.binary.variables.items()}
+    theirs = {dotted(name): torch.from_numpy(value) for name, value in found.binary.variables.items()}
     fields = _fields(theirs, HEADS[found.binary.spec], where)
     rows = [len(theirs[f"{stack}.embeddings.weight"]) for stack in BLOCKS]
     source, source_id_of = from_words(found.source_vocabulary, rows[0])
@@ -141,6 +141,6 @@ def positions(length: int, d_model: int) -> Float[Tensor, "N D"]:
     return torch.cat([angle.sin(), angle.cos()], dim=1).float()
 
 
-def _dotted(name: str) -> str:
+def dotted(name: str) -> str:
     """Convert a parameter name of CTranslate2 to the style of PyTorch: dots, and weight and bias of norms."""
     return name.replace("/", ".").replace("_norm.gamma", "_norm.weight").replace("_norm.beta", "_norm.bias")

@@ -1,7 +1,7 @@
 """Convert between config.json of Hugging Face and `ModelConfig`, for each type of model."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class Settings:
         activation: Key of the activation in config.json.
         fixed: Fields of `ModelConfig` that have the same value in all models of the type, if not the default.
         needed: Keys in config.json that must have this value, or be absent, for heedful to read the model.
+        also: Further keys that config.json must have.
     """
 
     model_type: str
@@ -81,6 +82,7 @@ class Settings:
     activation: str
     fixed: Mapping[str, Any]
     needed: Mapping[str, Any]
+    also: tuple[str, ...] = ("vocab_size",)
 
     def fields(self, config: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Convert the contents of a Hugging Face config.json to fields of `ModelConfig`.
@@ -90,7 +92,7 @@ class Settings:
                 settings are listed.
         """
         self._check_type(config, where)
-        problems = [f"has no {key}" for key in (*self.keys, self.activation, "vocab_size") if key not in config]
+        problems = [f"has no {key}" for key in (*self.keys, self.activation, *self.also) if key not in config]
         problems += [
             f"{key} is {json.dumps(config[key])}, and heedful reads {json.dumps(value)} only"
             for key, value in self.needed.items()
@@ -107,19 +109,22 @@ class Settings:
             raise InputError(f"{where}: this model cannot be converted: {'; '.join(sorted(set(problems)))}")
         return {**self.fixed, **fields, "activation": ACTIVATIONS[config[self.activation]]}
 
-    def config(self, recipe: Recipe, tokenizer: TokenizerConfig) -> dict[str, Any]:
+    def config(
+        self, recipe: Recipe, tokenizer: TokenizerConfig | None, further: Sequence[Misfit] = ()
+    ) -> dict[str, Any]:
         """Convert a recipe of heedful to the contents of a Hugging Face config.json.
 
         Args:
             recipe: The recipe that the model was trained with.
-            tokenizer: The settings that the model's tokenizers were trained with.
+            tokenizer: The settings that the model's tokenizers were trained with; None: it has none.
+            further: Keys of other tables than [model] that do not fit.
 
         Raises:
             InputError: The model does not fit the type; every key of the recipe that does not fit is listed.
         """
         refused = f'the model "{recipe.name}" cannot become a {self.model_type} model of Hugging Face'
         self._check_task(recipe, refused)
-        if misfits := self._misfits(recipe, tokenizer):
+        if misfits := [*self._misfits(recipe, tokenizer), *further]:
             listed = "\n  ".join(map(str, misfits))
             raise InputError(
                 f"{refused}, and what it has learned cannot be changed afterwards. A model that is to be converted has "
@@ -129,7 +134,7 @@ class Settings:
         values[self.activation] = WRITTEN[recipe.model.activation]
         return {"model_type": self.model_type, **self.needed, **values}
 
-    def _misfits(self, recipe: Recipe, tokenizer: TokenizerConfig) -> list[Misfit]:
+    def _misfits(self, recipe: Recipe, tokenizer: TokenizerConfig | None) -> list[Misfit]:
         own = asdict(plain(recipe.model))
         theirs = asdict(ModelConfig(**self.fixed, **{field: own[field] for field in self.keys.values()}))
         fitting: dict[str, tuple[Any, ...]] = {field: (value,) for field, value in theirs.items() if field not in FREE}
@@ -142,7 +147,7 @@ class Settings:
         ]
         if FAMILIES[recipe.model.family].pairs and not recipe.tokenizer.joint:
             misfits.append(Misfit(key="tokenizer.joint", value=False, fitting=(True,)))
-        if not has_counterpart(tokenizer):
+        if tokenizer is not None and not has_counterpart(tokenizer):
             misfits.append(Misfit(key="tokenizer.byte_fallback", value=True, fitting=(False,)))
         return misfits
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ FORMAT = 2
 UNREAD = {
     "root",
     "modality",
+    "labelled",
     "bad_files",
     "train",
     "valid",
@@ -112,6 +114,22 @@ def text_digest(path: Path) -> str:
     with open_bytes(path) as stream:
         while chunk := stream.read(1 << 20):
             digest.update(chunk)
+    return digest.hexdigest()
+
+
+def files_digest(files: Sequence[Path], folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of files below a folder.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for file in files:
+        try:
+            content = hashlib.sha256(file.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
+        digest.update(json.dumps([file.relative_to(folder).as_posix(), content]).encode())
     return digest.hexdigest()
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float32
+from jaxtyping import Bool, Float32, UInt8
 from torch import Tensor
 
 from heedful.config.modalities import AudioConfig, ImageConfig
@@ -93,6 +93,11 @@ class Pictures(Medium):
         """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
         mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
         return (torch.tensor(decoded.astype(np.float32)) / 255 - mean) / std
+
+    def pixels(self, features: Float32[Tensor, "B H W C"]) -> UInt8[np.ndarray, "B H W C"]:
+        """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
+        mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
+        return ((features.cpu() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
     def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "H W C"]:
         """Shift, mirror, zoom and erase as the settings say, then scale."""

@@ -1,4 +1,4 @@
-"""Files of pictures or sounds and what belongs to each: a class, from its folder, or a text, from a table."""
+"""Files of pictures or sounds and what belongs to each: a class, from its folder, a text, from a table, or nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,10 @@ MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
 
 
 class MediaFile(NamedTuple):
-    """A file of a picture or sound with its class or its text, and the line of the table that names it, from 1."""
+    """A file of a picture or sound with its class or its text, and the line of the table that names it, from 1.
+
+    The target is empty where `data.labelled` is False.
+    """
 
     path: Path
     target: str
@@ -33,7 +36,8 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
 
     In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
     class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
-    text; `part` is taken of its rows.
+    text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
+    too, and of a table the column of files only.
 
     Args:
         corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
@@ -47,13 +51,19 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if not place.exists():
         raise InputError(f"{place}: there is no such folder or table; correct the name, or give --data FOLDER")
     if place.is_dir():
-        yield from _by_class(place, corpus, data)
+        yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
     if Path(place.name.removesuffix(".gz")).suffix not in TABLES or corpus.target is not None:
         raise InputError(
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
             f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
         )
+    yield from (_labelled_rows if data.labelled else _unlabelled_rows)(place, corpus, data, report)
+
+
+def _labelled_rows(
+    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
+) -> Iterator[MediaFile]:
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
         if not target.strip():
@@ -61,19 +71,49 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
         yield MediaFile(place.parent / name, target.strip(), line)
 
 
+def _unlabelled_rows(
+    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
+) -> Iterator[MediaFile]:
+    for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
+        yield MediaFile(place.parent / name, "", line)
+
+
 def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     found = 0
     for label in in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]):
         files = files_below(folder / label, data)
-        whole = corpus.part == WHOLE or not files
-        begin, end = (0, len(files)) if whole else part_of(corpus, len(files), f"files of the class {label!r}")
-        yield from (MediaFile(path, label, None) for path in files[begin:end])
+        yield from (MediaFile(path, label, None) for path in _part(files, corpus, f"files of the class {label!r}"))
         found += len(files)
     if not found:
         raise InputError(
             f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
             "of each class into a folder of its own, or name a table of files"
         )
+
+
+def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
+    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these.
+
+    Raises:
+        InputError: There are none.
+    """
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for path in files_below(folder, data):
+        groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
+    if not groups:
+        raise InputError(
+            f"{folder}: holds no {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); name another folder"
+        )
+    for name, files in groups.items():
+        yield from (MediaFile(path, "", None) for path in _part(files, corpus, f"files of {folder.joinpath(*name)}"))
+
+
+def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
+    """Take `corpus.part` of some files; `unit` names them in messages."""
+    if corpus.part == WHOLE or not files:
+        return files
+    begin, end = part_of(corpus, len(files), unit)
+    return files[begin:end]
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:

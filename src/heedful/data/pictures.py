@@ -93,29 +93,41 @@ def resized(picture: Any, config: ImageConfig) -> Any:
     """Bring a picture of Pillow to the size and the channels of the settings."""
     picture = picture.convert("L" if config.channels == 1 else "RGB")
     height, width = config.size
-    return RESIZES[config.resize](picture, (width, height))
+    resample = pillow().Resampling[config.resample.upper()]
+    return RESIZES[config.resize](picture, (width, height), resample)
 
 
-def cropped(picture: Any, size: tuple[int, int]) -> Any:
+def cropped(picture: Any, size: tuple[int, int], resample: Any) -> Any:
     """Scale a picture until it covers the size, and cut out its middle."""
     from PIL import ImageOps
 
-    return picture if picture.size == size else ImageOps.fit(picture, size, pillow().Resampling.BICUBIC)
+    return picture if picture.size == size else ImageOps.fit(picture, size, resample)
 
 
-def squashed(picture: Any, size: tuple[int, int]) -> Any:
+def squashed(picture: Any, size: tuple[int, int], resample: Any) -> Any:
     """Scale a picture to the size, whatever becomes of its ratio."""
-    return picture if picture.size == size else picture.resize(size, pillow().Resampling.BICUBIC)
+    return picture if picture.size == size else picture.resize(size, resample)
 
 
-def letterboxed(picture: Any, size: tuple[int, int]) -> Any:
+def letterboxed(picture: Any, size: tuple[int, int], resample: Any) -> Any:
     """Scale a picture until it fits into the size, with black beside it."""
     from PIL import ImageOps
 
-    return picture if picture.size == size else ImageOps.pad(picture, size, pillow().Resampling.BICUBIC, "black")
+    return picture if picture.size == size else ImageOps.pad(picture, size, resample, "black")
 
 
-RESIZES: dict[str, Callable[[Any, tuple[int, int]], Any]] = {"crop": cropped, "squash": squashed, "pad": letterboxed}
+RESIZES: dict[str, Callable[[Any, tuple[int, int], Any], Any]] = {
+    "crop": cropped,
+    "squash": squashed,
+    "pad": letterboxed,
+}
+
+
+def png(pixels: Pixels) -> bytes:
+    """Encode pixels as the bytes of a PNG file."""
+    stream = BytesIO()
+    pillow().fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def pillow() -> Any:

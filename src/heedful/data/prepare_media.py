@@ -67,7 +67,7 @@ def prepare_media(
         open=MediaStore.open,
         texts=lambda _: (),
         load=load,
-        settings=f", {recipe.data.bad_files}, {recipe.image}, {recipe.audio}",
+        settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {recipe.image}, {recipe.audio}",
     )
     return prepare_data(recipe, folder, media, report)
 

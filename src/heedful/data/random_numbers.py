@@ -8,7 +8,7 @@ from itertools import chain, repeat
 import numpy as np
 
 # The purposes of random numbers: a key is (seed, one of these, ...), so that two purposes never share numbers.
-ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE, AUGMENTATION, MIXUP = range(12)
+ORDER, SHARE, BLUR, BATCHES, PHASE, WINDOWS, PASSAGES, MASKS, WORDS, NOISE, AUGMENTATION, MIXUP, PATCHES = range(13)
 
 
 def seed_of(*key: int) -> int:

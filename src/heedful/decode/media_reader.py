@@ -93,7 +93,6 @@ class MediaReader:
                 raise InputError(f"{self.medium.noun} {number}: {error}") from error
             yield found
 
-    @torch.inference_mode()
     def run(
         self,
         decoded: Iterable[np.ndarray],
@@ -114,7 +113,7 @@ class MediaReader:
         while window := list(islice(decoded, WINDOW)):
             rows = [self.medium.features(one) for one in window]
             found: dict[int, R] = {}
-            with evaluating(self.model):
+            with torch.inference_mode(), evaluating(self.model):
                 for batch in batches([range(self.medium.tokens(one)) for one in window], batch_tokens):
                     inputs, padding_mask = padded([rows[i] for i in batch])
                     found |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)

@@ -1,5 +1,6 @@
 """Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -177,16 +178,14 @@ def longest_source(model: SourceToTarget, config: DecodeConfig) -> int:
     Raises:
         InputError: not even one source token fits.
     """
-    limit = model.max_positions()
-    if limit is None:
-        return LONGEST_SOURCE
-    room = limit - config.max_extra
+    source, target = model.max_positions(), model.max_target_positions()
+    room = math.inf if target is None else target - config.max_extra
     if room < 2:
         raise InputError(
             f"decode.max_extra = {config.max_extra} leaves no room for a source sentence in the "
-            f"{limit} positions that the model has learned; lower it"
+            f"{target} positions that the model has learned; lower it"
         )
-    return min(room, LONGEST_SOURCE)
+    return int(min(room, source or math.inf, LONGEST_SOURCE))
 
 
 def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:

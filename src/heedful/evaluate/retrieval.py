@@ -36,6 +36,17 @@ def recall_at(rankings: Sequence[Ranking], k: int) -> float:
     return float(np.mean([(gains[:k] > 0).sum() / (gains > 0).sum() for gains in _checked(rankings, k)]))
 
 
+def hit_rate_at(rankings: Sequence[Ranking], k: int) -> float:
+    """Return the share of queries with a relevant candidate among their first k, however many more they have.
+
+    In papers on image-text retrieval this is called recall at k (Karpathy & Fei-Fei 2015, section 4.1).
+
+    Raises:
+        InputError: There is no query, one has no relevant candidate, or k is below 1.
+    """
+    return float(np.mean([(gains[:k] > 0).any() for gains in _checked(rankings, k)]))
+
+
 def mean_reciprocal_rank(rankings: Sequence[Ranking]) -> float:
     """Return the mean reciprocal rank (MRR): 1 / the rank of a query's first relevant candidate (Voorhees 1999).
 

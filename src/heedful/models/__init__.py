@@ -4,6 +4,7 @@ from heedful.models.architectures import model_class
 from heedful.models.backbone import BACKBONES, Backbone, BackboneModel, DecoderOnly, EncoderOnly
 from heedful.models.language_model import LanguageModel
 from heedful.models.masked_language_model import MaskedLanguageModel
+from heedful.models.masked_patches import MaskedPatchModel
 from heedful.models.model import Model, SourceToTarget, load_weights, weights
 from heedful.models.task_heads import SentenceEncoder, SequenceClassifier, TextClassifier, TokenClassifier
 from heedful.models.transformer import EncoderDecoder
@@ -17,6 +18,7 @@ __all__ = [
     "EncoderOnly",
     "LanguageModel",
     "MaskedLanguageModel",
+    "MaskedPatchModel",
     "Model",
     "SentenceEncoder",
     "SequenceClassifier",

@@ -17,6 +17,7 @@ from heedful.models.convolutional import (
     ConvolutionalEncoderDecoder,
     ConvolutionalLanguageBackbone,
 )
+from heedful.models.dual_encoder import DualEncoder
 from heedful.models.recurrent import RecurrentEncoder, RecurrentEncoderDecoder, RecurrentLanguageBackbone
 from heedful.models.text_cnn import TextCNN
 from heedful.models.transformer import EncoderDecoder
@@ -38,6 +39,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "text_cnn": {"encoder": TextCNN},
     "bag_of_words": {"encoder": BagOfWords},
     "word2vec": {"word_vectors": Word2Vec},
+    "dual_encoder": {"encoder": DualEncoder},
 }
 
 

@@ -1,6 +1,6 @@
 """Backbones: an input layer and one stack, without any head; of BERT and GPT, and of other architectures.
 
-B batch, N inputs, S positions, T new tokens, D model.
+B batch, N inputs, S positions, T new tokens, D model, H size of the hidden states, D in most backbones.
 """
 
 from abc import ABC
@@ -90,7 +90,12 @@ class Backbone(nn.Module, ABC, Generic[InputLayerType]):
             padding_mask: True for real inputs, False for padding.
             segments: the segment of each position, from 0; a model without segments ignores it. None: all 0.
         """
-        x, padding_mask = self.embedding.embed(inputs, padding_mask)
+        return self.encode_vectors(*self.embedding.embed(inputs, padding_mask), segments)
+
+    def encode_vectors(
+        self, x: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None
+    ) -> tuple[Float[Tensor, "B S H"], Bool[Tensor, "B S"]]:
+        """Compute the hidden states of the vectors of an input layer, and their padding mask."""
         x = self.segments(x, torch.zeros_like(padding_mask, dtype=torch.long) if segments is None else segments)
         return self.stack(x, AttentionMask(padding_mask, x.size(1), causal=self.causal)), padding_mask
 

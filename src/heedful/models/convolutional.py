@@ -4,7 +4,7 @@ B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabu
 """
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from heedful.config.convolutional import ConvolutionalConfig
@@ -46,7 +46,7 @@ class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
 
     def hidden(
         self,
-        source: Int[Tensor, "B N"],
+        source: Shaped[Tensor, "B N *F"],
         source_padding_mask: Bool[Tensor, "B N"],
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
@@ -55,7 +55,7 @@ class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
         mask = AttentionMask(target_padding_mask, target.size(1), causal=True)
         return self.decoder(self.target_embedding(target), mask, self.encode(source, source_padding_mask))
 
-    def encode(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
+    def encode(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> ConvolvedSource:
         """Encode the source once, for any number of decoding steps."""
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
         mask = AttentionMask(padding_mask, x.size(1), causal=False)
@@ -63,7 +63,9 @@ class ConvolutionalEncoderDecoder(TextEncoderDecoder[ConvolutionalConfig]):
         return self.decoder.source(self.encoder.convolve(embedded, mask), embedded, padding_mask)
 
     @torch.no_grad()
-    def start(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> "ConvolutionalDecodingState":
+    def start(
+        self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
+    ) -> "ConvolutionalDecodingState":
         """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return ConvolutionalDecodingState(self, self.encode(source, padding_mask))
 

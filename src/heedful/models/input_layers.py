@@ -4,6 +4,7 @@ from typing import Any
 
 from heedful.config.schema import Recipe
 from heedful.models.architectures import model_class
+from heedful.models.dual_encoder import DualEncoder
 from heedful.models.model import SourceToTarget
 from heedful.models.task_heads import SequenceClassifier
 from heedful.nn.embedding import InputLayer
@@ -26,4 +27,9 @@ def media_classifier(recipe: Recipe, classes: int) -> SequenceClassifier:
 
 def media_to_text(recipe: Recipe, vocabulary: int) -> SourceToTarget:
     """Build an encoder-decoder that reads pictures or sounds and writes text over a vocabulary."""
+    return model_class(recipe.model)(recipe.model, media_input(recipe), vocabulary)
+
+
+def media_and_text(recipe: Recipe, vocabulary: int) -> DualEncoder:
+    """Build a dual encoder: one encoder of pictures, and one of texts over a vocabulary."""
     return model_class(recipe.model)(recipe.model, media_input(recipe), vocabulary)

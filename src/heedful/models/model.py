@@ -115,7 +115,7 @@ class Model(nn.Module):
         return {"": ""} if type(start) is type(self) else {}
 
     def max_positions(self) -> int | None:
-        """The most tokens of a text that the model has positions for; None: any number."""
+        """The most tokens of a text, or other inputs, that the model has positions for; None: any number."""
         return None
 
 
@@ -144,6 +144,10 @@ class SourceToTarget(Model, ABC):
     ) -> Float[Tensor, "B T V"]:
         """Compute the logits of the next token at each target position (teacher forcing)."""
         return self.output(self.hidden(source, source_padding_mask, target, target_padding_mask))
+
+    def max_target_positions(self) -> int | None:
+        """The most tokens that the decoder has positions for, <bos> included; None: any number."""
+        return self.max_positions()
 
     @abstractmethod
     def hidden(

@@ -4,7 +4,7 @@ B batch, R rows of a search, N source tokens, T target tokens, D model, V vocabu
 """
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.recurrent import RecurrentConfig
@@ -66,7 +66,7 @@ class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
 
     def hidden(
         self,
-        source: Int[Tensor, "B N"],
+        source: Shaped[Tensor, "B N *F"],
         source_padding_mask: Bool[Tensor, "B N"],
         target: Int[Tensor, "B T"],
         target_padding_mask: Bool[Tensor, "B T"],
@@ -76,7 +76,7 @@ class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
         return self.decoder(x, target_padding_mask, *self.encode(source, source_padding_mask))
 
     def encode(
-        self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]
+        self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
     ) -> tuple[EncodedSource, DecoderState]:
         """Encode the source once, for any number of decoding steps; return it, and the first state of the decoder."""
         x, padding_mask = self.source_embedding.embed(source, padding_mask)
@@ -86,7 +86,7 @@ class RecurrentEncoderDecoder(TextEncoderDecoder[RecurrentConfig]):
         return self.decoder.encoded(states, padding_mask), DecoderState(first, torch.zeros_like(states[:, 0]))
 
     @torch.no_grad()
-    def start(self, source: Int[Tensor, "B N"], padding_mask: Bool[Tensor, "B N"]) -> "RecurrentDecodingState":
+    def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> "RecurrentDecodingState":
         """Begin to decode: encode the source, and return the decoding state with one row for each sentence."""
         return RecurrentDecodingState(self, *self.encode(source, padding_mask))
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from heedful.config.convolutional import TextCNNConfig
 from heedful.models.backbone import Backbone
-from heedful.nn.embedding import Embedding
+from heedful.nn.embedding import Embedding, InputLayer
 from heedful.nn.masks import AttentionMask
 from heedful.nn.spacing import Spacing, centred_windows
 
@@ -54,13 +54,16 @@ class MultichannelEmbedding(Embedding):
         return super().forward(tokens) + F.embedding(tokens, self.static) * self.scale
 
 
-class TextCNN(Backbone[Embedding]):
-    """Backbone of a text CNN: the outputs of all filters at each token, for a maximum over the text."""
+class TextCNN(Backbone[InputLayer]):
+    """Backbone of a text CNN: the outputs of all filters at each token, for a maximum over the text.
+
+    Only embeddings of tokens may have two channels.
+    """
 
     causal = False
     pooling = "max"
 
-    def __init__(self, config: TextCNNConfig, embedding: Embedding) -> None:
-        if config.multichannel:
+    def __init__(self, config: TextCNNConfig, embedding: InputLayer) -> None:
+        if config.multichannel and isinstance(embedding, Embedding):
             embedding = MultichannelEmbedding(len(embedding.weight), config)
         super().__init__(config, embedding, TextCNNStack(config))

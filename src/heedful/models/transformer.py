@@ -3,6 +3,8 @@
 B batch, R rows of a search, N source tokens or other inputs of F features, T target tokens, D model, V vocabulary.
 """
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
@@ -29,7 +31,8 @@ class EncoderDecoder(TextEncoderDecoder[ModelConfig]):
         positions = POSITIONS[config.positions]
         self.source_eos = config.source_eos
         self.encoder = Stack(config, config.encoder_layers, positions(config, causal=False))
-        self.decoder = Decoder(config, positions(config, causal=True))
+        own = replace(config, max_positions=config.max_target_positions or config.max_positions)
+        self.decoder = Decoder(config, positions(own, causal=True))
 
     def hidden(
         self,
@@ -64,8 +67,12 @@ class EncoderDecoder(TextEncoderDecoder[ModelConfig]):
         return SIDES[start.side] if start.side else super().warm_start_names(start)
 
     def max_positions(self) -> int | None:
-        """The size of the table of learned positions; None for other position schemes."""
+        """The size of the encoder's table of learned positions; None for other position schemes."""
         return self.encoder.positions.limit
+
+    def max_target_positions(self) -> int | None:
+        """The size of the decoder's table of learned positions; None for other position schemes."""
+        return self.decoder.positions.limit
 
 
 class EncoderDecoderState:

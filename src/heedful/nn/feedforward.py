@@ -6,6 +6,7 @@ B batch, T tokens, D model.
 from collections.abc import Callable
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -48,6 +49,15 @@ class TanhGELU(FeedForward):
     activation = staticmethod(partial(F.gelu, approximate="tanh"))
 
 
+class QuickGELU(FeedForward):
+    """Feed-forward network with GELU by its sigmoid approximation, x sigmoid(1.702 x), as in CLIP."""
+
+    @staticmethod
+    def activation(x: Tensor) -> Tensor:
+        """Compute x sigmoid(1.702 x) (Hendrycks & Gimpel 2016, section 2)."""
+        return x * torch.sigmoid(1.702 * x)
+
+
 class SiLU(FeedForward):
     """Feed-forward network with SiLU or swish, x sigmoid(x) (Elfwing et al. 2017), as in models trained with Marian."""
 
@@ -73,6 +83,7 @@ FEED_FORWARDS: dict[str, type[FeedForward] | type[SwiGLU]] = {
     "relu": ReLU,
     "gelu": GELU,
     "gelu_tanh": TanhGELU,
+    "quick_gelu": QuickGELU,
     "silu": SiLU,
     "swiglu": SwiGLU,
 }

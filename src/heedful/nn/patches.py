@@ -1,6 +1,7 @@
 """Input layer of pictures: cuts them into square patches, one vector each (Dosovitskiy et al. 2021, section 3.1).
 
-B batch, H height, W width, C channels, S positions of the stack, D model.
+B batch, H height, W width, C channels, R rows and Q columns of patches, F pixels of a patch, S positions of the stack,
+D model.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,18 @@ from heedful.nn.positions import sinusoids
 STD = 0.02  # standard deviation of new vectors, as in BERT
 
 
+def cut(pixels: Float[Tensor, "B H W C"], patch: int) -> Float[Tensor, "B R Q F"]:
+    """Cut pictures into R rows and Q columns of square patches: the F pixels of each row by row, channels last."""
+    rows, columns = pixels.size(1) // patch, pixels.size(2) // patch
+    return pixels.unflatten(2, (columns, patch)).unflatten(1, (rows, patch)).transpose(2, 3).flatten(3)
+
+
+def joined(patches: Float[Tensor, "B R Q F"], patch: int) -> Float[Tensor, "B H W C"]:
+    """Put the patches that `cut` made of pictures together again."""
+    pixels = patches.unflatten(3, (patch, patch, -1)).transpose(2, 3)
+    return pixels.flatten(3, 4).flatten(1, 2)
+
+
 class LinearStem(nn.Module):
     """Stem of the Vision Transformer: a linear map of the pixels of each patch, row by row, channels last.
 
@@ -30,9 +43,7 @@ class LinearStem(nn.Module):
 
     def forward(self, pixels: Float[Tensor, "B H W C"]) -> Float[Tensor, "B R Q D"]:
         """Compute the vector of each patch, in R rows and Q columns."""
-        rows, columns = pixels.size(1) // self.patch, pixels.size(2) // self.patch
-        patches = pixels.unflatten(2, (columns, self.patch)).unflatten(1, (rows, self.patch)).transpose(2, 3)
-        return self.project(patches.flatten(3))
+        return self.project(cut(pixels, self.patch))
 
 
 class ConvolutionalStem(nn.Module):
@@ -122,9 +133,41 @@ class PatchEmbedding(InputLayer):
         self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn pictures into the vectors of their patches."""
-        pixels = inputs.masked_fill(~padding_mask[:, :, None, None], 0.0).to(self.class_token.dtype)
-        patches = self.positions(self.stem(pixels))
+        return self.sequence(self.stem(self.real_pixels(inputs, padding_mask)), padding_mask)
+
+    def real_pixels(
+        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]
+    ) -> Float[Tensor, "B H W C"]:
+        """Set rows of padding to 0, and give pixels the number format of the weights."""
+        return inputs.masked_fill(~padding_mask[:, :, None, None], 0.0).to(self.class_token.dtype)
+
+    def sequence(
+        self, patches: Float[Tensor, "B R Q D"], padding_mask: Bool[Tensor, "B H"]
+    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+        """Add positions to the vectors of patches, and put them behind the class token, row by row."""
+        patches = self.positions(patches)
         first = self.class_token.expand(len(patches), -1, -1)
         real = padding_mask[:, :: self.patch].repeat_interleave(patches.size(2), dim=1)
         real = torch.cat([real.new_ones(first.shape[:2]), real], dim=1)
         return torch.cat([first, patches.flatten(1, 2)], dim=1), real
+
+
+class HidingPatchEmbedding(PatchEmbedding):
+    """Input layer of pictures of which some patches are hidden: one trained vector stands for each hidden patch.
+
+    The pixels of hidden patches are set to 0 before the stem reads them, so that a convolutional stem, which looks
+    across the borders of patches, carries nothing of them into the vectors of their neighbours.
+    """
+
+    def __init__(self, config: ImageConfig, d_model: int) -> None:
+        super().__init__(config, d_model)
+        self.hidden_patch = nn.Parameter(nn.init.normal_(torch.empty(d_model), std=STD))
+
+    def embed_visible(
+        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"], hidden: Bool[Tensor, "B R Q"]
+    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+        """Turn pictures into the vectors of their patches, without a look at those that are hidden."""
+        covered = hidden.repeat_interleave(self.patch, 1).repeat_interleave(self.patch, 2)
+        visible = self.real_pixels(inputs, padding_mask).masked_fill(covered[..., None], 0.0)
+        patches = torch.where(hidden[..., None], self.hidden_patch, self.stem(visible))
+        return self.sequence(patches, padding_mask)

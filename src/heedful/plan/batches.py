@@ -74,8 +74,10 @@ def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
     Raises:
         InputError: there is no such data, or it was prepared from another recipe or other files.
     """
+    kind = find_task(recipe.task)
+    recipe = kind.resolve(recipe)
     check_prepared(recipe, prepared)
-    task = find_task(recipe.task).prepare(recipe, prepared, lambda _: None)
+    task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.epoch(0)
     some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE, len(epoch))).round().astype(int)]
     sample = [task.batch(ids, 0, CPU) for ids in some]

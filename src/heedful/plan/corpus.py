@@ -71,8 +71,8 @@ def task_on_paper(recipe: Recipe, length: int) -> Task:
     if issubclass(kind, MaskedLanguageModelling):
         return kind(recipe, prepared(tokenizers, sentences(recipe)))
     raise InputError(
-        f'task = "{recipe.task}": the batches depend on the texts; prepare the data (a run does that first), and give '
-        "it with --prepared RUN/data"
+        f'task = "{recipe.task}": the batches depend on the examples; prepare the data (a run does that first), and '
+        "give it with --prepared RUN/data"
     )
 
 

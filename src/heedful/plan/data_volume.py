@@ -35,11 +35,13 @@ class DataVolume:
 
 
 def data_volume(recipe: Recipe) -> DataVolume | None:
-    """Measure the training files of a recipe; None where one of them is not on this machine.
+    """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds.
 
     Raises:
         InputError: a file is a pipe or a device, or the tokenizer of the recipe cannot be read.
     """
+    if recipe.data.modality != "text":
+        return None
     corpora = [text_files(corpus, recipe.data) for corpus in recipe.data.train if corpus_is_here(corpus.source, recipe)]
     files = [file for corpus in corpora for file in corpus]
     if not files or len(corpora) < len(recipe.data.train) or not all(file.is_file() for file in files):

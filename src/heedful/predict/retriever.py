@@ -3,7 +3,7 @@
 N texts, Q queries, D model.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -87,20 +87,30 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Raises:
             InputError: an input is not a text, `k` is below 1, or there are not as many vectors as texts.
         """
-        if k < 1:
-            raise InputError(f"k = {k}: at least 1 text for each query")
         lines = texts if isinstance(texts, list) else list(each_checked(texts, as_text))
         there = self.encode(lines) if vectors is None else vectors
-        if len(there) != len(lines):
-            raise InputError(
-                f"{counted(len(lines), 'texts')} and {counted(len(there), 'vectors')}; give the vectors of these texts"
-            )
-        return one_or_all(lambda each: self._found(self.encode(each), lines, there, k), queries, as_text)
+        check_search(lines, there, k)
+        return one_or_all(lambda each: hits(self.encode(each), lines, there, k), queries, as_text)
 
-    @staticmethod
-    def _found(queries: Vectors, texts: list[str], vectors: Vectors, k: int) -> Iterator[list[Hit]]:
-        for scores, places in zip(*nearest(queries, vectors, k), strict=True):
-            yield [Hit(float(score), int(place), texts[place]) for score, place in zip(scores, places, strict=True)]
+
+def check_search(texts: Sequence[object], vectors: Vectors, k: int) -> None:
+    """Check that there is a vector for each text, and that a search asks for at least one.
+
+    Raises:
+        InputError: one of both does not hold.
+    """
+    if k < 1:
+        raise InputError(f"k = {k}: at least 1 text for each query")
+    if len(vectors) != len(texts):
+        raise InputError(
+            f"{counted(len(texts), 'texts')} and {counted(len(vectors), 'vectors')}; give the vectors of these texts"
+        )
+
+
+def hits(queries: Vectors, texts: Sequence[str], vectors: Vectors, k: int) -> Iterator[list[Hit]]:
+    """Find the k texts nearest to each query (Q, D) by their vectors (N, D), best first."""
+    for scores, places in zip(*nearest(queries, vectors, k), strict=True):
+        yield [Hit(float(score), int(place), texts[int(place)]) for score, place in zip(scores, places, strict=True)]
 
 
 def nearest(queries: Vectors, vectors: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:

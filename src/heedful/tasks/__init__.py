@@ -6,8 +6,10 @@ from heedful.config.user_code import find_class, import_class
 from heedful.errors import InputError
 from heedful.tasks.classification import Classification
 from heedful.tasks.dialogue import Dialogue
+from heedful.tasks.image_text_retrieval import ImageTextRetrieval
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
+from heedful.tasks.masked_patches import MaskedPatches
 from heedful.tasks.media_classification import AudioClassification, ImageClassification
 from heedful.tasks.media_to_text import Captioning, SpeechRecognition
 from heedful.tasks.ranking import Ranking
@@ -28,8 +30,10 @@ TASKS: dict[str, type[Task]] = {
     "classification": Classification,
     "dialogue": Dialogue,
     "image_classification": ImageClassification,
+    "image_text_retrieval": ImageTextRetrieval,
     "language_model": CausalLanguageModelling,
     "masked_lm": MaskedLanguageModelling,
+    "masked_patches": MaskedPatches,
     "ranking": Ranking,
     "regression": Regression,
     "span_qa": SpanQuestionAnswering,

@@ -25,7 +25,7 @@ from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.machine.cores import map_on_cores
 from heedful.tasks.examples import ExampleTask
 from heedful.tasks.task import B
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 CPU = torch.device("cpu")
 
@@ -63,7 +63,7 @@ class MediaTask(ExampleTask[B, MediaStore]):
 
     @staticmethod
     @abstractmethod
-    def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
+    def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair, /) -> list[int]:
         """Return the targets of a file: the number of its class, or the tokens of its text.
 
         Raises:
@@ -71,14 +71,14 @@ class MediaTask(ExampleTask[B, MediaStore]):
         """
 
     @staticmethod
-    @abstractmethod
-    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
-        """Load or train the tokenizers of the task."""
+    def new_tokenizers(_recipe: Recipe, _report: Callable[[str], None], /) -> TokenizerPair:
+        """Load or train the tokenizers of the task; there are none unless it writes text."""
+        return NoTokenizers()
 
     @staticmethod
-    @abstractmethod
-    def load_tokenizers(folder: Path) -> TokenizerPair:
+    def load_tokenizers(_folder: Path, /) -> TokenizerPair:
         """Load the tokenizers of the task from the folder to which they were saved."""
+        return NoTokenizers()
 
     def inputs(
         self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None

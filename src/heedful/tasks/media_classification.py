@@ -3,9 +3,8 @@
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -81,16 +80,6 @@ class MediaClassification(MediaTask[MediaBatch]):
                 "it, or name all of them in data.labels"
             )
         return [recipe.data.labels.index(file.target)]
-
-    @staticmethod
-    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
-        """Return no tokenizers: nothing is read or written as text."""
-        return NoTokenizers()
-
-    @staticmethod
-    def load_tokenizers(folder: Path) -> TokenizerPair:
-        """Return no tokenizers: nothing is read or written as text."""
-        return NoTokenizers()
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SequenceClassifier:

@@ -4,7 +4,7 @@ B batch, N rows of pixels or frames, F features of a row, T target tokens.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from heedful.data.media_store import MediaStore
 from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
 from heedful.data.prepared_data import PreparedData
 from heedful.decode.captioner import Captioner
+from heedful.decode.transcriber import Transcriber
 from heedful.evaluate import Scoring, score
 from heedful.evaluate.error_rate import character_error_rate, word_error_rate
 from heedful.evaluate.significance import Outcomes, mean_outcomes
@@ -80,11 +81,6 @@ class MediaToText(MediaTask[PairBatch]):
         """Build an encoder-decoder: the input layer of the medium before its encoder, and a decoder of tokens."""
         return media_to_text(recipe, len(tokenizers.target))
 
-    @classmethod
-    def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Captioner:
-        """Create the predictor that writes a text about each file."""
-        return Captioner(model, tokenizers, recipe)
-
     @property
     def best(self) -> str:
         """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
@@ -132,11 +128,17 @@ class MediaToText(MediaTask[PairBatch]):
     def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[str]:
         """Write the text about each validation file."""
         _, store = self.valid
-        writer: Any = self.use(model, replace(self.recipe, decode=config), self.tokenizers)
         own = list(self.reducer.share(range(len(store))))
         self.progress.begin("files", len(own))
-        decoded = (self.medium.read(store.content(index)) for index in own)
-        return self.reducer.in_order(list(writer.texts(decoded, self.progress.advance)))
+        found = []
+        for text in self.written(model, config, (self.medium.read(store.content(index)) for index in own)):
+            found.append(text)
+            self.progress.advance(1)
+        return self.reducer.in_order(found)
+
+    def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
+        """Write the text about each decoded input, decoded as the settings say."""
+        return Captioner(model, self.tokenizers, replace(self.recipe, decode=config)).texts(decoded)
 
 
 class Captioning(MediaToText):
@@ -144,6 +146,11 @@ class Captioning(MediaToText):
 
     modality = "image"
     scores = ("exact_match", "bleu", "loss", "perplexity")
+
+    @classmethod
+    def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Captioner:
+        """Create the predictor that writes a caption of each picture."""
+        return Captioner(model, tokenizers, recipe)
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score captions by exact match, and by SacreBLEU from 0 to 100."""
@@ -160,6 +167,16 @@ class SpeechRecognition(MediaToText):
     modality = "audio"
     command = "heedful transcribe"
     scores = ("wer", "cer", "exact_match", "loss", "perplexity")
+
+    @classmethod
+    def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Transcriber:
+        """Create the predictor that writes down the speech of recordings."""
+        return Transcriber(model, tokenizers.target, recipe)
+
+    def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
+        """Write down the speech of each recording."""
+        transcriber = Transcriber(model, self.tokenizers.target, replace(self.recipe, decode=config))
+        return (transcript.text for transcript in transcriber.transcribe_each(decoded))
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score transcripts by word error rate, character error rate and exact match."""

@@ -175,7 +175,12 @@ def _unknown(model: Definition) -> str | None:
     return model.get("unk_token")
 
 
-def _definition(folder: Path, _: Side) -> Definition:
+def read_definition(folder: Path, _side: Side = "source") -> Definition:
+    """Read the tokenizer.json of a folder.
+
+    Raises:
+        InputError: It cannot be read, or holds no tokenizer.
+    """
     definition = _json(folder / DEFINITION)
     if not isinstance(definition.get("model"), dict):
         raise InputError(f"{folder / DEFINITION}: damaged, or not a tokenizer; download it again")
@@ -293,7 +298,7 @@ def _read(path: Path) -> str:
 DEFINITION = "tokenizer.json"
 MARIAN = ("vocab.json", "source.spm", "target.spm")
 _READERS: dict[tuple[str, ...], Callable[[Path, Side], Definition]] = {
-    (DEFINITION,): _definition,
+    (DEFINITION,): read_definition,
     MARIAN: _marian,
     ("vocab.json", "merges.txt"): _gpt2,
     ("vocab.txt",): _bert,

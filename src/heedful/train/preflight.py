@@ -15,6 +15,7 @@ import torch
 
 from heedful.checkpoint import Checkpoints, DamagedError
 from heedful.checkpoint.lock import check_claimable
+from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_device
@@ -22,7 +23,7 @@ from heedful.models.word_vectors import check_vectors
 from heedful.tasks import Task, import_task
 from heedful.tasks.task import check
 from heedful.text.languages import check_language
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
 from heedful.train.warm_start import transfers, with_warm_start
@@ -195,8 +196,10 @@ def check_start(task: type[Task], recipe: Recipe) -> None:
     Raises:
         InputError: a model has no weight with a place, or one weight would be copied from two models.
     """
-    if recipe.train.start or recipe.train.start_decoder:
-        tokenizers = TokenizerPair.load(Path(recipe.tokenizer.path or ""))
+    path = recipe.tokenizer.path
+    untrained = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of what a captioner writes
+    if (recipe.train.start or recipe.train.start_decoder) and not untrained:
+        tokenizers = TokenizerPair.load(Path(path)) if path else NoTokenizers()
         with torch.device("meta"):
             model = task.build(recipe, tokenizers)
         transfers(recipe, model)

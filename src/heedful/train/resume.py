@@ -105,7 +105,7 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
         )
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
-            "the run cannot go on: its training or validation text has changed since it was begun. "
+            "the run cannot go on: its training or validation data has changed since it was begun. "
             "Restore the files, or begin another run with another --out"
         )
     return list(changed.values())

@@ -71,7 +71,7 @@ class Trainer:
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
         task.initialise(self.model)
-        fresh = copy_start_weights(recipe, self.model, task.tokenizers)
+        fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
         if fresh:
             console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
         check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})

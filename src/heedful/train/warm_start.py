@@ -5,7 +5,7 @@ backbone of a masked language model can become the encoder of a translator, that
 et al. 2020).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,14 @@ from heedful.models import Model, weights
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.train.warm_start_media import (
+    check_modality,
+    check_seconds,
+    more_positions,
+    resized_positions,
+    told,
+    with_input_of,
+)
 from heedful.wording import counted
 
 OWN = {  # keys of [model] that a recipe decides for itself
@@ -37,6 +45,7 @@ HALF = {  # and further keys, where a model becomes the encoder or decoder of an
     "encoder": {"family", "tie", "segments", "decoder_layers"},
     "decoder": {"family", "tie", "segments", "encoder_layers"},
 }
+HEAD = "output."  # of a classifier: with other classes it is a new one
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 
 
@@ -50,15 +59,17 @@ def with_warm_start(recipe: Recipe) -> Recipe:
     if not found:
         return recipe
     for start in found:
+        recipe = with_input_of(start.recipe, recipe)
         recipe = replace(recipe, model=shaped_like(start, recipe))
     for start in found:
         check_shape(start, recipe)
         check_length(start, recipe)
-    if recipe.tokenizer.path is None or recipe.train.vocabulary == "keep":
-        config = found[0].tokenizers.source.config
-        path = str((found[0].path / "tokenizer").absolute())
-        recipe = replace(recipe, tokenizer=replace(config, path=path, joint=found[0].tokenizers.joint))
-    for start in found:
+    of_text = [start for start in found if any(start.tokenizers.sizes)]
+    if of_text and (recipe.tokenizer.path is None or recipe.train.vocabulary == "keep"):
+        config = of_text[0].tokenizers.source.config
+        path = str((of_text[0].path / "tokenizer").absolute())
+        recipe = replace(recipe, tokenizer=replace(config, path=path, joint=of_text[0].tokenizers.joint))
+    for start in of_text:
         check_vocabulary(start, recipe)
     return recipe_from_dict(recipe_to_dict(recipe), f"the recipe, in the shape of {recipe.train.start}")
 
@@ -88,8 +99,9 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
     """Check that a model can begin the model of a recipe's task: as a whole, or as encoder or decoder.
 
     Raises:
-        InputError: the model is of another family.
+        InputError: the model is of another family, or reads something else, such as pictures.
     """
+    check_modality(start.recipe, recipe, f"train.start = {start.path}")
     architecture = start.recipe.model.architecture
     if architecture != recipe.model.architecture:
         raise InputError(
@@ -115,7 +127,8 @@ def shaped_like(start: LoadedModel, recipe: Recipe) -> ModelConfig:
     there = asdict(start.recipe.model)
     becomes_half = there["family"] not in find_task(recipe.task).families
     own = OWN | (HALF[there["family"]] if becomes_half else set())
-    return replace(recipe.model, **{key: value for key, value in there.items() if key not in own})
+    shape = {key: value for key, value in there.items() if key not in own}
+    return replace(recipe.model, **shape | more_positions(start.recipe, recipe))
 
 
 def check_shape(start: LoadedModel, recipe: Recipe) -> None:
@@ -134,11 +147,14 @@ def check_shape(start: LoadedModel, recipe: Recipe) -> None:
 
 
 def check_length(start: LoadedModel, recipe: Recipe) -> None:
-    """Check that the start model's learned positions suffice for texts of the recipe's `data.max_length`.
+    """Check that the start model's learned positions suffice for the texts or sounds of the recipe.
 
     Raises:
         InputError: The model has learned fewer positions.
     """
+    check_seconds(recipe, str(start.path))
+    if recipe.data.modality != "text":
+        return
     learned, length = recipe.model.learned_positions, recipe.data.max_length
     if not FAMILIES[recipe.model.family].pairs and learned is not None and length > learned:
         raise InputError(
@@ -188,6 +204,7 @@ class Transfer:
     start: LoadedModel
     names: dict[str, str]
     values: dict[str, Tensor]
+    note: str  # what was changed in the values, for the user; empty: nothing
 
 
 def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
@@ -202,10 +219,14 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
     """
     found, taken = [], set()
     for start in starts(recipe):
-        names = pairs_of_names(start, model)
+        values = values_of(start, model)
+        resized = resized_positions(start.recipe, recipe, values)
+        values |= resized
+        names = pairs_of_names(start, model, values)
+        if start.recipe.data.labels != recipe.data.labels and not model.predicts_tokens:
+            names = {there: here for there, here in names.items() if not here.startswith(HEAD)}
         if not names:
             raise InputError(f"train.start = {start.path}: nothing of this model has a place in the other")
-        values = values_of(start, model)
         for there, here in names.items():
             parameter = id(model.get_parameter(here))
             if parameter in taken:
@@ -214,12 +235,20 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
                     f'"{recipe.model.tie}" makes one matrix of several: set it to "output", or to "none"'
                 )
             taken.add(parameter)
-        found.append(Transfer(start, names, values))
+        found.append(Transfer(start, names, values, told(start.recipe, recipe) if resized else ""))
     return found
 
 
-def copy_start_weights(recipe: Recipe, model: Model, tokenizers: TokenizerPair) -> list[str]:
+def copy_start_weights(
+    recipe: Recipe, model: Model, tokenizers: TokenizerPair, tell: Callable[[str], object] = lambda _: None
+) -> list[str]:
     """Copy weights to a model from the start models of a recipe (warm start).
+
+    Args:
+        recipe: the recipe, which names the start models.
+        model: the recipe's own model.
+        tokenizers: its tokenizers.
+        tell: called with sentences about weights that are changed on the way.
 
     Returns:
         The names of the weights that stay freshly initialised; empty if nothing was to be copied.
@@ -235,13 +264,15 @@ def copy_start_weights(recipe: Recipe, model: Model, tokenizers: TokenizerPair) 
             rows = rows_of_pieces(transfer.start.tokenizers, tokenizers, side) if side else None
             place(parameter, transfer.values[there], rows)
             copied.add(id(parameter))
+        if transfer.note:
+            tell(transfer.note)
     return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
 
 
-def pairs_of_names(start: LoadedModel, model: Model) -> dict[str, str]:
+def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) -> dict[str, str]:
     """Pair the names of weights in the start model with the names of the same weights in the new model."""
     here, names, rows = dict(model.named_parameters(remove_duplicate=False)), {}, model.token_rows()
-    for name, value in weights(start.model).items():
+    for name, value in values.items():
         for there, prefix in model.warm_start_names(start.model).items():
             own = prefix + name.removeprefix(there)
             if name.startswith(there) and own in here and fits(value, here[own], of_tokens=own in rows):

@@ -42,7 +42,7 @@ def of_model(measure: Callable[[Subject], float | None]) -> Callable[[Subject, L
 
 
 CHECKS = (
-    Check("a text alone, and in a batch, padded on either side", of_model(of_outputs.in_a_batch)),
+    Check("an example alone, and in a batch with padding", of_model(of_outputs.in_a_batch)),
     Check("a batch, and the same in another order", of_model(of_outputs.order_of_rows)),
     Check("the first tokens written, and the same before other ones", of_model(of_outputs.later_tokens)),
     Check("a token at a time with a cache, and all at once", of_model(of_search.token_by_token)),

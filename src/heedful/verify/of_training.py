@@ -24,7 +24,8 @@ from heedful.parallel.launch import launch
 from heedful.train.sharding import without_rows
 from heedful.train.training_step import TrainingStep
 from heedful.verify.differences import apart, furthest
-from heedful.verify.subject import Example, Subject, subject_of
+from heedful.verify.subject import Example, Subject
+from heedful.verify.subjects import subject_of
 
 UPDATES = 4
 PROCESSES = 2

@@ -17,7 +17,7 @@ from heedful.errors import HeedfulError
 from heedful.models import weights
 from heedful.parallel import end_process, end_with_error, join_process_group, kind_of_group, whole
 from heedful.verify.of_training import MINUTES, trained, ways
-from heedful.verify.subject import subject_of
+from heedful.verify.subjects import subject_of
 
 
 def main(folder: Path, seed: int, modules: Sequence[str]) -> None:

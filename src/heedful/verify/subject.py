@@ -1,6 +1,6 @@
 """Subjects of verification: models of each kind with examples for them, behind one interface.
 
-V vocabulary or classes, T target tokens, R rows.
+V vocabulary or classes, T target tokens, N inputs, R rows.
 """
 
 from abc import ABC, abstractmethod
@@ -12,23 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.checkpoint.load import LoadedModel
-from heedful.errors import InputError
 from heedful.losses import Loss, cross_entropy
-from heedful.models import (
-    LanguageModel,
-    MaskedLanguageModel,
-    Model,
-    SentenceEncoder,
-    SourceToTarget,
-    TextClassifier,
-    TokenClassifier,
-)
+from heedful.models import LanguageModel, Model, SentenceEncoder, SourceToTarget
 from heedful.models.model import DecodingState
 from heedful.nn.masks import AttentionMask
 from heedful.text.tokenizer import BOS, EOS, PAD
 
-Example = tuple[Int[Tensor, " T"], ...]  # token ids: source and target, or one text
+Example = tuple[Tensor, ...]  # source and target, or one text: token ids, or rows of pixels or frames
 
 LENGTHS = ((7, 2), (1, 5), (11, 1), (3, 7))  # tokens of the source and of the target of each example
 FIRST = 5  # the first token id that is not special
@@ -98,30 +88,38 @@ class PairSubject(Generating):
     """An encoder-decoder: it reads a source and writes a target."""
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a source that ends in <eos>, and a target that begins with <bos>."""
-        return torch.cat([self.ids(source), torch.tensor([EOS])]), torch.cat([torch.tensor([BOS]), self.ids(target)])
+        """Draw a source, and a target that begins with <bos>."""
+        return self.source(source), torch.cat([torch.tensor([BOS]), self.ids(target)])
+
+    def source(self, length: int) -> Tensor:
+        """Draw a source text that ends in <eos>."""
+        return torch.cat([self.ids(length), torch.tensor([EOS])])
+
+    def sources(self, examples: Sequence[Example], side: str = "right") -> tuple[Tensor, Bool[Tensor, "R N"]]:
+        """Pad the sources of examples on one side; return them with their padding mask."""
+        return padded([source for source, _ in examples], side)
 
     def outputs(self, model: SourceToTarget, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
         """Compute the logits of the next token at each target position."""
-        sources, targets = (padded(rows, side) for rows in zip(*examples, strict=True))
-        return real_rows(model(*sources, *targets), targets[1])
+        targets = padded([target for _, target in examples], side)
+        return real_rows(model(*self.sources(examples, side), *targets), targets[1])
 
     def loss(self, model: SourceToTarget, examples: Sequence[Example]) -> Loss:
         """Compute the cross-entropy of the target tokens behind <bos>, and of <eos>."""
-        sources, targets = (padded(rows, "right") for rows in zip(*examples, strict=True))
+        targets = padded([target for _, target in examples], "right")
         wanted, _ = padded([torch.cat([target[1:], torch.tensor([EOS])]) for _, target in examples], "right")
-        hidden = model.hidden(*sources, *targets)[targets[1]]
+        hidden = model.hidden(*self.sources(examples), *targets)[targets[1]]
         return cross_entropy(hidden, model.output.weight, wanted[targets[1]], 0.1, model.output.bias)
 
     def start(self, examples: Sequence[Example]) -> DecodingState:
         """Begin to decode from the sources."""
-        return self.model.start(*padded([source for source, _ in examples], "right"))
+        return self.model.start(*self.sources(examples))
 
     def forced(self, example: Example, written: Int[Tensor, "R T"]) -> Float[Tensor, "R T V"]:
         """Compute the logits of each token of several targets of one source."""
-        source = example[0].expand(len(written), -1)
+        sources = self.sources([example] * len(written))
         read = F.pad(written[:, :-1], (1, 0), value=BOS)
-        return self.model(source, no_padding(source), read, no_padding(read))
+        return self.model(*sources, read, no_padding(read))
 
 
 class TextSubject(Generating):
@@ -192,25 +190,3 @@ def no_padding(tokens: Int[Tensor, "*T"]) -> Bool[Tensor, "*T"]:
 def real_rows(x: Float[Tensor, "R T V"], padding_mask: Bool[Tensor, "R T"]) -> list[Tensor]:
     """The outputs of the real tokens of each row."""
     return [row[mask] for row, mask in zip(x, padding_mask, strict=True)]
-
-
-def subject_of(loaded: LoadedModel, seed: int = 0) -> Subject:
-    """Make the subject of a loaded model.
-
-    Raises:
-        InputError: the model reads no tokens, or looks up single words only.
-    """
-    vocabulary = min(len(loaded.tokenizers.source), len(loaded.tokenizers.target))
-    for kind, subject in KINDS.items():
-        if isinstance(loaded.model, kind):
-            found = subject(loaded.model, vocabulary, seed)
-            found.sides = ("right",) if ":" in loaded.recipe.model.architecture else found.sides
-            return found
-    raise InputError(f"{loaded.path}: there is nothing to verify in a model that reads no text")
-
-
-KINDS: dict[type, type[Subject]] = {
-    SourceToTarget: PairSubject,
-    LanguageModel: TextSubject,
-    **dict.fromkeys((MaskedLanguageModel, TextClassifier, TokenClassifier, SentenceEncoder), RowSubject),
-}

@@ -1,0 +1,48 @@
+"""Pictures beside texts on the command line: queries that name a picture, and folders of pictures to search."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedful.cli.files import named_files
+from heedful.errors import InputError
+
+if TYPE_CHECKING:
+    from heedful.config.schema import DataConfig
+
+
+def queries(texts: Iterable[str], data: "DataConfig") -> Iterator[str | Path]:
+    """Tell pictures from texts among the queries of a command: pictures are files and folders that are there.
+
+    Raises:
+        InputError: a query is named like a picture, and there is no such file; or a folder holds no pictures.
+    """
+    from heedful.data.pictures import ENDINGS
+
+    for text in texts:
+        named = text.lower().endswith(ENDINGS) and not any(map(str.isspace, text))
+        if named or is_folder(text):
+            yield from named_files([text], data)
+        else:
+            yield text
+
+
+def is_folder(text: str) -> bool:
+    """True if a query is the name of a folder; a sentence may be too long for a name of any."""
+    try:
+        return bool(text.strip()) and Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def check_folder(corpus: Path, model: str, *, reads_pictures: bool) -> None:
+    """Check that a corpus that is a folder is searched by a model that reads pictures.
+
+    Raises:
+        InputError: it is not.
+    """
+    if corpus.is_dir() and not reads_pictures:
+        raise InputError(
+            f"--corpus {corpus}: is a folder, and {model} searches texts; name a file with a text on each line, or a "
+            'model for the task "image_text_retrieval", which searches pictures'
+        )

@@ -1,0 +1,129 @@
+"""`heedful transcribe`: write down the speech in files of sound, as text or as subtitles."""
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.cli.inputs import shows_bar
+from heedful.cli.options import MODELS, Device, Model, Output, Precision
+from heedful.cli.output import check_output, writing_results
+from heedful.cli.translate import load
+from heedful.errors import InputError
+from heedful.progress import show_progress
+
+if TYPE_CHECKING:
+    from heedful.data.recordings import Recording
+    from heedful.decode.transcriber import Transcriber
+    from heedful.decode.transcript import Segment, Transcript
+
+
+class Form(StrEnum):
+    """Forms in which `heedful transcribe` writes a transcript."""
+
+    TEXT = "text"
+    JSON = "json"
+    SRT = "srt"
+    VTT = "vtt"
+
+
+def transcribe(
+    file: Annotated[
+        list[Path], typer.Argument(help="Files of sound: WAV, FLAC, Ogg or MP3, of any length.", show_default=False)
+    ],
+    model: Model,
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--format", help="Format to write: a line of text or of JSON for each file, or the subtitles of one file."
+        ),
+    ] = Form.TEXT,
+    language: Annotated[
+        str | None,
+        typer.Option(help="Language of the speech, such as de, for a model of several.", show_default="as it sounds"),
+    ] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
+    ] = None,
+    output: Output = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
+) -> None:
+    """Write down the speech in files of sound; one file in, one line out.
+
+    Subtitles and JSON tell when each segment was said, if the model writes
+    time stamps; else a segment is a part of the recording as long as the model
+    reads at once. With --format json a line is {"file", "language", "seconds",
+    "text", "segments": [{"start", "end", "text", "pieces", "token_scores"}]}.
+    The score of a token is the natural logarithm of its probability.
+    """
+    from heedful.decode.transcriber import Transcriber
+
+    if form in SUBTITLES and len(file) > 1:
+        raise InputError(f"--format {form}: subtitles are of one file, and there are {len(file)}; give one at a time")
+    check_output(output, *file)
+    seconds = sum(recording.seconds for recording in checked_files(file))
+    transcriber = load(model, device, precision).use_as(Transcriber)
+    options: dict[str, Any] = {"timestamps": "long" if form is Form.TEXT else "always"}
+    options |= {key: value for key, value in (("beam", beam), ("language", language)) if value is not None}
+    transcriber = transcriber.with_options(**options)
+    with (
+        show_progress("transcribing", "seconds of sound", int(seconds), bar=shows_bar(output)) as progress,
+        writing_results(output, None, unit="file") as results,
+    ):
+        found = transcriber.transcribe_each(file, done=progress.advance)
+        for path, transcript in zip(file, found, strict=True):
+            results.write(written(path, transcript, form, transcriber))
+
+
+def checked_files(files: list[Path]) -> list["Recording"]:
+    """Open all files, to find those that are no sound before the work begins.
+
+    Raises:
+        InputError: Some cannot be read; the message has a line for each of them.
+    """
+    from heedful.config.modalities import AudioConfig
+    from heedful.data.recordings import recording_of
+
+    recordings, problems = [], []
+    for path in files:
+        try:
+            recordings.append(recording_of(path, AudioConfig()))
+        except InputError as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError("\n  ".join(problems))
+    return recordings
+
+
+def written(path: Path, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> str:
+    """Format a transcript, without the line feed at its end."""
+    from heedful.decode.transcript import srt, vtt
+
+    subtitles: dict[Form, Callable[[list[Segment]], str]] = {Form.SRT: srt, Form.VTT: vtt}
+    if form in subtitles:
+        return subtitles[form](transcript.segments).removesuffix("\n")
+    return json_line(path, transcript, transcriber) if form is Form.JSON else transcript.text
+
+
+def json_line(path: Path, transcript: "Transcript", transcriber: "Transcriber") -> str:
+    """Format a transcript as a line of JSON: the file, its language and length, and the segments with their times."""
+    segments = [
+        {
+            "start": round(segment.start, 3),
+            "end": round(segment.end, 3),
+            "text": segment.text,
+            "pieces": transcriber.tokenizer.pieces(segment.tokens),
+            "token_scores": segment.token_scores,
+        }
+        for segment in transcript.segments
+    ]
+    facts = {"file": str(path), "language": transcript.language, "seconds": round(transcript.seconds, 3)}
+    return json.dumps({**facts, "text": transcript.text, "segments": segments}, ensure_ascii=False)
+
+
+SUBTITLES = (Form.SRT, Form.VTT)

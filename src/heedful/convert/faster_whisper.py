@@ -1,0 +1,118 @@
+"""Read Whisper models in the format of CTranslate2, as faster-whisper uses them; writing is not supported."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
+from heedful.convert.model import Model
+from heedful.convert.names import Names, Weights, without, without_copies
+from heedful.convert.opennmt import BLOCKS, dotted
+from heedful.convert.whisper_recipe import TASKS, Description, converted
+from heedful.errors import InputError
+
+__all__ = ["TASKS", "read"]
+
+SPEC = "WhisperSpec"
+GELU = 3  # the number of the activation in CTranslate2
+MULTILINGUAL = 51_865  # rows from which OpenAI's vocabularies are those of models of several languages
+NAMES = Names(
+    {
+        "source_embedding.first": "encoder.conv1",
+        "source_embedding.second": "encoder.conv2",
+        "encoder.positions.table.weight": "encoder.position_encodings.encodings",
+        "encoder.norm": "encoder.layer_norm",
+        "target_embedding": "decoder.embeddings",
+        "decoder.positions.table.weight": "decoder.position_encodings.encodings",
+        "decoder.norm": "decoder.layer_norm",
+    }
+    | {f"{stack}.blocks.#.{o}": f"{stack}.layer_#.{t}" for stack, block in BLOCKS.items() for o, t in block.items()}
+)
+COPIES = {"decoder.projection.weight": "decoder.embeddings.weight"}
+SETTINGS = {"pre_norm": 1, "activation": GELU, "scale_embeddings": 0, "alibi": 0, "multi_query_attention": 0}
+NEEDED = ("encoder.conv1.weight", "encoder.position_encodings.encodings", "decoder.position_encodings.encodings")
+NEEDED += ("encoder.layer_0.ffn.linear_0.weight", "decoder.embeddings.weight", "encoder.num_heads")
+
+
+def read(folder: Path, task: str | None = None) -> Model:
+    """Read a Whisper in the format of CTranslate2 and convert the model to heedful; weights become float32.
+
+    Args:
+        folder: The model folder, with model.bin, a tokenizer.json and the vocabulary.
+        task: Task of the converted model; None: "speech_recognition".
+
+    Raises:
+        InputError: The folder cannot be read, or the model does not fit heedful's encoder-decoder; all differences are
+            listed.
+    """
+    found, where = read_ctranslate2(folder), str(folder / "model.bin")
+    if found.binary.spec != SPEC:
+        raise InputError(f"{where}: holds a {found.binary.spec}, and no {SPEC}")
+    theirs = {dotted(name): torch.from_numpy(value) for name, value in found.binary.variables.items()}
+    if missing := [name for name in NEEDED if name not in theirs]:
+        raise InputError(f"{where}: has no {' and no '.join(missing)}; is it whole?")
+    check_settings(theirs, where)
+    description = _description(found, theirs)
+    theirs = without_copies({name: value for name, value in theirs.items() if value.ndim}, COPIES, where)
+    theirs, _ = without(theirs, r"decoder\.alignment_heads")
+    try:
+        ours = NAMES.ours(theirs)
+    except KeyError as error:
+        raise InputError(f"{where}: heedful's model has no place for the weight {error}") from error
+    return converted(folder, description, ours, task)
+
+
+def check_settings(theirs: Weights, where: str) -> None:
+    """Check that the settings in model.bin are those of a Whisper.
+
+    Raises:
+        InputError: A setting has another value; all of them are listed.
+    """
+    wanted = SETTINGS | {"num_heads": int(theirs["encoder.num_heads"])}
+    found = {name: (name.partition(".")[2], int(value)) for name, value in theirs.items() if value.ndim == 0}
+    others = [
+        f"{name} is {value}, and should be {wanted[key]}"
+        for name, (key, value) in found.items()
+        if value != wanted.get(key, value)
+    ]
+    if others:
+        raise InputError(f"{where}: this is no Whisper: {'; '.join(sorted(others))}")
+
+
+def _description(found: Ctranslate2Model, theirs: Weights) -> Description:
+    embedding = theirs["decoder.embeddings.weight"]
+    channels = theirs["encoder.conv1.weight"].shape[1]
+    return Description(
+        fields=_fields(theirs),
+        rows=len(embedding),
+        names=found.target_vocabulary,
+        languages=_languages(found) if len(embedding) >= MULTILINGUAL else (),
+        suppress=_ids(found.config.get("suppress_ids")),
+        suppress_first=_ids(found.config.get("suppress_ids_begin")),
+        audio={"mels": channels},
+    )
+
+
+def _fields(theirs: Weights) -> dict[str, Any]:
+    """Fields of `ModelConfig`, from the names and shapes of the weights."""
+    layers = {stack: {name.split(".")[1] for name in theirs if name.startswith(f"{stack}.layer_")} for stack in BLOCKS}
+    return {
+        "d_model": theirs["decoder.embeddings.weight"].shape[1],
+        "d_ff": len(theirs["encoder.layer_0.ffn.linear_0.weight"]),
+        "heads": int(theirs["encoder.num_heads"]),
+        "encoder_layers": len(layers["encoder"] - {"layer_norm"}),
+        "decoder_layers": len(layers["decoder"] - {"layer_norm"}),
+        "max_positions": len(theirs["encoder.position_encodings.encodings"]),
+        "max_target_positions": len(theirs["decoder.position_encodings.encodings"]),
+    }
+
+
+def _languages(found: Ctranslate2Model) -> list[str]:
+    names = [found.target_vocabulary[i] for i in _ids(found.config.get("lang_ids"))]
+    return [name.strip("<|>") for name in names]
+
+
+def _ids(listed: Any) -> list[int]:
+    """The ids in a list of config.json; those below zero stand for others, and are left out."""
+    return [i for i in listed or [] if isinstance(i, int) and i >= 0]

@@ -1,0 +1,117 @@
+"""What the formats of Whisper have in common: the recipe of a converted model, and its tokens under new ids.
+
+Radford et al. (2022), "Robust Speech Recognition via Large-Scale Weak Supervision", section 2.2. Whisper has no <pad>
+and no <unk>, and no bias on its keys, where a bias changes no attention weight: heedful's is zero.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedful.config.modalities import AudioConfig
+from heedful.config.schema import DecodeConfig, FilterConfig, Recipe
+from heedful.convert.model import Model, recipe_of
+from heedful.convert.names import Weights, compare
+from heedful.convert.vocabulary import check_rows, reorder, silence
+from heedful.models.input_layers import media_to_text
+from heedful.models.model import weights
+from heedful.tasks.media_to_text import SpeechRecognition
+from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
+
+TASK, TASKS = "speech_recognition", (SpeechRecognition,)
+EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
+FIXED = {
+    "positions": "learned",
+    "norm": "pre",
+    "activation": "gelu",
+    "tie": "output",
+    "scale_embeddings": False,
+    "dropout": 0.0,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What the files of a Whisper say beside its weights; ids are those of its own vocabulary.
+
+    Attributes:
+        fields: fields of `ModelConfig` beside those that all Whispers share.
+        rows: the number of rows of the embeddings.
+        names: the names of all tokens; None: those of tokenizer.json.
+        languages: the codes of the languages that it tells apart; empty: it writes English only.
+        suppress: tokens that are never written.
+        suppress_first: tokens that are not written first.
+        audio: values of [audio] that differ from the defaults, without lengths.
+    """
+
+    fields: Mapping[str, Any]
+    rows: int
+    names: Sequence[str] | None = None
+    languages: Sequence[str] = ()
+    suppress: Iterable[int] = ()
+    suppress_first: Iterable[int] = ()
+    audio: Mapping[str, Any] = field(default_factory=dict)
+
+
+def converted(folder: Path, description: Description, ours: Weights, task: str | None) -> Model:
+    """Build the converted model of a Whisper from its weights under heedful's names, with the rows of its vocabulary.
+
+    Raises:
+        InputError: The tokenizer cannot be read or does not fit the embeddings, weights are missing or have no place,
+            or the settings form no recipe.
+    """
+    tokenizer, old_id_of = speech_tokenizer(folder, description.rows, description.names)
+    check_rows(old_id_of, description.rows, str(folder))
+    tokenizers = TokenizerPair(tokenizer, tokenizer)
+    bias = silence(None, old_id_of)
+    fields = FIXED | {"output_bias": bool(bias)} | dict(description.fields)
+    tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
+    recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
+    ours = with_biases_of_keys(ours)
+    known = expected_of(recipe, description.rows)
+    known.pop(OUTPUT_BIAS, None)
+    compare(ours, known, str(folder))
+    return Model(recipe=recipe, tokenizers=tokenizers, weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias)
+
+
+def tables_of(
+    description: Description, tokens: SpeechTokens, old_id_of: NDArray[np.int64]
+) -> dict[str, dict[str, Any]]:
+    """Build the tables of the recipe, beside [model], of a converted Whisper."""
+    new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
+    languages = [code for code in description.languages if code in tokens.languages]
+    audio = AudioConfig(**description.audio)
+    seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
+    room = description.fields["max_target_positions"]
+    extra = min(DecodeConfig.max_extra, room // 2)
+    english = {} if languages else {"source_language": "en", "target_language": "en"}
+    filters = {"max_tokens": min(FilterConfig.max_tokens, room - extra)}
+    return {
+        "data": {"modality": "audio", "filters": filters, **english},
+        "audio": {"pad_seconds": seconds, "max_seconds": seconds, **description.audio},
+        "decode": {"beam": 5, "penalty": "average", "alpha": 1.0, "max_extra": extra},
+        "transcribe": {
+            "languages": languages,
+            "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
+            "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
+        },
+    }
+
+
+def expected_of(recipe: Recipe, rows: int) -> Weights:
+    """Build the model of a recipe on the meta device, and return its weights by name: shapes only."""
+    with torch.device("meta"):
+        return weights(media_to_text(recipe, rows))
+
+
+def with_biases_of_keys(ours: Weights) -> Weights:
+    """Add a bias of zeros to each projection to keys that has none."""
+    keys = [name for name in ours if name.endswith("attention.k.weight")]
+    zeros = {name.removesuffix("weight") + "bias": torch.zeros(len(ours[name])) for name in keys}
+    return zeros | ours

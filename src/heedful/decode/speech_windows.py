@@ -1,0 +1,180 @@
+"""Windows of a recording that is longer than a model reads at once: where each begins, and what its tokens become.
+
+With time stamps a window begins where the last segment that was finished ends (Radford et al. 2022, section 3.8).
+Without them, each has a part in common with the one before, and is joined to it in the middle of what both say.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import NamedTuple
+
+from heedful.data.recordings import Recording
+from heedful.data.resampling import Samples
+from heedful.decode.transcript import Segment, Transcript
+from heedful.text.speech_tokens import SpeechTokens
+
+SHORTEST = 0.1  # seconds: less at the end of a long recording holds no speech of its own
+
+
+class Said(NamedTuple):
+    """Tokens with the log-probability of each."""
+
+    tokens: Sequence[int]
+    scores: Sequence[float]
+
+    def cut(self, begin: int, end: int | None) -> "Said":
+        """The tokens from one place to another."""
+        return Said(self.tokens[begin:end], self.scores[begin:end])
+
+
+@dataclass
+class Reading:
+    """A recording that is being transcribed: where its next window begins, and what was said so far.
+
+    Attributes:
+        recording: the recording.
+        windows: the way in which it is read.
+        begin: the first sample of the next window.
+        language: the code of the language; None before it is known.
+        segments: what was said before, with seconds and tokens.
+    """
+
+    recording: Recording
+    windows: "Windows"
+    begin: int = 0
+    language: str | None = None
+    segments: list[tuple[float, float, Said]] = field(default_factory=list)
+
+    @property
+    def finished(self) -> bool:
+        """True if the whole recording was read."""
+        left = self.recording.length - self.begin
+        return left <= 0 or (self.begin > 0 and left < SHORTEST * self.recording.rate)
+
+    @property
+    def left(self) -> int:
+        """Number of samples of the next window."""
+        return min(self.windows.length, self.recording.length - self.begin)
+
+    def window(self) -> Samples:
+        """Read the samples of the next window."""
+        return self.recording.read(self.begin, self.begin + self.left)
+
+    def transcript(self, spell: Callable[[Sequence[int]], str]) -> Transcript:
+        """Make the transcript of what was said, whose tokens `spell` turns into text."""
+        spelled = [(start, end, said, spell(said.tokens)) for start, end, said in self.segments]
+        segments = [Segment(a, b, text, list(said.tokens), list(said.scores)) for a, b, said, text in spelled if text]
+        return Transcript(segments, self.recording.seconds, self.language)
+
+
+class Windows(ABC):
+    """Base class of the ways to read a long recording in windows.
+
+    Attributes:
+        length: samples of a window.
+        times: ids of the time stamps that are written; empty: none.
+    """
+
+    times = range(0)
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def skip(self, reading: Reading) -> None:
+        """Go on after a window in which nothing was said."""
+        reading.begin += self.length
+
+    @abstractmethod
+    def take(self, reading: Reading, said: Said) -> None:
+        """Add what was said in the present window to a reading, and move on to the next window."""
+
+
+class StampedWindows(Windows):
+    """Windows of a model that writes time stamps: the next begins at the end of the last finished segment."""
+
+    def __init__(self, length: int, tokens: SpeechTokens) -> None:
+        super().__init__(length)
+        self.tokens = tokens
+        self.times = tokens.times
+
+    def take(self, reading: Reading, said: Said) -> None:
+        """Add the segments between time stamps; what follows the last pair of them is read again in the next window."""
+        offset, rate = reading.begin / reading.recording.rate, reading.recording.rate
+        limit = min(reading.begin + self.length, reading.recording.length) / rate
+        parts = list(self._segments(said))
+        finished = [part for part in parts if part[1] is not None]
+        reopened = bool(finished) and self._reopened(said)
+        for start, end, part in finished if reopened else parts:
+            stop = limit if end is None else min(offset + end, limit)
+            reading.segments.append((min(offset + start, stop), stop, part))
+        last = finished[-1][1] if reopened else None
+        reading.begin += self.length if last is None else round(last * rate)
+
+    def _reopened(self, said: Said) -> bool:
+        """True if a pair of time stamps is followed by a segment without an end, or by nothing."""
+        stamps = [place for place, token in enumerate(said.tokens) if token in self.times]
+        paired = any(b - a == 1 for a, b in pairwise(stamps))
+        alone = len(said.tokens) > 1 and stamps[-1] == len(said.tokens) - 1 and stamps[-1] - 1 not in stamps
+        return paired and not alone
+
+    def _segments(self, said: Said) -> Iterator[tuple[float, float | None, Said]]:
+        """Cut tokens at time stamps: start, end (None: there is none), and the text between them."""
+        start, begin = 0.0, 0
+        for place, token in enumerate(said.tokens):
+            if token not in self.times:
+                continue
+            if place > begin:
+                yield start, self.tokens.seconds(token), said.cut(begin, place)
+            start, begin = self.tokens.seconds(token), place + 1
+        if begin < len(said.tokens):
+            yield start, None, said.cut(begin, None)
+
+
+class OverlappingWindows(Windows):
+    """Windows of a model without time stamps: each has a share in common with the one before."""
+
+    def __init__(self, length: int, share: float) -> None:
+        super().__init__(length)
+        self.share = share
+
+    def take(self, reading: Reading, said: Said) -> None:
+        """Add the text of the window as one segment, joined to the one before where both say the same."""
+        common = round(self.share * self.length)
+        rate, length = reading.recording.rate, reading.recording.length
+        start, end = reading.begin, min(reading.begin + self.length, length)
+        whole = end == length
+        if reading.begin and reading.segments:
+            before = reading.segments[-1]
+            left, right = seam(before[2].tokens, said.tokens, 2 * self.share)
+            reading.segments[-1] = (*before[:2], before[2].cut(0, left))
+            said = said.cut(right, None)
+        half = common // 2
+        reading.segments.append(((start + half * (start > 0)) / rate, (end - half * (not whole)) / rate, said))
+        reading.begin = length if whole else start + self.length - common
+
+    def skip(self, reading: Reading) -> None:
+        """Go on after a window in which nothing was said."""
+        self.take(reading, Said([], []))
+
+
+def seam(left: Sequence[int], right: Sequence[int], share: float) -> tuple[int, int]:
+    """Find where two outputs are joined that have some words in common: the end of the first, the begin of the second.
+
+    Args:
+        left: the tokens of a window.
+        right: the tokens of the next window.
+        share: the share of the tokens at the end of one and the beginning of the other that may be the same words.
+
+    Returns:
+        The middle of the longest row of tokens that both have there; the ends, where they have none.
+    """
+    tail, head = round(share * len(left)), round(share * len(right))
+    skipped = len(left) - tail
+    found = SequenceMatcher(None, left[skipped:], right[:head], autojunk=False).find_longest_match()
+    if not found.size:
+        return len(left), 0
+    middle = found.size // 2
+    return skipped + found.a + middle, found.b + middle

@@ -1,0 +1,263 @@
+"""Writes down the speech of recordings with an encoder-decoder: files or samples in, transcripts out, in order.
+
+R recordings of a batch, N samples, T frames, F features.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import islice
+from os import PathLike
+from typing import Unpack, overload
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from heedful.config.modalities import AudioConfig
+from heedful.config.options import TranscribeOptions, with_options
+from heedful.config.schema import Recipe
+from heedful.data.log_mel import log_mel
+from heedful.data.recordings import Sound, recording_of
+from heedful.data.resampling import Samples
+from heedful.decode.beam import check_beam, search
+from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.predictor import Done, Predictor
+from heedful.decode.speech_rules import SpeechRules, SpeechState
+from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows
+from heedful.decode.transcript import Transcript
+from heedful.decode.translator import evaluating
+from heedful.errors import InputError
+from heedful.machine.cores import map_on_cores
+from heedful.models.model import SourceToTarget
+from heedful.text.speech_tokens import SpeechTokens
+from heedful.text.tokenizer import Tokenizer
+
+WINDOW = 16  # recordings read side by side
+UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is probable (section 4.5)
+OF_TRANSCRIBE = ("language", "timestamps")  # options that are keys of [transcribe]
+UNKNOWN = "tgt"  # data.target_language where a recipe does not say
+ONE = (str, bytes, PathLike, np.ndarray, torch.Tensor)  # types of a single recording
+
+
+class Transcriber(Predictor[SourceToTarget, Transcript]):
+    """Transcriber: an encoder-decoder over sound with its tokenizer. A transcript never depends on other recordings.
+
+    A recording is the name of a file, its bytes, or an array of samples from -1 to 1 at `audio.rate` samples a second.
+    It may have any length: what is longer than `audio.max_seconds` is read window by window, in bounded memory.
+
+    Args:
+        model: an encoder-decoder whose input layer reads frames of sound.
+        tokenizer: the tokenizer of the text.
+        recipe: the recipe of the model, with [audio], [decode] and [transcribe].
+
+    Raises:
+        InputError: [transcribe] names tokens or languages that the vocabulary lacks.
+    """
+
+    def __init__(self, model: SourceToTarget, tokenizer: Tokenizer, recipe: Recipe) -> None:
+        super().__init__(model)
+        self.tokenizer = tokenizer
+        self.tokens = SpeechTokens.of(tokenizer)
+        self.settings = recipe
+        self._check()
+
+    def with_options(self, **options: Unpack[TranscribeOptions]) -> "Transcriber":
+        """Create a transcriber that shares this model, with other settings.
+
+        Raises:
+            InputError: an option does not exist, or has a value that a recipe cannot have; or the model does not tell
+                languages apart.
+        """
+        own = {key: value for key, value in options.items() if key in OF_TRANSCRIBE}
+        rest = {key: value for key, value in options.items() if key not in OF_TRANSCRIBE}
+        before = self.settings
+        if own.get("language") is not None and own["language"] not in before.transcribe.languages:
+            known = ", ".join(before.transcribe.languages) or f"only {self.language or 'one, which it does not name'}"
+            raise InputError(f"language = {own['language']}: the model knows {known}; leave the language out")
+        language = own.pop("language", before.transcribe.language)
+        transcribe = replace(with_options(before.transcribe, own), language=language)
+        changed = copy(self)
+        changed.settings = replace(before, decode=with_options(before.decode, rest), transcribe=transcribe)
+        changed.recipe = self.recipe and changed.settings
+        return changed
+
+    @overload
+    def transcribe(self, sounds: Sound, **options: Unpack[TranscribeOptions]) -> Transcript: ...
+    @overload
+    def transcribe(self, sounds: Iterable[Sound], **options: Unpack[TranscribeOptions]) -> list[Transcript]: ...
+    def transcribe(
+        self, sounds: Sound | Iterable[Sound], **options: Unpack[TranscribeOptions]
+    ) -> Transcript | list[Transcript]:
+        """Transcribe a recording, or each of several recordings.
+
+        Args:
+            sounds: a recording, which has one transcript; or a list of recordings, which has a list of transcripts.
+            options: `language`, `timestamps`, and keys of [decode] for this call, such as `beam=1`.
+
+        Raises:
+            InputError: a recording cannot be read, an option does not exist, or its value is not allowed.
+        """
+        if isinstance(sounds, ONE):
+            [found] = self.transcribe_each([sounds], **options)
+            return found
+        return list(self.transcribe_each(sounds, **options))
+
+    __call__ = predict = transcribe
+
+    def transcribe_each(
+        self,
+        sounds: Iterable[Sound],
+        window: int = WINDOW,
+        done: Done = lambda _: None,
+        **options: Unpack[TranscribeOptions],
+    ) -> Iterator[Transcript]:
+        """Transcribe any number of recordings, in their order.
+
+        Args:
+            sounds: the recordings.
+            window: number of recordings that are read side by side.
+            done: called with the seconds of sound just transcribed, after each window of the recordings.
+            options: as for `transcribe`.
+
+        Raises:
+            InputError: as for `transcribe`.
+        """
+        return self.with_options(**options)._transcribed(iter(sounds), window, done)
+
+    @property
+    def language(self) -> str | None:
+        """The one language of the model; None if it tells several apart, or does not say."""
+        only = self.settings.data.target_language
+        return None if self.settings.transcribe.languages or only == UNKNOWN else only
+
+    def _transcribed(self, sounds: Iterator[Sound], window: int, done: Done) -> Iterator[Transcript]:
+        while given := list(islice(sounds, window)):
+            readings = [self._reading(sound) for sound in given]
+            while going := [reading for reading in readings if not reading.finished]:
+                self._read_on(going, done)
+            yield from (reading.transcript(self._spell) for reading in readings)
+
+    def _reading(self, sound: Sound) -> Reading:
+        """Begin to read a recording: with time stamps if the model has them, and the settings ask for them."""
+        audio, transcribe = self.settings.audio, self.settings.transcribe
+        recording, length = recording_of(sound, audio), round(audio.max_seconds * audio.rate)
+        wanted = {"always": True, "long": recording.length > length, "never": False}[transcribe.timestamps]
+        stamped = wanted and self.tokens.times
+        windows = StampedWindows(length, self.tokens) if stamped else OverlappingWindows(length, transcribe.overlap)
+        return Reading(recording, windows, language=transcribe.language or self.language)
+
+    def _read_on(self, going: list[Reading], done: Done) -> None:
+        """Transcribe the next window of each reading."""
+        check_beam(self.settings.decode.beam, len(self.tokenizer), self.device)
+        batches = list(self._batches(going))
+        before = [whole_seconds(reading) for reading in going]
+        with evaluating(self.model):
+            for batch, outputs in zip(batches, map_on_cores(self._search, batches, self.device), strict=True):
+                for reading, (hypothesis, silence) in zip(batch, outputs, strict=True):
+                    self._take(reading, hypothesis, silence)
+        done(sum(map(whole_seconds, going)) - sum(before))
+
+    def _batches(self, going: list[Reading]) -> Iterator[list[Reading]]:
+        """Group the next windows into batches of one kind and of similar length, longest first."""
+        audio, config = self.settings.audio, self.settings.decode
+        sizes = [(len(reading.windows.times), audio.tokens(reading.left)) for reading in going]
+        batch: list[int] = []
+        for i in sorted(range(len(going)), key=lambda i: sizes[i], reverse=True):
+            kind, longest = sizes[batch[0]] if batch else sizes[i]
+            full = (len(batch) + 1) * longest * config.beam > config.batch_tokens
+            if batch and (full or kind != sizes[i][0]):
+                yield [going[place] for place in batch]
+                batch = []
+            batch.append(i)
+        yield [going[place] for place in batch]
+
+    @torch.inference_mode()
+    def _search(self, batch: list[Reading]) -> list[tuple[Hypothesis, float]]:
+        """Find the tokens of the next window of each reading, and the probability that it is silent."""
+        audio, config = self.settings.audio, self.settings.decode
+        samples = [reading.window() for reading in batch]
+        frames, padding_mask = (x.to(self.device) for x in padded_frames(samples, audio))
+        times = batch[0].windows.times
+        rules = SpeechRules.of(self.tokens, self.settings.transcribe, times, len(self.tokenizer))
+        state = SpeechState(self.model.start(frames, padding_mask), rules.to(self.device))
+        fed = self._prompt(state, batch)
+        room = (self.model.max_target_positions() or math.inf) - fed
+        limits = [int(min(room, audio.tokens(len(sound)) + config.max_extra)) for sound in samples]
+        found = search(state, limits, replace(config, n_best=1))
+        return [(best, silent) for (best,), silent in zip(found, self._silence(state), strict=True)]
+
+    def _prompt(self, state: SpeechState, batch: Sequence[Reading]) -> int:
+        """Feed all of the prompt but its last token; return its length. A language that is not given is heard."""
+        tokens, transcribe = self.tokens, self.settings.transcribe
+        following: list[int | None] = []
+        if transcribe.languages:
+            heard = state.prompt()[:, [tokens.languages[code] for code in transcribe.languages]]
+            for reading, place in zip(batch, heard.argmax(1).tolist(), strict=True):
+                reading.language = reading.language or transcribe.languages[place]
+            spoken = [tokens.languages[str(reading.language)] for reading in batch]
+            state.begin = torch.tensor(spoken, device=state.begin.device)
+            following.append(tokens.transcribe)
+        if not batch[0].windows.times:
+            following.append(tokens.without_times)
+        known = [token for token in following if token is not None]
+        for token in known:
+            state.prompt()
+            state.begin = torch.full_like(state.begin, token)
+        return 1 + bool(transcribe.languages) + len(known)
+
+    def _silence(self, state: SpeechState) -> list[float]:
+        """The probability of silence in each window, by the logits after <bos>; 0 if the model does not say."""
+        if state.heard is None or self.tokens.silence is None:
+            return [0.0] * len(state.begin)
+        return state.heard.float().softmax(1)[:, self.tokens.silence].tolist()
+
+    def _take(self, reading: Reading, found: Hypothesis, silence: float) -> None:
+        """Add the output for the present window to a reading, unless it is an unlikely text of a silent window."""
+        likely = sum(found.token_scores) / len(found.token_scores) > UNLIKELY
+        if silence > self.settings.transcribe.no_speech and not likely:
+            reading.windows.skip(reading)
+        else:
+            reading.windows.take(reading, Said(found.tokens, found.token_scores[: len(found.tokens)]))
+
+    def _spell(self, tokens: Sequence[int]) -> str:
+        return " ".join(self.tokenizer.decode(self.tokens.text(tokens)).split())
+
+    def _check(self) -> None:
+        transcribe = self.settings.transcribe
+        lacking = [code for code in transcribe.languages if code not in self.tokens.languages]
+        largest = max((*transcribe.suppress, *transcribe.suppress_first), default=0)
+        if lacking or largest >= len(self.tokenizer):
+            what = f"token {largest}" if not lacking else f"token for the language {lacking[0]}"
+            raise InputError(
+                f"[transcribe] of the recipe: the vocabulary of {len(self.tokenizer)} tokens has no {what}; put the "
+                "tokenizer there that the model was made with"
+            )
+
+
+def whole_seconds(reading: Reading) -> int:
+    """The whole seconds of a recording that were transcribed so far."""
+    return min(reading.begin, reading.recording.length) // reading.recording.rate
+
+
+def padded_frames(
+    samples: Sequence[np.ndarray], config: AudioConfig
+) -> tuple[Float[Tensor, "R T F"], Bool[Tensor, "R T"]]:
+    """Compute the frames of several clips, each (N,), as a padded batch, with its padding mask."""
+    frames = [frames_of(clip, config) for clip in samples]
+    lengths = torch.tensor([len(clip) for clip in frames])
+    batch = pad_sequence(frames, batch_first=True)
+    return batch, torch.arange(batch.size(1)) < lengths[:, None]
+
+
+def frames_of(samples: Samples, config: AudioConfig) -> Float[Tensor, "T F"]:
+    """Compute the frames of a clip: its log-mel spectrum, or the samples themselves, as the settings say."""
+    sound = torch.from_numpy(samples)
+    if config.features == "log_mel":
+        return log_mel(sound, config)
+    frames = config.frames(len(sound))
+    sound = sound[: frames * config.hop]
+    return torch.nn.functional.pad(sound, (0, frames * config.hop - len(sound))).view(frames, config.hop)

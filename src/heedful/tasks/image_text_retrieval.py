@@ -1,0 +1,196 @@
+"""Image-text retrieval: learns vectors by which a picture finds its text, and a text its picture (CLIP).
+
+B pictures with a text each, N rows of pixels, F features of a row, P size of the vectors.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.media_files import MediaFile, media_files
+from heedful.data.media_store import MediaStore
+from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
+from heedful.evaluate.retrieval import hit_rate_at, mean_reciprocal_rank, ranked
+from heedful.evaluate.significance import Outcomes, mean_outcomes
+from heedful.losses import Loss
+from heedful.models.dual_encoder import DualEncoder
+from heedful.models.input_layers import media_and_text
+from heedful.predict.image_text_retriever import ImageTextRetriever
+from heedful.tasks.media import MediaTask, place_of
+from heedful.tasks.ranking import PaddedTexts, ranking_loss, texts_of
+from heedful.tasks.task import Scores
+from heedful.text.padding import pad
+from heedful.text.sequence import sequence
+from heedful.text.tokenizer_pair import TokenizerPair
+
+MEASURES = {"mrr": mean_reciprocal_rank} | {f"recall@{k}": partial(hit_rate_at, k=k) for k in (1, 5, 10)}
+FOUND = ("text", "image")  # what is ranked: the texts for a picture, or the pictures for a text
+
+
+@dataclass(frozen=True)
+class ImageTextBatch:
+    """Batch of pictures, each with its text."""
+
+    pictures: Float32[Tensor, "B N *F"]
+    picture_mask: Bool[Tensor, "B N"]
+    texts: PaddedTexts
+    answers: Bool[Tensor, "B B"]  # True if a text belongs to a picture: its own, the same text, or one of its twin
+    tokens: int  # real rows of pixels, and real tokens
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Divisor of the loss: the number of pictures."""
+        return (len(self.answers),)
+
+
+class ImageTextRetrieval(MediaTask[ImageTextBatch]):
+    """Image-text retrieval task: examples are pictures, each with a text about it (Radford et al. 2021, section 2.3).
+
+    The negatives of a picture are the texts of the other pictures of its batch, and those of a text their pictures; not
+    where two pictures have the same text, or two texts the same picture. So the loss depends, by definition, on which
+    examples form a batch: `train.batch_tokens` is more than a matter of speed here, and `train.accumulate` adds up the
+    gradients of such batches without making any of them larger.
+    """
+
+    modality = "image"
+    families = ("encoder",)
+    command = "heedful search"
+    example = "--corpus FOLDER 'Some text.'"
+    scores = ("mrr", *(f"{found}_{name}" for found in FOUND for name in MEASURES), "loss")
+
+    @classmethod
+    def check_recipe(cls, recipe: Recipe) -> None:
+        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
+        super().check_recipe(recipe)
+        given_tokenizer(recipe)
+
+    @staticmethod
+    def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
+        """Encode the text that belongs to a picture; a text longer than `data.max_length` loses its end."""
+        return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
+
+    @staticmethod
+    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
+        """Load the tokenizer that the recipe names, or train one on the texts of the training pictures."""
+        texts = (file.target for corpus in recipe.data.train for file in media_files(corpus, recipe.data))
+        return one_tokenizer(recipe, texts, report)
+
+    @staticmethod
+    def load_tokenizers(folder: Path) -> TokenizerPair:
+        """Load the tokenizer of the texts."""
+        return TokenizerPair.load(folder)
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> DualEncoder:
+        """Build a dual encoder: one encoder of pictures, and one of texts."""
+        return media_and_text(recipe, len(tokenizers.source))
+
+    @classmethod
+    def use(cls, model: DualEncoder, recipe: Recipe, tokenizers: TokenizerPair) -> ImageTextRetriever:
+        """Create the predictor that encodes pictures and texts as vectors and searches for the nearest."""
+        return ImageTextRetriever(model, tokenizers.source, recipe)
+
+    def lengths(self, store: MediaStore) -> np.ndarray:
+        """Positions of each picture, and of the longest text: batches hold texts of all lengths, as negatives."""
+        longest = max(int(each.lengths[:, 1].max()) for each in (*self.examples.train, store))
+        return np.stack([store.lengths[:, 0], np.full(len(store), longest, store.lengths.dtype)], axis=1)
+
+    def read(
+        self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
+    ) -> ImageTextBatch:
+        """Read the examples of a batch: pictures, in training augmented, and the tokens of their texts."""
+        inputs, mask = self.inputs(stores, ids, epoch)
+        examples = [(store.content(index), store.target(index).tolist()) for store, index in places(stores, ids)]
+        texts, _ = pad([text for _, text in examples])
+        answers = same(content for content, _ in examples) | same(tuple(text) for _, text in examples)
+        tokens = int(mask.sum()) + sum(len(text) for _, text in examples)
+        return ImageTextBatch(
+            inputs.to(device), mask.to(device), texts_of(texts, device), torch.from_numpy(answers).to(device), tokens
+        )
+
+    def loss(self, model: DualEncoder, batch: ImageTextBatch) -> tuple[Loss, ...]:
+        """Compute the mean of two cross-entropies: of the text of each picture, and of the picture of each text."""
+        logits = model(batch.pictures, batch.picture_mask, batch.texts.ids, batch.texts.padding_mask)
+        smoothing = self.recipe.train.label_smoothing
+        rows, columns = (ranking_loss(x, batch.answers, smoothing) for x in (logits, logits.T))
+        return (Loss((rows.sum + columns.sum) / 2, (rows.nll + columns.nll) / 2, rows.count),)
+
+    def validate(self, model: torch.nn.Module) -> Scores | None:
+        """Score the model on the validation set, with the mean of both mean reciprocal ranks first."""
+        found = super().validate(model)
+        return found and {name: found[name] for name in self.scores}
+
+    def outcomes(self, model: DualEncoder) -> Outcomes:
+        """Rank all texts of the validation set for each picture, and all pictures for each text."""
+
+        def encode(batch: ImageTextBatch) -> Tensor:
+            pictures = model.pictures(batch.pictures, batch.picture_mask)
+            return torch.stack([pictures, model.texts(batch.texts.ids, batch.texts.padding_mask)], dim=1)
+
+        _, store = self.valid
+        vectors = self.results_of(model, encode)
+        pictures = kinds(store.content(index) for index in range(len(store)))
+        texts = kinds(tuple(store.target(index).tolist()) for index in range(len(store)))
+        return retrieval(vectors[:, 0], vectors[:, 1], pictures, texts)
+
+
+def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaStore, int]]:
+    """Find the examples of a batch, numbered through several stores: the store of each, and its number there."""
+    return [place_of(stores, number) for number in ids.tolist()]
+
+
+def kinds(items: Iterable[Hashable]) -> np.ndarray:
+    """Number the items by their values, in the order of their first occurrence: equal items have equal numbers."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(item, len(numbers)) for item in items])
+
+
+def same(items: Iterable[Hashable]) -> np.ndarray:
+    """Compare all items with each other: True at (i, j) if items i and j are equal."""
+    found = kinds(items)
+    return found[:, None] == found
+
+
+def retrieval(
+    pictures: Float32[np.ndarray, "N P"],
+    texts: Float32[np.ndarray, "N P"],
+    picture_kinds: np.ndarray,
+    text_kinds: np.ndarray,
+) -> Outcomes:
+    """Rank for the picture of each example all different texts, and for its text all different pictures.
+
+    Args:
+        pictures: the vectors of the pictures of N examples.
+        texts: the vectors of their texts.
+        picture_kinds: (N,), equal for equal pictures; the numbers go from 0 on.
+        text_kinds: (N,), equal for equal texts.
+    """
+    first_picture, first_text = (np.unique(x, return_index=True)[1] for x in (picture_kinds, text_kinds))
+    right = np.zeros((len(first_picture), len(first_text)), bool)
+    right[picture_kinds, text_kinds] = True
+    candidates, queries = texts[first_text], pictures[first_picture]
+    figures = {
+        "text": ranking_figures(queries, candidates, right)[picture_kinds],
+        "image": ranking_figures(candidates, queries, right.T)[text_kinds],
+    }
+    named = {f"{found}_{name}": x[:, place] for found, x in figures.items() for place, name in enumerate(MEASURES)}
+    return mean_outcomes({"mrr": (named["text_mrr"] + named["image_mrr"]) / 2} | named)
+
+
+def ranking_figures(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Rank candidates (M, P) for each query (N, P) by cosine similarity; return the measures of each, (N, measures).
+
+    Args:
+        queries: vectors of length 1.
+        candidates: vectors of length 1.
+        right: (N, M), True where a candidate answers a query.
+    """
+    rankings = (ranked(candidates @ query, gains) for query, gains in zip(queries, right, strict=True))
+    return np.array([[measure([ranking]) for measure in MEASURES.values()] for ranking in rankings])

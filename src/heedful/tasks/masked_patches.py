@@ -1,0 +1,110 @@
+"""Masked patches task: pictures of which patches are hidden, whose pixels are predicted; no labels are needed.
+
+The masked autoencoder (MAE, He et al. 2022) encodes the visible patches only and has a second Transformer that predicts
+the hidden ones; SimMIM (Xie et al. 2022) puts one trained vector in the place of each hidden patch and predicts by a
+linear layer. The model here is that of SimMIM: its encoder has all places of a picture, so it works with every position
+scheme and stem, nothing has to be thrown away after the training, and what is read afterwards has the same length. MAE
+saves three quarters of the encoder's work, which matters for large models most. Target, loss and share of hidden
+patches are those of MAE: pixels normalised patch by patch, the squared error of the hidden patches, and 75 %, as
+patches are hidden one by one as there (SimMIM hides blocks of them).
+
+B batch, H height, W width, C channels, R rows and Q columns of patches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32
+from torch import Tensor
+
+from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
+from heedful.data.hidden_patches import hidden_patches
+from heedful.data.media_files import MediaFile
+from heedful.data.media_store import MediaStore
+from heedful.errors import InputError
+from heedful.losses import Loss, squared_error
+from heedful.models import MaskedPatchModel
+from heedful.models.masked_patches import normalised
+from heedful.predict.patch_filler import PatchFiller
+from heedful.tasks.media import MediaTask
+from heedful.tasks.task import Scores
+from heedful.text.tokenizer_pair import TokenizerPair
+
+
+@dataclass(frozen=True)
+class MaskedPatchBatch:
+    """Batch of pictures, and which of their patches are hidden."""
+
+    inputs: Float32[Tensor, "B H W C"]
+    padding_mask: Bool[Tensor, "B H"]
+    hidden: Bool[Tensor, "B R Q"]
+    tokens: int  # rows of pixels
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Divisor of the loss: the number of hidden patches."""
+        return (int(self.hidden.sum()),)
+
+
+class MaskedPatches(MediaTask[MaskedPatchBatch]):
+    """Masked patches task: predicts the pixels of hidden patches; which are hidden is drawn anew in each epoch."""
+
+    modality = "image"
+    families = ("encoder",)
+    command = "heedful fill"
+    example = "FILE --output FILE.png"
+    scores = ("loss",)
+
+    @classmethod
+    def check_recipe(cls, recipe: Recipe) -> None:
+        """Check that a recipe names training data, and sets nothing that the task has no use for.
+
+        Raises:
+            InputError: it names no data, or sets such a key.
+        """
+        super().check_recipe(recipe)
+        if replace(recipe.masking, rate=MaskingConfig.rate) != MaskingConfig():
+            raise InputError('task = "masked_patches" has masking.rate only; leave the other keys of [masking] out')
+        if recipe.image.mixup:
+            raise InputError('task = "masked_patches" has no classes to mix; leave image.mixup out')
+
+    @staticmethod
+    def target(_file: MediaFile, _corpus: CorpusConfig, _recipe: Recipe, _tokenizers: TokenizerPair, /) -> list[int]:
+        """Return 0 as the target of every file, since a store has a number for each."""
+        return [0]
+
+    @classmethod
+    def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> MaskedPatchModel:
+        """Build a model of masked patches: an encoder of pictures, and a linear layer that predicts pixels."""
+        del tokenizers
+        return MaskedPatchModel(recipe.model, recipe.image)
+
+    @classmethod
+    def use(cls, model: MaskedPatchModel, recipe: Recipe, tokenizers: TokenizerPair) -> PatchFiller:
+        """Create the predictor that hides patches of pictures and fills them in."""
+        del tokenizers
+        return PatchFiller(model, recipe)
+
+    def read(
+        self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device
+    ) -> MaskedPatchBatch:
+        """Read the pictures of a batch and hide some patches; in validation the same of a picture every time."""
+        inputs, padding_mask = self.inputs(stores, ids, epoch)
+        key = (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
+        image, rate = self.recipe.image, self.recipe.masking.rate
+        hidden = np.stack([hidden_patches(image.grid, rate, *key, number) for number in ids.tolist()])
+        tokens = int(padding_mask.sum())
+        return MaskedPatchBatch(inputs.to(device), padding_mask.to(device), torch.from_numpy(hidden).to(device), tokens)
+
+    def loss(self, model: MaskedPatchModel, batch: MaskedPatchBatch) -> tuple[Loss, ...]:
+        """Compute the squared error of the pixels of hidden patches; visible ones do not count."""
+        states = model.states(batch.inputs, batch.padding_mask, batch.hidden)
+        wanted = normalised(batch.inputs, self.recipe.image.patch)
+        return (squared_error(model.output(states[batch.hidden]), wanted[batch.hidden]),)
+
+    def validate(self, model: torch.nn.Module) -> Scores | None:
+        """Compute the loss of the validation set, with the same hidden patches every time."""
+        store = self.examples.valid
+        return self.summary(self.mean_losses(model, self.batches_of(store, model))) if store else None

@@ -1,0 +1,132 @@
+"""`heedful transcribe`: files of sound in, text and subtitles out."""
+
+import json
+from pathlib import Path
+
+import pytest
+from invocation import invoke
+
+from heedful.checkpoint import write_model
+from heedful.decode.transcriber import Transcriber
+from heedful.decode.transcript import srt, vtt
+from heedful.errors import InputError
+from heedful.models import weights
+from heedful.text.tokenizer_pair import TokenizerPair
+from toy_speech import RATE, languages, plain_tokenizer, random_transcriber, speech, stamped_tokenizer
+
+soundfile = pytest.importorskip("soundfile")
+
+FILES = ["one.wav", "two.flac", "long.wav"]
+
+
+def save(transcriber: Transcriber, folder: Path) -> Transcriber:
+    tokenizers = TokenizerPair(transcriber.tokenizer, transcriber.tokenizer)
+    write_model(folder, transcriber.settings, tokenizers, weights(transcriber.model))
+    return transcriber
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    clips = [[("a", 5), ("q", 7)], [("k", 11)], [("b", 19), ("m", 17), ("c", 13)]]
+    for name, clip in zip(FILES, clips, strict=True):
+        soundfile.write(name, speech(clip), RATE)
+    return tmp_path
+
+
+@pytest.fixture
+def stamped(here: Path) -> Transcriber:
+    return save(random_transcriber(stamped_tokenizer(here / "tokenizer")), here / "model")
+
+
+@pytest.fixture
+def plain(here: Path) -> Transcriber:
+    return save(random_transcriber(plain_tokenizer()), here / "model")
+
+
+def transcribe(*arguments: object) -> str:
+    return invoke("transcribe", *arguments, "--model", "model").stdout
+
+
+def test_each_file_is_a_line(plain):
+    expected = plain.transcribe(FILES)
+    assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
+    assert len({found.text for found in expected}) == 3
+    assert transcribe("one.wav", "--beam", 1) == f"{plain.transcribe('one.wav', beam=1).text}\n"
+
+
+def test_text_has_time_stamps_only_in_long_recordings(stamped):
+    expected = stamped.transcribe(FILES, timestamps="long")
+    assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
+
+
+def test_json_tells_what_was_said_when(stamped):
+    lines = [json.loads(line) for line in transcribe(*FILES, "--format", "json").splitlines()]
+    expected = stamped.transcribe(FILES)
+    assert [line["file"] for line in lines] == FILES
+    for line, found in zip(lines, expected, strict=True):
+        assert line["text"] == found.text
+        assert line["language"] is None
+        assert line["seconds"] == pytest.approx(found.seconds, abs=1e-3)
+        assert [segment["text"] for segment in line["segments"]] == [segment.text for segment in found.segments]
+        for ours, theirs in zip(line["segments"], found.segments, strict=True):
+            assert (ours["start"], ours["end"]) == pytest.approx((theirs.start, theirs.end), abs=1e-3)
+            assert ours["pieces"] == stamped.tokenizer.pieces(theirs.tokens)
+            assert ours["token_scores"] == pytest.approx(theirs.token_scores, abs=1e-4)
+
+
+@pytest.mark.parametrize(("form", "format_"), [("srt", srt), ("vtt", vtt)])
+def test_subtitles_are_those_of_the_segments(stamped, here, form, format_):
+    segments = stamped.transcribe("long.wav").segments
+    assert segments
+    assert transcribe("long.wav", "--format", form) == format_(segments)
+    assert transcribe("long.wav", "--format", form, "--output", f"a.{form}") == ""
+    assert (here / f"a.{form}").read_text() == format_(segments)
+
+
+def test_subtitles_are_of_one_file(stamped):
+    with pytest.raises(
+        InputError, match="--format srt: subtitles are of one file, and there are 3; give one at a time"
+    ):
+        transcribe(*FILES, "--format", "srt")
+
+
+def test_the_language_is_heard_or_given(here):
+    several = save(random_transcriber(stamped_tokenizer(here / "tokenizer"), **languages()), here / "model")
+    heard = json.loads(transcribe("long.wav", "--format", "json"))
+    assert heard["language"] == several.transcribe("long.wav").language
+    for code in ("de", "yue"):
+        assert json.loads(transcribe("long.wav", "--format", "json", "--language", code))["language"] == code
+    with pytest.raises(InputError, match="language = fr: the model knows en, de, yue"):
+        transcribe("one.wav", "--language", "fr")
+
+
+def test_all_files_are_looked_at_before_the_work(stamped, here):
+    (here / "text.wav").write_text("no sound")
+    with pytest.raises(InputError) as caught:
+        transcribe("one.wav", "text.wav", "absent.wav", "--output", "out.txt")
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("text.wav: it is no sound")
+    assert second == "  absent.wav: there is no such file; name a file of sound"
+    assert not (here / "out.txt").exists()
+
+
+def test_a_file_that_is_read_is_not_overwritten(stamped):
+    with pytest.raises(InputError, match=r"--output one\.wav: is read as one\.wav and would be overwritten"):
+        transcribe("one.wav", "--output", "one.wav")
+
+
+def test_a_model_of_another_kind_is_refused(here):
+    with pytest.raises(InputError, match=r'is a model for the task "translation"; use it with `heedful translate`'):
+        invoke("transcribe", "one.wav", "--model", "en-de")
+
+
+def test_progress_counts_seconds_of_sound(plain, reporters):
+    transcribe(*FILES)
+    (progress,) = reporters
+    assert progress.work == "transcribing"
+
+
+def test_a_model_of_speech_says_how_it_is_used(stamped):
+    with pytest.raises(InputError, match=r'for the task "speech_recognition"; use it with `heedful transcribe`'):
+        invoke("translate", "a", "--model", "model")

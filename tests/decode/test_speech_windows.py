@@ -1,0 +1,87 @@
+"""Where windows begin, and what their tokens become, by hand."""
+
+import numpy as np
+import pytest
+
+from heedful.config.modalities import AudioConfig
+from heedful.data.recordings import ArrayRecording
+from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows, seam
+from heedful.text.speech_tokens import SpeechTokens
+
+T = range(100, 1601)  # time stamps up to 30 seconds
+TOKENS = SpeechTokens(languages={}, transcribe=None, without_times=None, silence=None, times=T, controls=frozenset(T))
+RATE = 50  # one sample for each time stamp
+
+
+def taken(tokens, seconds=70.0, begin=0):
+    """The segments of a window of 30 seconds, and the second at which the next begins."""
+    recording = ArrayRecording(np.zeros(round(seconds * RATE), np.float32), AudioConfig(rate=RATE))
+    windows = StampedWindows(30 * RATE, TOKENS)
+    reading = Reading(recording, windows, begin=begin)
+    windows.take(reading, Said(tokens, [-0.5] * len(tokens)))
+    return [(start, end, list(said.tokens)) for start, end, said in reading.segments], reading.begin / RATE
+
+
+def test_a_window_that_ends_between_two_segments_goes_on_where_the_last_one_ended():
+    tokens = [T[0], 7, 11, T[250], T[250], 13, T[900], T[900]]
+    assert taken(tokens) == ([(0.0, 5.0, [7, 11]), (5.0, 18.0, [13])], 18.0)
+
+
+def test_a_segment_without_an_end_is_read_again():
+    assert taken([T[0], 7, T[250], T[300], 13, 17]) == ([(0.0, 5.0, [7])], 5.0)
+
+
+def test_after_a_last_time_stamp_that_is_alone_comes_the_next_window():
+    assert taken([T[10], 7, T[250], T[300], 13, T[1400]]) == ([(0.2, 5.0, [7]), (6.0, 28.0, [13])], 30.0)
+
+
+def test_a_single_segment_is_the_whole_window():
+    assert taken([T[0], 7, T[700]]) == ([(0.0, 14.0, [7])], 30.0)
+    assert taken([T[25], 7]) == ([(0.5, 30.0, [7])], 30.0)
+
+
+def test_times_start_at_the_window_and_end_with_the_recording():
+    assert taken([T[50], 7, T[1500]], seconds=45.0, begin=30 * RATE) == ([(31.0, 45.0, [7])], 60.0)
+
+
+def test_an_output_that_was_cut_or_is_empty_moves_on():
+    assert taken([T[0]]) == ([], 30.0)
+    assert taken([]) == ([], 30.0)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "share", "cuts"),
+    [
+        ([1, 2, 3, 4, 5, 6], [4, 5, 6, 7, 8, 9], 1.0, (4, 1)),
+        ([1, 2, 3, 4, 5, 99], [98, 3, 4, 5, 7, 8], 1.0, (3, 2)),
+        ([1, 2, 3], [7, 8, 9], 1.0, (3, 0)),
+        ([1, 2, 3, 7, 8, 9], [9, 8, 7, 1, 2, 3], 0.5, (3, 2)),
+        ([], [1, 2], 0.5, (0, 0)),
+        ([1, 2], [], 0.5, (2, 0)),
+    ],
+)
+def test_outputs_are_joined_in_the_middle_of_what_both_say(left, right, share, cuts):
+    assert seam(left, right, share) == cuts
+
+
+def test_a_silent_window_moves_on_with_and_without_time_stamps():
+    recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
+    begins = {}
+    for windows in (StampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.1)):
+        reading = Reading(recording, windows)
+        steps = []
+        while not reading.finished:
+            steps.append(reading.begin / RATE)
+            windows.skip(reading)
+        begins[type(windows)] = steps
+        assert reading.transcript(str).text in ("", "[] [] []")
+    assert begins == {StampedWindows: [0, 30, 60], OverlappingWindows: [0, 27, 54]}
+
+
+def test_an_end_that_is_too_short_for_speech_is_not_read():
+    recording = ArrayRecording(np.zeros(30 * RATE + 4, np.float32), AudioConfig(rate=RATE))
+    windows = StampedWindows(30 * RATE, TOKENS)
+    assert Reading(recording, windows, begin=30 * RATE).finished
+    assert not Reading(recording, windows, begin=30 * RATE - 5).finished
+    short = ArrayRecording(np.zeros(3, np.float32), AudioConfig(rate=RATE))
+    assert not Reading(short, windows).finished
