@@ -28,7 +28,7 @@ def loaded(task, **tables):
     """A model of a task with random weights."""
     torch.manual_seed(1)
     if task in LABELS:
-        recipe = toy_media.recipe(task, Path("here"), data={"labels": LABELS[task], "filters": {"max_tokens": 31}}, **tables)
+        recipe = toy_media.recipe(task, Path("here"), data={"labels": LABELS[task]}, **tables)
         tokenizers = NoTokenizers()
     else:
         recipe = toy_captions.recipe(task, Path("here"), **tables)

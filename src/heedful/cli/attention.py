@@ -70,12 +70,14 @@ def attention(
 
 
 def writer_of(loaded: "LoadedModel") -> "Writer":
-    """Return the translator or captioner of a loaded model.
+    """Return the translator, captioner or transcriber of a loaded model.
 
     Raises:
         InputError: The model is of another task.
     """
     from heedful.decode.captioner import Captioner
+    from heedful.decode.transcriber import Transcriber
     from heedful.decode.translator import Translator
 
-    return loaded.use_as(Translator if loaded.recipe.data.modality == "text" else Captioner)
+    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber}
+    return loaded.use_as(kinds[loaded.recipe.data.modality])

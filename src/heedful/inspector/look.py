@@ -15,6 +15,7 @@ import torch
 from heedful.decode.captioner import Captioner
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generator
+from heedful.decode.transcriber import Transcriber
 from heedful.decode.translator import Translator
 from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import (
@@ -28,7 +29,7 @@ from heedful.inspector.capture.forward_inputs import (
 )
 from heedful.inspector.capture.head_masks import Head, switched_off
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Given, Writer, check_length, source_of
+from heedful.inspector.capture.sources import Given, Writer, check_length, decoding_of, writing
 from heedful.inspector.capture.trace import Trace, traced
 from heedful.inspector.measures.answers import Answer, answers, continued, found_by_search, given
 from heedful.inspector.measures.beam_search import BeamLog, Ghost, search_log
@@ -179,16 +180,16 @@ def ask(subject: Any, question: Question) -> Asked:
 
 @ask.register(Translator)
 @ask.register(Captioner)
+@ask.register(Transcriber)
 def _(subject: Writer, question: Question) -> Asked:
-    writer = searching(subject, question)
+    asked = writing(searching(subject, question), question.given)
     if question.target is not None:
-        return Asked(reading(writer, question.given, question.target), [])
-    source, tokenizer = source_of(writer, question.given), writer.tokenizers.target
+        return Asked(of_output(asked, asked.tokenizer.encode(question.target)), [])
     if question.reference is not None:
-        check_length(tokenizer.encode(question.reference), source.longest, "a reference")
-    log, followed = search_log(writer, source, question.reference, question.prefix)
+        check_length(asked.tokenizer.encode(question.reference), asked.longest, "a reference")
+    log, followed = search_log(asked, question.reference, question.prefix)
     found = log.replay()
-    return Asked(of_output(writer, source, found[0].tokens), [found_by_search(found, tokenizer)], log, followed)
+    return Asked(of_output(asked, found[0].tokens), [found_by_search(found, asked.tokenizer)], log, followed)
 
 
 @ask.register
@@ -200,13 +201,13 @@ def _(subject: Generator, question: Question) -> Asked:
 
 
 def searching(subject: Writer, question: Question) -> Writer:
-    """Copy of a translator or captioner with the question's beam size and length penalty, which returns the whole beam.
+    """Copy of an encoder-decoder's predictor with the beam size and length penalty of a question, for the whole beam.
 
     Raises:
         InputError: beam size or alpha is out of range.
     """
-    beam = subject.config.beam if question.beam is None else question.beam
-    alpha = subject.config.alpha if question.alpha is None else question.alpha
+    beam = decoding_of(subject).beam if question.beam is None else question.beam
+    alpha = decoding_of(subject).alpha if question.alpha is None else question.alpha
     if not 1 <= beam <= WIDEST:
         raise InputError(f"a beam of {beam}: from 1 to {WIDEST}")
     if not 0 <= alpha <= 5:

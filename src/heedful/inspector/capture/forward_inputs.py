@@ -20,11 +20,21 @@ from heedful.decode.generator import Generation, GenerationRequest, Generator
 from heedful.decode.media_reader import SINGLE
 from heedful.decode.predictor import Predictor, described
 from heedful.decode.predictor import as_text as text_of
+from heedful.decode.transcriber import Transcriber
 from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.pieces import Pieces
-from heedful.inspector.capture.sources import Given, Source, Writer, as_text, check_length, media_source, source_of
+from heedful.inspector.capture.sources import (
+    Given,
+    Writer,
+    Writing,
+    as_text,
+    check_length,
+    media_source,
+    reader_of,
+    writing,
+)
 from heedful.models import Model
 from heedful.models.model import DecodingState
 from heedful.predict.answerer import Answerer
@@ -85,11 +95,9 @@ class ForwardPass:
 
 
 def of_writer(subject: Writer, given: Given, target: str | None) -> ForwardPass:
-    """Forward pass of a translator or captioner over a source and `target`, or its best output if `target` is None."""
-    source = source_of(subject, given)
-    if target is None:
-        return of_output(subject, source, best_output(subject, source))
-    return of_output(subject, source, subject.tokenizers.target.encode(target))
+    """Forward pass of an encoder-decoder over a source and `target`, or its best output if `target` is None."""
+    asked = writing(subject, given)
+    return of_output(asked, best_output(asked) if target is None else asked.tokenizer.encode(target))
 
 
 def of_translation(subject: Translator, text: str, written: list[int]) -> ForwardPass:
@@ -98,29 +106,30 @@ def of_translation(subject: Translator, text: str, written: list[int]) -> Forwar
     Raises:
         InputError: the sentence or the translation is too long.
     """
-    return of_output(subject, source_of(subject, text), written)
+    return of_output(writing(subject, text), written)
 
 
 @torch.inference_mode()
-def best_output(subject: Writer, source: Source) -> list[int]:
-    """Search for the best output of a translator or captioner: its token ids, without <eos>."""
-    with evaluating(subject.model):
-        state = subject.model.start(source.inputs, source.padding_mask)
-        return search(state, [source.limit], subject.config)[0][0].tokens
+def best_output(asked: Writing) -> list[int]:
+    """Search for the best output about a source: its token ids, without <eos>."""
+    with evaluating(asked.model):
+        return search(asked.begin(), [asked.limit], asked.config)[0][0].tokens
 
 
-def of_output(subject: Writer, source: Source, written: list[int]) -> ForwardPass:
+def of_output(asked: Writing, written: list[int]) -> ForwardPass:
     """Forward pass of an encoder-decoder over a source and the token ids of an output (teacher forcing).
 
     Raises:
         InputError: the output is too long.
     """
-    tokenizer, model = subject.tokenizers.target, subject.model
-    check_length(written, source.longest, "an output")
-    batch = pair_batch(source.inputs, source.padding_mask, torch.tensor([[*written, EOS]]), subject.device)
+    check_length(written, asked.longest, "an output")
+    tokenizer, model, source = asked.tokenizer, asked.model, asked.source
+    following = [*asked.prompt, *written, EOS]
+    device = source.inputs.device
+    batch = pair_batch(source.inputs, source.padding_mask, torch.tensor([following]), device)
     lines = {
         "src": TokenLine(source.read),
-        "tgt": TokenLine(Pieces.of([BOS, *written], tokenizer), Pieces.of([*written, EOS], tokenizer)),
+        "tgt": TokenLine(Pieces.of([BOS, *following[:-1]], tokenizer), Pieces.of(following, tokenizer)),
     }
     return ForwardPass(
         model,
@@ -206,7 +215,7 @@ def of_media_classifier(subject: MediaClassifier, given: Given, target: str | No
     """
     if target is not None:
         raise InputError("a classifier of files has no output to be given; leave the target out")
-    source, model = media_source(subject.reader, given), subject.model
+    source, model = media_source(subject, given), subject.model
     lines = {model.line: TokenLine(source.read)}
     return ForwardPass(model, None, lines, lambda: model(source.inputs, source.padding_mask), media=source.media)
 
@@ -241,14 +250,14 @@ def stepwise(state: DecodingState, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B 
 
 
 READINGS: dict[type, Callable[[Any, Any, str | None], ForwardPass]] = {
-    **dict.fromkeys((Translator, Captioner), of_writer),
+    **dict.fromkeys((Translator, Captioner, Transcriber), of_writer),
     MediaClassifier: of_media_classifier,
     Generator: of_generator,
     Filler: of_filler,
     WordVectors: of_words,
     **dict.fromkeys((Classifier, Scorer, Tagger, Retriever, Answerer), of_predictor),
 }
-OF_MEDIA = (Captioner, MediaClassifier)
+OF_MEDIA = (Captioner, Transcriber, MediaClassifier)
 
 
 def model_of(subject: Any) -> Model:
@@ -281,7 +290,9 @@ def user_input(subject: Any, value: object) -> Given:
     if not isinstance(subject, OF_MEDIA):
         return text_of(value)
     if not isinstance(value, SINGLE):
-        raise InputError(f"{described(value)} is no {subject.reader.medium.noun}; give the name of a file, or bytes")
+        raise InputError(
+            f"{described(value)} is no {reader_of(subject).medium.noun}; give the name of a file, or bytes"
+        )
     return Path(value) if isinstance(value, str | PathLike) else value
 
 

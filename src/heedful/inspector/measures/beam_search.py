@@ -16,7 +16,7 @@ from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.length_penalty import PENALTIES
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.sources import Given, Source, Writer, source_of
+from heedful.inspector.capture.sources import Given, Writer, Writing, writing
 from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
 
@@ -224,33 +224,31 @@ def explain_search(
     """Translate or caption, and return the log of the beam search and the path of a reference through the search.
 
     Args:
-        subject: the translator or captioner, with model, tokenizers and search settings.
-        given: the sentence; or for a captioner the bytes of a file, its path, or an array.
+        subject: the translator, captioner or transcriber, with model, tokenizers and search settings.
+        given: the sentence; or the bytes of the file of a picture or sound, its path, or an array.
         reference: reference output to follow through the search.
         prefix: text that the output has to begin with.
 
     Raises:
         InputError: the sentence is too long, the file cannot be read, or the prefix leaves no room for a token.
     """
-    return search_log(subject, source_of(subject, given), reference, prefix)
+    return search_log(writing(subject, given), reference, prefix)
 
 
 @torch.inference_mode()
-def search_log(
-    subject: Writer, source: Source, reference: str | None = None, prefix: str = ""
-) -> tuple[BeamLog, Ghost | None]:
-    """Log the beam search for a source that is prepared, and the path of a reference; as `explain_search`.
+def search_log(asked: Writing, reference: str | None = None, prefix: str = "") -> tuple[BeamLog, Ghost | None]:
+    """Log the beam search about a source that is prepared, and the path of a reference; as `explain_search`.
 
     Raises:
         InputError: the prefix leaves no room for a token.
     """
-    tokenizer, limit, model = subject.tokenizers.target, source.limit, subject.model
-    begun = tokenizer.encode(prefix)
-    if len(begun) >= limit:
-        raise InputError(f"the beginning has {len(begun)} tokens, and the whole may have {limit}; give fewer words")
-    with evaluating(model):
-        log = logged(model.start(source.inputs, source.padding_mask), limit, subject.config, begun)
+    begun = asked.tokenizer.encode(prefix)
+    if len(begun) >= asked.limit:
+        raise InputError(
+            f"the beginning has {len(begun)} tokens, and the whole may have {asked.limit}; give fewer words"
+        )
+    with evaluating(asked.model):
+        log = logged(asked.begin(), asked.limit, asked.config, begun)
         if reference is None:
             return log, None
-        state = model.start(source.inputs, source.padding_mask)
-        return log, ghost(log, state, [*tokenizer.encode(reference), EOS])
+        return log, ghost(log, asked.begin(), [*asked.tokenizer.encode(reference), EOS])

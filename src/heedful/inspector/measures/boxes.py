@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.decode.captioner import Captioner
 from heedful.errors import InputError
+from heedful.inspector.capture.forward_inputs import tokenizers_of
 from heedful.inspector.capture.media_inputs import PictureInput
-from heedful.inspector.capture.sources import Given
+from heedful.inspector.capture.sources import Given, Writer
 from heedful.inspector.measures.attention import cross_attention
 from heedful.text.tokenizer import Tokenizer
 
@@ -38,7 +38,7 @@ class BoxMass:
     chance: float
 
 
-def box_masses(subject: Captioner, picture: Given, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
+def box_masses(subject: Writer, picture: Given, caption: str, boxes: Sequence[WordBox]) -> list[BoxMass]:
     """Measure for each word with a box how much of the cross-attention that predicts it lies inside its box.
 
     The decoder is given the caption (teacher forcing). `heedful shapes` writes captions and boxes, under "boxes".
@@ -56,7 +56,7 @@ def box_masses(subject: Captioner, picture: Given, caption: str, boxes: Sequence
     seen = cross_attention(subject, picture, caption)
     if not isinstance(seen.media, PictureInput):
         raise InputError("boxes are of pictures, and the model reads sound")
-    ends = piece_ends(subject.tokenizers.target, seen.target.ids[:-1], caption)
+    ends = piece_ends(tokenizers_of(subject).target, seen.target.ids[:-1], caption)
     found = []
     for begin, end, box in boxes:
         pieces = [i for i, (first, last) in enumerate(spans(ends)) if first < end and begin < last]
