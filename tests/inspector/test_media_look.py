@@ -11,6 +11,7 @@ from PIL import Image
 import heedful
 from heedful.errors import InputError
 from heedful.inspector.capture.head_masks import Head
+from heedful.inspector.capture.sources import reader_of
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, trace
 from heedful.inspector.experiments.effect import effect
@@ -107,7 +108,7 @@ def test_the_page_holds_the_pixels_that_the_model_reads():
 
 def test_the_spectrum_is_that_which_the_model_reads_to_a_256th():
     media = overview(seen_of("speech_recognition"))["media"]
-    reader = loaded("speech_recognition").use().reader
+    reader = reader_of(loaded("speech_recognition").use())
     read = reader.medium.features(reader.decoded(SOUND)).numpy()
     shades = np.frombuffer(base64.b64decode(media["spectrum"]), np.uint8).reshape(media["frames"], media["mels"])
     scaled = (read - read.min()) / (read.max() - read.min())

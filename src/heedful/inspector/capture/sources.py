@@ -127,6 +127,7 @@ def prompted(state: SpeechState, prompt: Sequence[int]) -> SpeechState:
     return state
 
 
+@torch.no_grad()
 def speech_prompt(subject: Transcriber, state: SpeechState) -> tuple[int, ...]:
     """Tokens of a transcript behind <bos>: the language, which is heard if it is not given, and without time stamps."""
     tokens, transcribe = subject.tokens, subject.settings.transcribe
