@@ -3,6 +3,7 @@
 import base64
 import json
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_frames_are_named_by_the_time_at_which_they_begin():
 
 @pytest.mark.parametrize("task", ["captioning", "speech_recognition"])
 def test_the_answer_is_that_of_the_predictor_and_its_search_is_logged(task):
-    subject = loaded(task).use()
+    subject: Any = loaded(task).use()
     seen = look(subject, Question(text="a file", file=FILES[task]))
     said = subject.predict(FILES[task])
     assert seen.answers[0].options[0].text == getattr(said, "text", said)
@@ -66,7 +67,7 @@ def test_the_answer_is_that_of_the_predictor_and_its_search_is_logged(task):
 
 @pytest.mark.parametrize("task", LABELS)
 def test_the_answer_of_a_classifier_is_its_classes_likeliest_first(task):
-    subject = loaded(task).use()
+    subject: Any = loaded(task).use()
     found = subject.predict(FILES[task])
     [answer] = seen_of(task).answers
     assert {option.text: option.probability for option in answer.options} == pytest.approx(found.probabilities)
@@ -161,6 +162,12 @@ def test_python_takes_the_name_of_a_file_its_bytes_and_pixels(tmp_path):
 def test_wrong_files_are_refused_and_a_text_is_never_a_path(task, question, words):
     with pytest.raises(InputError, match=words):
         look(loaded(task).use(), question)
+
+
+def test_what_would_fill_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr("heedful.inspector.look.LARGEST", 1000)
+    with pytest.raises(InputError, match=r"positions need 0\.0 GB for the attention of all heads"):
+        seen_of("audio_classification")
 
 
 def test_a_model_of_text_takes_no_file():

@@ -88,7 +88,7 @@ def test_the_classes_of_a_sound_are_shown_with_their_probabilities(reading, watc
         for item in page.locator("main ol > li").all()
     }
     options = own("audio_classification").answers[0].options
-    assert shown == {option.text: pytest.approx(100 * option.probability, abs=0.051) for option in options}
+    assert shown == {option.text: pytest.approx(100 * (option.probability or 0), abs=0.051) for option in options}
 
 
 def test_the_weight_of_a_patch_for_a_token_is_that_of_the_model(reading, watched):

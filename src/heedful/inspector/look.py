@@ -30,13 +30,16 @@ from heedful.inspector.capture.forward_inputs import (
 from heedful.inspector.capture.head_masks import Head, switched_off
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.sources import Given, Writer, check_length, decoding_of, writing
+from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, traced
 from heedful.inspector.measures.answers import Answer, answers, continued, found_by_search, given
 from heedful.inspector.measures.beam_search import BeamLog, Ghost, search_log
 from heedful.inspector.measures.logit_lens import Lens, lens, speaks
+from heedful.nn.attention import Attention
 from heedful.predict.word_vectors import WordVectors
 from heedful.text.tokenizer_pair import TokenizerPair
 
+LARGEST = 2_000_000_000  # bytes of the attention of all heads in a look
 WIDEST = 20  # largest beam size of a logged search: the candidates of a step grow with its square
 
 
@@ -118,6 +121,7 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
     edits = switched_off(question.off, question.way)
     with recording(model_of(subject), edits=edits), named(question):
         asked = ask(subject, question)
+    check_size(asked.reading)
     seen = traced(asked.reading, keep, edits)
     if strange := next((name for name, values in seen.tensors.items() if np.isnan(values).any()), None):
         raise RunError(f"{strange} is not a number (NaN): the model's weights are damaged or its training diverged")
@@ -125,6 +129,25 @@ def look(subject: Any, question: Question, keep: Collection[str] = ("*",)) -> Lo
     said = asked.answers or as_given(question, seen)
     lacking = unknown(subject, question)
     return Look(question, asked.reading, seen, said, through, asked.log, asked.ghost, lacking)
+
+
+def check_size(found: ForwardPass) -> None:
+    """Check that the attention of all heads fits into memory: scores, bias and weights grow with the square.
+
+    Raises:
+        InputError: it does not, as for a long sound.
+    """
+    lengths = {name: len(line.read.ids) for name, line in found.lines.items()}
+    needed = 0
+    for name, tap in taps(found.model).items():
+        if name.endswith((".score", ".attn")) and isinstance(tap.module, Attention):
+            queries, keys = (lengths[str(axis.line).split(".")[0]] for axis in tap.axes[1:])
+            needed += 4 * tap.module.heads * queries * keys
+    if needed > LARGEST:
+        raise InputError(
+            f"{max(lengths.values()):,} positions need {needed / 1e9:,.1f} GB for the attention of all heads, and a "
+            f"look takes {LARGEST / 1e9:g} GB; give a shorter text or sound, or a smaller picture"
+        )
 
 
 @contextmanager
