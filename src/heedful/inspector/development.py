@@ -98,14 +98,14 @@ def curves(log: Path) -> Curves:
     return found
 
 
-def snapshots(folder: Path, given: Given, target: str | None) -> Iterator[Snapshot]:
+def snapshots(folder: Path, text: Given, target: str | None) -> Iterator[Snapshot]:
     """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
     A checkpoint that is deleted meanwhile or damaged is left out.
 
     Args:
         folder: the folder of the run.
-        given: the input text; or a picture or sound, as the bytes of its file.
+        text: the input text; or a picture or sound, as the bytes of its file.
         target: the target text that every checkpoint is given; None: each checkpoint generates its own.
 
     Raises:
@@ -114,7 +114,7 @@ def snapshots(folder: Path, given: Given, target: str | None) -> Iterator[Snapsh
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
         if (loaded := loaded_if_there(checkpoints.path(step))) is not None:
-            yield Snapshot(step, measured(loaded, given, target))
+            yield Snapshot(step, measured(loaded, text, target))
 
 
 def loaded_if_there(path: Path) -> LoadedModel | None:

@@ -8,8 +8,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heedful.errors import InputError
+
 LONGEST = 100_000  # bytes of a request
 PATIENCE = 30.0  # seconds in which a request has to arrive
+
+
+class TooLongError(InputError):
+    """Raised if a part of a request is longer than it may be, although the request as a whole is not."""
 
 
 class UploadRoute(Route):

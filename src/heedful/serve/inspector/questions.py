@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from heedful.errors import InputError
 from heedful.inspector.look import Question
 from heedful.serve.engine import UnknownError
-from heedful.serve.limits import LONGEST
+from heedful.serve.limits import LONGEST, TooLongError
 from heedful.serve.requests import read_as
 
 LARGEST = 8_000_000  # bytes of a picture or sound
@@ -36,11 +36,12 @@ def question_of(values: dict[str, Any]) -> Question:
     """Make a question from JSON values, of which "file" is a file in base64.
 
     Raises:
-        InputError: a value does not fit, or is too long.
+        TooLongError: the question, or its file, is too long.
+        InputError: a value does not fit.
     """
     encoded = values.pop("file", None)
     if len(json.dumps(values)) > LONGEST:
-        raise InputError(f"a question has at most {LONGEST:,} bytes beside its file; ask about less text")
+        raise TooLongError(f"a question has at most {LONGEST:,} bytes beside its file; ask about less text")
     question = read_as(Question, values)
     return question if encoded is None else replace(question, file=content_of(encoded))
 
@@ -49,7 +50,8 @@ def content_of(encoded: object) -> bytes:
     """Decode the content of a file from base64.
 
     Raises:
-        InputError: it is no base64, empty, or too large.
+        TooLongError: it is too large.
+        InputError: it is no base64, or empty.
     """
     try:
         content = base64.b64decode(encoded.encode() if isinstance(encoded, str) else b"?", validate=True)
@@ -58,7 +60,7 @@ def content_of(encoded: object) -> bytes:
     if not content:
         raise InputError("the file is empty; choose another")
     if len(content) > LARGEST:
-        raise InputError(f"the file has {len(content):,} bytes, more than {LARGEST:,}; make it smaller")
+        raise TooLongError(f"the file has {len(content):,} bytes, more than {LARGEST:,}; make it smaller")
     return content
 
 
