@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 if TYPE_CHECKING:  # so that importing heedful does not import torch
+    import numpy as np
     import torch
     from rich.console import Console
 
@@ -198,11 +199,17 @@ def train(
 
 @overload
 def trace(
-    model: "str | Path | AnyPredictor", text: str, target: str | None = None, keep: str | Collection[str] = ("*",)
+    model: "str | Path | AnyPredictor",
+    text: "str | PathLike[str] | bytes | np.ndarray",
+    target: str | None = None,
+    keep: str | Collection[str] = ("*",),
 ) -> "Trace": ...
 @overload
 def trace(
-    model: "str | Path | AnyPredictor", text: Iterable[str], target: None = None, keep: str | Collection[str] = ("*",)
+    model: "str | Path | AnyPredictor",
+    text: "Iterable[str | PathLike[str] | bytes | np.ndarray]",
+    target: None = None,
+    keep: str | Collection[str] = ("*",),
 ) -> "list[Trace]": ...
 def trace(
     model: "str | Path | AnyPredictor",
@@ -217,22 +224,30 @@ def trace(
     Args:
         model: what `load` takes, or what it returns.
         text: the input; a language model continues it. A string has one trace, an iterable of strings a list of traces.
-        target: the output that a translator or a language model is to have written, instead of its own; or the second
-            text of a pair. A target belongs to one text.
+            For a model of pictures or sound: the name of a file, its bytes, or an array of pixels or samples.
+        target: the output that a translator, captioner or language model is to have written, instead of its own; or
+            the second text of a pair. A target belongs to one text.
         keep: names of `heedful.inspector.capture.taps`, or patterns such as "dec.*.cross.attn".
 
     Raises:
-        InputError: a text is empty or too long, there is no such tap, or for the reasons of `load`.
+        InputError: a text is empty or too long, a file cannot be read, there is no such tap, or for the reasons of
+            `load`.
     """
+    from heedful.decode.media_reader import SINGLE
     from heedful.decode.predictor import as_text, one_or_all
     from heedful.errors import InputError
+    from heedful.inspector.capture.forward_inputs import user_input
     from heedful.inspector.capture.trace import trace as traced
 
-    if target is not None and not isinstance(text, str):
+    if target is not None and not isinstance(text, SINGLE):
         raise InputError("a target belongs to one text; trace each text with its own target")
     subject = load(model) if isinstance(model, str | PathLike) else model
     written = None if target is None else as_text(target)
-    return one_or_all(lambda texts: (traced(subject, one, written, keep) for one in texts), text, as_text)
+
+    def read(one: object) -> Any:
+        return user_input(subject, one)
+
+    return one_or_all(lambda texts: (traced(subject, one, written, keep) for one in texts), text, read, SINGLE)
 
 
 def look(
@@ -245,13 +260,14 @@ def look(
 
     Args:
         model: what `load` takes, or what it returns.
-        text: the input; a language model continues it.
+        text: the input; a language model continues it. For a model of pictures or sound: the name of a file.
         target: the output that the model is to have written, as in `trace`.
         head: the attention head whose formula can be followed on the page, such as ("dec.1.cross", 2), counted from 0
             as in a trace; None: the first head of the last block.
 
     Raises:
-        InputError: the text is empty or too long, there is no such model or head, or the page was not built.
+        InputError: the text is empty or too long, a file cannot be read, there is no such model or head, or the page
+            was not built.
     """
     from heedful.decode.predictor import as_text
     from heedful.inspector.look import Question

@@ -108,7 +108,7 @@ def test_a_language_model_goes_on_as_far_as_its_context_reaches(context):
         (generator(context=48), Question(text="dog " * 12), "a text of 49 tokens, and the model takes 48"),
         (translator(), Question(text="dog " * 1000), "the model takes 999"),
         (translator(), Question(text="dog", reference="Hund " * 1005), "a reference of .* the model takes 1004"),
-        (translator(), Question(text="dog", target="Hund " * 1005), "a translation of .* the model takes 1004"),
+        (translator(), Question(text="dog", target="Hund " * 1005), "an output of .* the model takes 1004"),
     ],
 )
 def test_what_is_too_long_is_refused_before_anything_is_computed(subject, question, words, monkeypatch):

@@ -1,22 +1,26 @@
-"""`heedful attention`: draw the cross-attention of a translation as a heat map."""
+"""`heedful attention`: draw the cross-attention of a translation or caption as heat maps."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.options import Device
 from heedful.errors import InputError, RunError
 
+if TYPE_CHECKING:
+    from heedful.checkpoint import LoadedModel
+    from heedful.inspector.capture.sources import Writer
+
 
 def attention(
-    text: Annotated[str, typer.Argument(help="Sentence in the source language of the model.")],
+    text: Annotated[str, typer.Argument(help="Sentence in the source language; or the file of a picture or sound.")],
     model: Annotated[
         str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
     out: Annotated[Path, typer.Option(help="Picture to write: .png or .svg.")] = Path("attention.png"),
     target: Annotated[
-        str | None, typer.Option(help="Translation to draw.", show_default="the model's translation")
+        str | None, typer.Option(help="Translation or caption to draw.", show_default="the model's own")
     ] = None,
     layer: Annotated[
         int | None, typer.Option(help="Decoder layer, from 1.", show_default="the layer with the sharpest attention")
@@ -26,7 +30,7 @@ def attention(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Draw the cross-attention of a translation: which source words each target word looks at."""
+    """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
     try:
         from heedful.inspector.pictures.drawing import FORMATS, HeatMap, draw
     except ModuleNotFoundError as error:
@@ -37,18 +41,24 @@ def attention(
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
 
     from heedful.checkpoint import load_model
-    from heedful.decode.translator import Translator
+    from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
+    from heedful.inspector.capture.media_inputs import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
+    from heedful.inspector.pictures.over_picture import PictureMaps, draw_maps
 
-    translator = load_model(model, device).use_as(Translator)
-    seen = cross_attention(translator, text, target)
+    subject = writer_of(load_model(model, device))
+    seen = cross_attention(subject, user_input(subject, text), target)
     weights, title = view(seen.by_word(), layer, head)
-    picture = HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, f"model {model}")
+    subtitle = f"model {model}"
     try:
-        missing = draw(picture, out)
+        if isinstance(seen.media, PictureInput):
+            maps = seen.media.laid(weights.numpy())
+            missing = draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, subtitle), out)
+        else:
+            missing = draw(HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, subtitle), out)
     except OSError as error:
         raise RunError(f"cannot write {out}: {error.strerror or error}") from error
-    typer.echo(translator.tokenizers.target.decode(seen.target.ids))
+    typer.echo(tokenizers_of(subject).target.decode(seen.target.ids))
     typer.echo(f"{out}: {title}", err=True)
     if missing:
         characters = " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing))
@@ -57,3 +67,17 @@ def attention(
             "that does, such as Noto Sans CJK",
             err=True,
         )
+
+
+def writer_of(loaded: "LoadedModel") -> "Writer":
+    """Return the translator, captioner or transcriber of a loaded model.
+
+    Raises:
+        InputError: The model is of another task.
+    """
+    from heedful.decode.captioner import Captioner
+    from heedful.decode.transcriber import Transcriber
+    from heedful.decode.translator import Translator
+
+    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber}
+    return loaded.use_as(kinds[loaded.recipe.data.modality])

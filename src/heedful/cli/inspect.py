@@ -4,7 +4,7 @@ import secrets
 import socket
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urlencode
 
 import typer
@@ -27,7 +27,10 @@ def inspect(
     model: Annotated[
         str, typer.Argument(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
-    text: Annotated[str | None, typer.Argument(help="Input text of the model; needed with --out.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(help="Input text of the model, or the file of a picture or sound; needed with --out."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="HTML file to write, which needs no server; without it, a live page is served.")
     ] = None,
@@ -75,8 +78,10 @@ def inspect(
     if out is None:
         if reference or head:
             raise InputError("--reference and --head are for --out FILE; on the live page they are chosen there")
-        shown = {name: value for name, value in (("text", text), ("target", target)) if value}
-        serve([model, *(beside or [])], shown, sample_of(model, data), host, port, open_browser, device)
+        opened = opened_file(model, text)
+        shown = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
+        look = Opening(shown, opened, sample_of(model, data))
+        serve([model, *(beside or [])], look, host, port, open_browser, device)
         return
     if beside or data:
         raise InputError("--beside and --data are for the live page; a file shows one look at one model")
@@ -97,6 +102,34 @@ def inspect(
     with writing(out) as stream:
         stream.write(html.encode())
     typer.echo(f"{out}: open it in a browser; it needs no internet", err=True)
+
+
+class Opening(NamedTuple):
+    """What the live page opens with.
+
+    Attributes:
+        shown: text and target, for the address.
+        file: name and content of a picture or sound; None: a text.
+        sample: sentences and references that heads are weighed on.
+    """
+
+    shown: dict[str, str]
+    file: tuple[str, bytes] | None
+    sample: tuple[list[str], list[str]]
+
+
+def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
+    """Read the file that the live page opens with: its name and its content; None for a model of text, or no file.
+
+    Raises:
+        InputError: there is no such model, or the file cannot be read.
+    """
+    if text is None or recipe_of(model).data.modality == "text":
+        return None
+    try:
+        return Path(text).name, Path(text).read_bytes()
+    except OSError as error:
+        raise InputError(f"{text}: cannot be read ({error.strerror or error})") from error
 
 
 def head_of(text: str) -> tuple[str, int]:
@@ -130,7 +163,7 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
         InputError: there is no such model, or the test set cannot be read in the folder `data`.
     """
     recipe = recipe_of(model)
-    if data is None and not FAMILIES[recipe.model.family].pairs:
+    if data is None and (recipe.data.modality != "text" or not FAMILIES[recipe.model.family].pairs):
         return [], []
     try:
         test = recipe_test_set(recipe, data)
@@ -146,8 +179,7 @@ def sample_of(model: str, data: Path | None) -> tuple[list[str], list[str]]:
 
 def serve(
     models: list[str],
-    shown: dict[str, str],
-    sample: tuple[list[str], list[str]],
+    opening: Opening,
     host: str,
     port: int,
     open_browser: bool,
@@ -164,6 +196,7 @@ def serve(
         from heedful.serve.connections import Server
         from heedful.serve.engine import Engine
         from heedful.serve.guard import LOOPBACK
+        from heedful.serve.inspector.questions import OpenedFile
         from heedful.serve.inspector.routes import inspector_routes
     except ModuleNotFoundError as error:
         raise InputError(f'the live page needs {error.name}: pip install "heedful[serve]"') from error
@@ -176,14 +209,15 @@ def serve(
         engine = Engine.load(models, device)
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
-        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(shown)}" * bool(shown)
+        address += f"?token={token}" * bool(token) + f"#/answer?{urlencode(opening.shown)}" * bool(opening.shown)
 
         def ready() -> None:
             typer.echo(f"looking into {', '.join(models)} at {address}   (Ctrl-C ends it)", err=True)
             if open_browser:
                 webbrowser.open(address)
 
-        app = application(inspector_routes(engine, page, sample), token, ready)
+        opened = OpenedFile(*opening.file) if opening.file else None
+        app = application(inspector_routes(engine, page, opening.sample, opened), token, ready)
         Server(app, engine.close).run(sockets=[listening])
 
 

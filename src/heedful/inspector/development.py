@@ -15,6 +15,7 @@ from heedful.data.files import read_lines
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
+from heedful.inspector.capture.sources import Given
 from heedful.inspector.capture.trace import traced
 from heedful.inspector.measures.attention import AlignedAttention, alignment_error, cross_attention
 from heedful.inspector.overview import measures, numbers
@@ -97,18 +98,18 @@ def curves(log: Path) -> Curves:
     return found
 
 
-def snapshots(folder: Path, text: str, target: str | None) -> Iterator[Snapshot]:
-    """Measure the attention heads of every checkpoint of a run on one text, from the first checkpoint on.
+def snapshots(folder: Path, text: Given, target: str | None) -> Iterator[Snapshot]:
+    """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
     A checkpoint that is deleted meanwhile or damaged is left out.
 
     Args:
         folder: the folder of the run.
-        text: the input text.
+        text: the input text; or a picture or sound, as the bytes of its file.
         target: the target text that every checkpoint is given; None: each checkpoint generates its own.
 
     Raises:
-        InputError: the text is empty, or text or target is too long.
+        InputError: the text is empty, text or target is too long, or the file cannot be read.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
@@ -128,10 +129,10 @@ def loaded_if_there(path: Path) -> LoadedModel | None:
         return None
 
 
-def measured(loaded: LoadedModel, text: str, target: str | None) -> Measured:
-    """Compute the measures of all attention heads of one model on a text, by block and measure."""
+def measured(loaded: LoadedModel, given: Given, target: str | None) -> Measured:
+    """Compute the measures of all attention heads of one model on an input, by block and measure."""
     subject = loaded.use()
-    once = replace(reading(subject, text, target), steps=None)
+    once = replace(reading(subject, given, target), steps=None)
     found = measures(traced(once, ["*.attn"]))
     if isinstance(subject, Translator) and (gold := list(gold_alignment(loaded.recipe))):
         for block, values in alignment(subject, gold).items():

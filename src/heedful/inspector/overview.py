@@ -40,6 +40,7 @@ def facts(name: str, recipe: Recipe, model: Model) -> Json:
         "name": name,
         "task": recipe.task,
         "command": find_task(recipe.task).command,
+        "modality": recipe.data.modality,
         "languages": [recipe.data.source_language, recipe.data.target_language],
         "stacks": [
             {"name": side.name, "sequence": side.sequence, "layers": len(side.stack.blocks)}
@@ -58,18 +59,28 @@ def overview(seen: Look) -> Json:
     trace = seen.trace
     return {
         "schema": SCHEMA,
-        "question": asdict(seen.question),
+        "question": seen.question.told(),
+        "media": seen.reading.media and seen.reading.media.described(),
         "lines": {name: asdict(line) for name, line in trace.lines.items()},
         "blocks": list(blocks(trace)),
         "tensors": {name: {"axes": trace.axes[name], "shape": trace.tensors[name].shape} for name in trace},
         "heads": measures(trace),
         "stream": stream(trace, seen.reading.model),
         "answers": [asdict(answer) for answer in seen.answers],
-        "lens": seen.lens and through(seen.lens, seen.reading.tokenizer),
-        "search": seen.log and search(seen.log, seen.reading.tokenizer),
-        "ghost": seen.ghost and asdict(seen.ghost) | {"pieces": seen.reading.tokenizer.pieces(seen.ghost.tokens)},
+        **spelled(seen, seen.reading.tokenizer),
         "checks": trace.checks,
         "unknown": seen.unknown,
+    }
+
+
+def spelled(seen: Look, tokenizer: Tokenizer | None) -> Json:
+    """Parts of a look about tokens of a vocabulary as JSON: logit lens, search, and path of a reference."""
+    if tokenizer is None:
+        return {"lens": None, "search": None, "ghost": None}
+    return {
+        "lens": seen.lens and through(seen.lens, tokenizer),
+        "search": seen.log and search(seen.log, tokenizer),
+        "ghost": seen.ghost and asdict(seen.ghost) | {"pieces": tokenizer.pieces(seen.ghost.tokens)},
     }
 
 

@@ -1,13 +1,14 @@
 """View of a look into a model: displayed in a notebook, or saved as a standalone HTML page; see `heedful.look`."""
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
+from heedful.inspector.capture.forward_inputs import OF_MEDIA
 from heedful.inspector.capture.trace import Trace
 from heedful.inspector.look import Look, Question, look
 from heedful.inspector.overview import Json, facts, overview
@@ -75,14 +76,32 @@ class View:
 def view(model: Any, question: Question, head: tuple[str, int] | None = None, device: str = "auto") -> View:
     """Run a model on a question and return a view of the result for a notebook or an HTML page, as `heedful.look` does.
 
+    For a model of pictures or sound, the text of a question without a file is the path of a file.
+
     Raises:
-        InputError: there is no such model, the text is empty or too long, or the page was not built.
+        InputError: there is no such model, the text is empty or too long, a file cannot be read, or the page was not
+            built.
     """
     page = Page.built()
-    if isinstance(model, str | Path):
-        subject = load_model(model, device).use()
-        return View(str(model), subject, look(subject, question), page, head)
-    return View(recipe_of(model).name, model, look(model, question), page, head)
+    named = isinstance(model, str | Path)
+    subject = load_model(model, device).use() if named else model
+    name = str(model) if named else recipe_of(model).name
+    return View(name, subject, look(subject, with_file(subject, question)), page, head)
+
+
+def with_file(subject: Any, question: Question) -> Question:
+    """Question whose file is read from the path in its text, if the model reads pictures or sound and it has none.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if question.file is not None or not isinstance(subject, OF_MEDIA):
+        return question
+    path = Path(question.text)
+    try:
+        return replace(question, text=path.name, file=path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def last_head(shown: Json) -> tuple[str, int] | None:

@@ -18,10 +18,10 @@ from starlette.routing import BaseRoute
 from heedful.errors import HeedfulError, InputError
 from heedful.serve.engine import UnknownError
 from heedful.serve.guard import Guard
-from heedful.serve.limits import Limits
+from heedful.serve.limits import Limits, TooLongError
 from heedful.serve.worker import BusyError, CancelledError
 
-STATUS = {HeedfulError: 500, InputError: 400, UnknownError: 404, BusyError: 503, CancelledError: 503}
+STATUS = {HeedfulError: 500, InputError: 400, UnknownError: 404, TooLongError: 413, BusyError: 503, CancelledError: 503}
 
 
 def application(
@@ -42,7 +42,7 @@ def application(
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, token=token), Middleware(Limits)],
+        middleware=[Middleware(Guard, token=token), Middleware(Limits, routes=routes)],
         exception_handlers={HeedfulError: answer_error, HTTPException: answer_http_error},
         lifespan=lifespan,
     )

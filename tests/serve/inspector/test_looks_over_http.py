@@ -144,7 +144,7 @@ def test_what_is_no_request_is_refused_in_words(server, content, words):
 
 
 def test_what_is_too_long_is_refused_in_words(server):
-    answer = server.post("/api/v1/traces", content=b"1" * 10**6)
+    answer = server.post("/api/v1/traces", json={"model": "translator", "text": "1" * 10**6})
     assert answer.status_code == 413
     assert "at most 100,000 bytes" in answer.json()["error"]
 

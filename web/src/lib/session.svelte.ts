@@ -1,12 +1,15 @@
 // What is open: where looks come from, the look itself, and the tensors that were fetched for it.
 
 import { selection, type Page } from "./selection.svelte";
-import { Held, Live, type Source, type Tensors } from "./source";
+import { mediaLine } from "./media";
+import { Held, Live, type MediaFile, type Source, type Tensors } from "./source";
 import type { Head, Look, Model, Question } from "./types";
 import { statesIn } from "../views/states/layers";
 
 /** Views that ask a model what no file can know. */
 const ASKING: Page[] = ["heads", "bias", "compare", "training"];
+/** Views that ask about a text of words. */
+const OF_TEXT: Page[] = ["bias", "compare", "tour"];
 /** Views of the stacks of a Transformer, which other architectures do not have. */
 const OF_STACKS: Page[] = ["formula", "stream", "heads", "bias", "compare", "tour"];
 
@@ -17,6 +20,8 @@ class Session {
   problem = $state.raw<unknown>(null);
   /** The model that an address names although it is not here; empty until there is one, and when another is chosen. */
   absent = $state("");
+  /** The picture or sound that is asked about; a page that is loaded again has it no more. */
+  file = $state.raw<MediaFile | null>(null);
   private asking: AbortController | null = null;
   private fetched = new Map<string, Promise<Tensors>>();
 
@@ -44,12 +49,34 @@ class Session {
     if (!look) return page === "answer";
     if (ASKING.includes(page) && !this.source!.live) return false;
     if (OF_STACKS.includes(page) && look.model.stacks.length === 0) return false;
-    if (page === "tokens") return Object.keys(look.lines).some((line) => `${line}.tok` in look.tensors);
+    if (OF_TEXT.includes(page) && look.media) return false;
+    if (page === "tokens") return this.tokenLines(look).length > 0;
     if (page === "attention") return look.blocks.length > 0;
     if (page === "states") return statesIn(Object.keys(look.tensors)).length > 0;
     if (page === "lens" || page === "bias") return look.lens !== null;
     if (page === "search") return look.search !== null;
     return true;
+  }
+
+  /** The lines of a look that are cut into tokens and embedded. */
+  tokenLines(look: Look): string[] {
+    return Object.keys(look.lines).filter((line) => `${line}.tok` in look.tensors && line !== mediaLine(look));
+  }
+
+  /** Whether the model reads files. */
+  get readsFiles(): boolean {
+    return (this.model?.modality ?? "text") !== "text";
+  }
+
+  /** Somebody has chosen a file: it is sent with each question, and kept nowhere. */
+  take(file: MediaFile): Promise<void> {
+    this.file = file;
+    return this.ask();
+  }
+
+  /** A file that cannot even be sent. */
+  refuse(problem: Error): void {
+    this.problem = problem;
   }
 
   async open(): Promise<void> {
@@ -59,7 +86,8 @@ class Session {
       if (this.source.first) this.restore(this.source.first);
       else if (selection.look) this.restore(await this.source.again(selection.look));
     });
-    if (this.source?.live && !this.look && selection.text) {
+    this.file ??= (await this.source?.opened().catch(() => null)) ?? null;
+    if (this.source?.live && !this.look && (selection.text || this.file)) {
       this.problem = null;
       await this.ask();
     }
@@ -69,12 +97,14 @@ class Session {
   async ask(more: Pick<Question, "off" | "way"> = {}): Promise<void> {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
-    const { text, target, settings } = selection;
+    const { target, settings } = selection;
+    const { name: text, file } = this.asked();
     if (!text.trim()) return;
     this.settle();
     if (this.look && text !== this.look.question.text) settings.reference = settings.prefix = "";
     const question = {
       text,
+      file,
       target: target.trim() ? target : null,
       ...settings,
       reference: settings.reference || null,
@@ -83,6 +113,12 @@ class Session {
     await this.attempt(async () => {
       this.show(await this.source!.look(this.model!.name, question, asking.signal));
     });
+  }
+
+  /** What is asked about: the text, or the name and the content of the file. */
+  private asked(): { name: string; file: string | null } {
+    if (!this.readsFiles) return { name: selection.text, file: null };
+    return this.file ?? { name: "", file: null };
   }
 
   attention(): Promise<Tensors> {
@@ -127,7 +163,7 @@ class Session {
   private restore(look: Look): void {
     this.show(look);
     const { text, target, reference, prefix, beam, alpha } = look.question;
-    selection.text = text;
+    if (!look.media) selection.text = text;
     selection.target = target ?? "";
     selection.settings = {
       reference: reference ?? "",

@@ -4,6 +4,12 @@ import type { Comparison, Effect, Probe, Weighed } from "./experiments";
 import { readTrace, type Tensor } from "./safetensors";
 import type { Attribution, Development, EmbeddingRow, Head, Look, Model, Question, Snapshot } from "./types";
 
+/** A picture or sound: its name, and its content in base64. */
+export interface MediaFile {
+  name: string;
+  file: string;
+}
+
 export type Tensors = Map<string, Tensor>;
 
 export interface Source {
@@ -12,6 +18,8 @@ export interface Source {
   /** Sentences on which heads can be weighed. */
   sample: number;
   models: Model[];
+  /** A file that is asked about when the page opens. */
+  opened(): Promise<MediaFile | null>;
   /** The look that a page shows when it opens, if it brings one. */
   first: Look | null;
   look(model: string, question: Question, signal?: AbortSignal): Promise<Look>;
@@ -58,11 +66,16 @@ export class Live implements Source {
   private constructor(
     public models: Model[],
     public sample: number,
+    private file: string | null,
   ) {}
 
   static async open(): Promise<Live> {
-    const { models, sample } = await (await ask("models")).json();
-    return new Live(models, sample);
+    const { models, sample, file } = await (await ask("models")).json();
+    return new Live(models, sample, file);
+  }
+
+  async opened(): Promise<MediaFile | null> {
+    return this.file === null ? null : (await ask("file")).json();
   }
 
   async look(model: string, question: Question, signal?: AbortSignal): Promise<Look> {
@@ -125,12 +138,12 @@ export class Live implements Source {
 
   async snapshots(
     model: string,
-    { text, target }: Question,
+    { text, target, file }: Question,
     found: (snapshot: Snapshot) => void,
     signal: AbortSignal,
   ): Promise<void> {
     const path = `models/${encodeURIComponent(model)}/heads`;
-    await events(await ask(path, { method: "POST", body: JSON.stringify({ text, target }), signal }), found);
+    await events(await ask(path, { method: "POST", body: JSON.stringify({ text, target, file }), signal }), found);
   }
 
   private async fetch(look: Look, query: string): Promise<Tensors> {
@@ -168,6 +181,7 @@ export class Held implements Source {
   live = false;
   sample = 0;
   models: Model[];
+  opened = async () => null;
   look = missing;
   tensors = missing;
   attribution = missing;

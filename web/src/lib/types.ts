@@ -4,6 +4,8 @@ export interface Model {
   name: string;
   task: string;
   command: string;
+  /** What it reads. */
+  modality: "text" | "image" | "audio";
   /** What it reads and what it writes, such as "en" and "de"; empty where nobody said. */
   languages: [string, string];
   /** Whether the run that trained it is there; a file does not say. */
@@ -32,8 +34,41 @@ export interface Head {
   number: number;
 }
 
+/** A picture at the size at which it is read, cut into patches. */
+export interface PictureMedia {
+  kind: "picture";
+  height: number;
+  width: number;
+  rows: number;
+  columns: number;
+  /** Positions of the encoder before the patches: 1 for a class token. */
+  before: number;
+  /** A PNG file in base64. */
+  png: string;
+}
+
+/** The log-mel spectrum of a sound. */
+export interface SoundMedia {
+  kind: "sound";
+  frames: number;
+  mels: number;
+  /** Seconds from one frame to the next. */
+  hop: number;
+  /** Frames for each position of the encoder. */
+  stride: number;
+  /** Middle of each band in Hz, lowest first. */
+  bands: number[];
+  /** A byte a value in base64, frame by frame. */
+  spectrum: string;
+}
+
+export type Media = PictureMedia | SoundMedia;
+
 export interface Question {
+  /** The text; of a picture or sound the name of its file. */
   text: string;
+  /** The content of a picture or sound in base64. */
+  file?: string | null;
   target?: string | null;
   reference?: string | null;
   prefix?: string;
@@ -123,6 +158,8 @@ export interface Look {
   id: string;
   model: Model;
   question: Question;
+  /** What a model of pictures or sound reads; null for a text. */
+  media: Media | null;
   lines: Record<string, { read: Pieces; written: Pieces | null }>;
   blocks: Block[];
   tensors: Record<string, { axes: [string, LineName | null][]; shape: number[] }>;

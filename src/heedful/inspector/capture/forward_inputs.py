@@ -1,37 +1,55 @@
-"""Forward passes to record: inputs, target tokens and the call of the model, for every predictor and text.
+"""Forward passes to record: inputs, target tokens and the call of the model, for every predictor and what it reads.
 
 B = 1 batch, T target tokens, V vocabulary.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.decode.beam import search
+from heedful.decode.captioner import Captioner
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation, GenerationRequest, Generator
-from heedful.decode.predictor import Predictor
-from heedful.decode.translator import Translator
+from heedful.decode.media_reader import SINGLE
+from heedful.decode.predictor import Predictor, described
+from heedful.decode.predictor import as_text as text_of
+from heedful.decode.transcriber import Transcriber
+from heedful.decode.translator import Translator, evaluating
 from heedful.errors import InputError
+from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.pieces import Pieces
+from heedful.inspector.capture.sources import (
+    Given,
+    Writer,
+    Writing,
+    as_text,
+    check_length,
+    media_source,
+    reader_of,
+    writing,
+)
 from heedful.models import Model
 from heedful.models.model import DecodingState
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
+from heedful.predict.media_classifier import MediaClassifier
 from heedful.predict.retriever import Retriever
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
 from heedful.predict.word_vectors import WordVectors
-from heedful.tasks.sequence_to_sequence import collate
+from heedful.tasks.sequence_to_sequence import pair_batch
 from heedful.text.padding import pad
 from heedful.text.sequence import segments, sequence
 from heedful.text.tokenizer import BOS, EOS, Tokenizer
-from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
 @dataclass(frozen=True)
@@ -39,7 +57,7 @@ class TokenLine:
     """Input tokens of one stack in a forward pass, with the target token at each position.
 
     Attributes:
-        read: the input tokens.
+        read: the input tokens; or patches of a picture, or frames of a sound.
         written: the target token at each position, that is the next token, prompts included; None for a model that
             generates nothing.
     """
@@ -55,31 +73,31 @@ class TokenLine:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """One forward pass of a model over a text, ready to run and to record.
+    """One forward pass of a model over a text, picture or sound, ready to run and to record.
 
     Attributes:
         model: the model, in training or evaluation mode.
-        tokenizer: tokenizer of the target text, or of the input for a model that generates nothing.
-        lines: input and target tokens by `NamedStack.sequence`: "src", "tgt" or both.
+        tokenizer: tokenizer of the target text, or of the input for a model that generates nothing; None for a model
+            that neither reads nor writes text.
+        lines: input and target tokens, or patches or frames, by `NamedStack.sequence`: "src", "tgt" or both.
         run: runs the forward pass and returns the model's output.
         steps: computes the same logits one token at a time, as beam search does; None for a model that generates
             nothing.
+        media: the picture or sound that the model reads; None for a text.
     """
 
     model: Model
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None
     lines: dict[str, TokenLine]
     run: Callable[[], Tensor]
     steps: Callable[[], Tensor] | None = None
+    media: MediaInput | None = None
 
 
-def of_translator(subject: Translator, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of a translator over a sentence and `target`, or its own best translation if `target` is None."""
-    if target is None:
-        check_source(subject, text)
-        [translation] = subject.translate_lines([text])
-        return of_translation(subject, text, translation.alternatives[0].hypothesis.tokens)
-    return of_translation(subject, text, subject.tokenizers.target.encode(target))
+def of_writer(subject: Writer, given: Given, target: str | None) -> ForwardPass:
+    """Forward pass of an encoder-decoder over a source and `target`, or its best output if `target` is None."""
+    asked = writing(subject, given)
+    return of_output(asked, best_output(asked) if target is None else asked.tokenizer.encode(target))
 
 
 def of_translation(subject: Translator, text: str, written: list[int]) -> ForwardPass:
@@ -88,33 +106,39 @@ def of_translation(subject: Translator, text: str, written: list[int]) -> Forwar
     Raises:
         InputError: the sentence or the translation is too long.
     """
-    tokenizers, model = subject.tokenizers, subject.model
-    read = check_source(subject, text)
-    check_target(subject, written, "a translation")
-    batch = collate(np.array([[*read, EOS]]), np.array([[*written, EOS]]), subject.device)
+    return of_output(writing(subject, text), written)
+
+
+@torch.inference_mode()
+def best_output(asked: Writing) -> list[int]:
+    """Search for the best output about a source: its token ids, without <eos>."""
+    with evaluating(asked.model):
+        return search(asked.begin(), [asked.limit], asked.config)[0][0].tokens
+
+
+def of_output(asked: Writing, written: list[int]) -> ForwardPass:
+    """Forward pass of an encoder-decoder over a source and the token ids of an output (teacher forcing).
+
+    Raises:
+        InputError: the output is too long.
+    """
+    check_length(written, asked.longest, "an output")
+    tokenizer, model, source = asked.tokenizer, asked.model, asked.source
+    following = [*asked.prompt, *written, EOS]
+    device = source.inputs.device
+    batch = pair_batch(source.inputs, source.padding_mask, torch.tensor([following]), device)
     lines = {
-        "src": TokenLine(Pieces.of([*read, EOS], tokenizers.source)),
-        "tgt": TokenLine(Pieces.of([BOS, *written], tokenizers.target), Pieces.of([*written, EOS], tokenizers.target)),
+        "src": TokenLine(source.read),
+        "tgt": TokenLine(Pieces.of([BOS, *following[:-1]], tokenizer), Pieces.of(following, tokenizer)),
     }
     return ForwardPass(
         model,
-        tokenizers.target,
+        tokenizer,
         lines,
         run=lambda: model(batch.source, batch.source_padding_mask, batch.target_in, batch.target_padding_mask),
         steps=lambda: stepwise(model.start(batch.source, batch.source_padding_mask), batch.target_in),
+        media=source.media,
     )
-
-
-def check_source(subject: Translator, text: str) -> list[int]:
-    """Encode a source sentence to token ids; raise an InputError if it is too long for the translator."""
-    ids = subject.tokenizers.source.encode(text)
-    check_length(ids, subject.longest_source)
-    return ids
-
-
-def check_target(subject: Translator, ids: list[int], what: str) -> None:
-    """Raise an InputError if there are more token ids than a translation can have; `what` names the text."""
-    check_length(ids, subject.longest_source + subject.config.max_extra, what)
 
 
 def of_generator(subject: Generator, text: str, target: str | None) -> ForwardPass:
@@ -183,6 +207,19 @@ def of_predictor(
     return of_row(subject.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
+def of_media_classifier(subject: MediaClassifier, given: Given, target: str | None) -> ForwardPass:
+    """Forward pass of a classifier of pictures or sounds.
+
+    Raises:
+        InputError: the file cannot be read, or there is a second text.
+    """
+    if target is not None:
+        raise InputError("a classifier of files has no output to be given; leave the target out")
+    source, model = media_source(subject, given), subject.model
+    lines = {model.line: TokenLine(source.read)}
+    return ForwardPass(model, None, lines, lambda: model(source.inputs, source.padding_mask), media=source.media)
+
+
 def of_words(subject: WordVectors, text: str, target: str | None) -> ForwardPass:
     """Forward pass of word vectors over a text: the vector of each word that has one.
 
@@ -212,19 +249,15 @@ def stepwise(state: DecodingState, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B 
     return torch.stack([state.step(column) for column in ids.unbind(1)], dim=1)
 
 
-def check_length(ids: list[int], limit: int, what: str = "a text") -> None:
-    """Raise an InputError if the token ids and <eos> together exceed `limit`; `what` names the text in the message."""
-    if len(ids) >= limit:
-        raise InputError(f"{what} of {len(ids)} tokens, and the model takes {limit - 1}; give one sentence")
-
-
-READINGS: dict[type, Callable[[Any, str, str | None], ForwardPass]] = {
-    Translator: of_translator,
+READINGS: dict[type, Callable[[Any, Any, str | None], ForwardPass]] = {
+    **dict.fromkeys((Translator, Captioner, Transcriber), of_writer),
+    MediaClassifier: of_media_classifier,
     Generator: of_generator,
     Filler: of_filler,
     WordVectors: of_words,
     **dict.fromkeys((Classifier, Scorer, Tagger, Retriever, Answerer), of_predictor),
 }
+OF_MEDIA = (Captioner, Transcriber, MediaClassifier)
 
 
 def model_of(subject: Any) -> Model:
@@ -239,26 +272,49 @@ def model_of(subject: Any) -> Model:
 
 
 def tokenizers_of(subject: Any) -> TokenizerPair:
-    """Source and target tokenizer of a predictor; the same tokenizer twice if the predictor has only one."""
-    user = getattr(subject, "reader", subject)
-    return user.tokenizers if hasattr(user, "tokenizers") else TokenizerPair(user.tokenizer, user.tokenizer)
+    """Source and target tokenizer of a predictor, the same twice if it has only one; none of a classifier of files."""
+    for user in (subject, getattr(subject, "reader", subject)):
+        if hasattr(user, "tokenizers"):
+            return user.tokenizers
+        if hasattr(user, "tokenizer"):
+            return TokenizerPair(user.tokenizer, user.tokenizer)
+    return NoTokenizers()
 
 
-def reading(subject: Any, text: str, target: str | None = None) -> ForwardPass:
-    """Prepare one forward pass of any predictor over `text` and `target`.
-
-    For a translator and a text generator `target` is the output; None: the model generates an output first. For other
-    predictors `target` is the second text of a pair.
+def user_input(subject: Any, value: object) -> Given:
+    """Check what a user gives to a predictor: a text; for a model of pictures or sound a file, also by its name.
 
     Raises:
-        InputError: the text is empty or too long, or `subject` is a predictor that the inspector does not support.
+        InputError: the value is none of these.
     """
-    if not text.strip():
+    if not isinstance(subject, OF_MEDIA):
+        return text_of(value)
+    if not isinstance(value, SINGLE):
+        raise InputError(
+            f"{described(value)} is no {reader_of(subject).medium.noun}; give the name of a file, or bytes"
+        )
+    return Path(value) if isinstance(value, str | PathLike) else value
+
+
+def reading(subject: Any, given: Given, target: str | None = None) -> ForwardPass:
+    """Prepare one forward pass of any predictor over a text, picture or sound, and `target`.
+
+    Args:
+        subject: the predictor.
+        given: a text; or for a model of pictures or sound the bytes of a file, its path, or an array.
+        target: the output of a translator, captioner or text generator; None: the model generates an output first. For
+            other predictors the second text of a pair.
+
+    Raises:
+        InputError: the text is empty or too long, a file cannot be read, or the model reads something else; or
+            `subject` is a predictor that the inspector does not support.
+    """
+    if isinstance(given, str) and not given.strip():
         raise InputError("there is no text; give one sentence")
     for kind, make in READINGS.items():
         if isinstance(subject, kind):
-            return make(subject, text, target)
+            return make(subject, given if isinstance(subject, OF_MEDIA) else as_text(given), target)
     raise InputError(
-        f"a {type(subject).__name__} cannot be looked into, as the inspector looks into models of text; "
+        f"a {type(subject).__name__} cannot be looked into, as the inspector does not know what it reads; "
         "heedful.inspector.capture.recorder.recording records the tensors of any model"
     )

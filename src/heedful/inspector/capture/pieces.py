@@ -1,4 +1,4 @@
-"""Subword pieces of a text and the words that the pieces form: labels for the tokens in a trace."""
+"""Labels for the positions in a trace: subword pieces of a text and the words that they form, patches, or frames."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -17,6 +17,12 @@ class Pieces:
     labels: list[str]  # one for each piece
     words: list[str]
     word_of_piece: list[int]  # index into words
+
+    @classmethod
+    def numbered(cls, labels: list[str]) -> "Pieces":
+        """Label positions that are no tokens, such as patches: their ids are their numbers, and each is a word."""
+        numbers = list(range(len(labels)))
+        return cls(ids=numbers, labels=labels, words=labels, word_of_piece=numbers)
 
     @classmethod
     def of(cls, ids: list[int], tokenizer: Tokenizer) -> "Pieces":

@@ -22,6 +22,7 @@ from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, reading
 from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
+from heedful.inspector.capture.sources import Given
 from heedful.inspector.capture.stored import STORED
 from heedful.inspector.capture.taps import Axis, taps
 from heedful.nn.recurrent import gate
@@ -225,13 +226,13 @@ class Trace(Mapping[str, Recorded]):
 
 def trace(
     subject: Any,
-    text: str,
+    given: Given,
     target: str | None = None,
     keep: Collection[str] = ("*",),
     edits: Mapping[str, Edit] | None = None,
 ) -> Trace:
-    """Run a predictor's model over a text and record its tensors in a trace, as in `heedful.trace`."""
-    return traced(reading(subject, text, target), keep, edits)
+    """Run a predictor's model over a text, picture or sound, and record its tensors, as in `heedful.trace`."""
+    return traced(reading(subject, given, target), keep, edits)
 
 
 @torch.no_grad()

@@ -12,11 +12,13 @@ from heedful.decode.filler import GAP, Filler
 from heedful.inspector.capture.forward_inputs import ForwardPass, model_of
 from heedful.inspector.capture.head_masks import Head, switched_off
 from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.sources import Given
 from heedful.inspector.look import Look, ask
-from heedful.inspector.measures.answers import CANDIDATES, Answer
+from heedful.inspector.measures.answers import CANDIDATES, Answer, class_probabilities
 from heedful.inspector.measures.teacher_forcing import gap_log_probs, log_probs
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
+from heedful.predict.media_classifier import MediaClassifier
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,12 @@ def effect(subject: Any, seen: Look, off: Iterable[Head], way: str = "silent") -
     line = next((line.written for line in reading.lines.values() if line.written), None)
     with recording(model, edits=before):
         whole = log_probs(reading) if line else []
-        chances = probabilities(subject, reading, question.text, question.target)
+        chances = probabilities(subject, reading, question.given, question.target)
     same_way = question.off if question.way == way else ()
     with recording(model, edits=before | switched_off([*same_way, *off], way)):
         answers = ask(subject, question).answers
         without = log_probs(reading) if line else []
-        left = probabilities(subject, reading, question.text, question.target)
+        left = probabilities(subject, reading, question.given, question.target)
     choices = list(starmap(likeliest_choices, zip(chances, left, strict=True)))
     return Effect(answers, line.labels if line else [], whole, without, choices)
 
@@ -88,10 +90,16 @@ def likeliest_choices(whole: dict[str, float], without: dict[str, float]) -> lis
 
 
 @singledispatch
-def probabilities(subject: Any, reading: ForwardPass, text: str, second: str | None) -> Sequence[dict[str, float]]:
+def probabilities(subject: Any, reading: ForwardPass, given: Given, second: str | None) -> Sequence[dict[str, float]]:
     """Probabilities of a filler's words for each gap, or of a classifier's classes; empty for other predictors."""
-    del subject, reading, text, second
+    del subject, reading, given, second
     return []
+
+
+@probabilities.register
+def _(subject: MediaClassifier, reading: ForwardPass, given: Given, second: str | None) -> Sequence[dict[str, float]]:
+    del reading, second
+    return [class_probabilities(subject, given)]
 
 
 @probabilities.register

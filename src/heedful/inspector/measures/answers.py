@@ -16,9 +16,11 @@ from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation
 from heedful.decode.hypothesis import Hypothesis
 from heedful.inspector.capture.pieces import Pieces
+from heedful.inspector.capture.sources import Given, decoded
 from heedful.predict.answerer import Answerer
 from heedful.predict.batching import Text
 from heedful.predict.classifier import Classifier
+from heedful.predict.media_classifier import MediaClassifier
 from heedful.predict.scorer import Scorer
 from heedful.predict.tagger import Tagger
 from heedful.predict.word_vectors import WordVectors
@@ -92,7 +94,7 @@ def _written(found: Hypothesis, tokenizer: Tokenizer) -> Option:
 
 @singledispatch
 def answers(subject: Any, text: str, second: str | None = None) -> list[Answer]:
-    """Answers of a filler, classifier, tagger, answerer or scorer for a text or a pair of texts, or of word vectors.
+    """Answers of a predictor that chooses, for a text, a pair of texts or a file, and neighbours of word vectors.
 
     Empty for other predictors, and for a filler whose text has no gap.
     """
@@ -116,6 +118,23 @@ def _(subject: Classifier, text: str, second: str | None = None) -> list[Answer]
     [found] = subject.predict([Text(text, second)])
     likeliest = sorted(found.probabilities.items(), key=lambda item: -item[1])
     return [Answer([Option(label, probability) for label, probability in likeliest])]
+
+
+@answers.register
+def _(subject: MediaClassifier, given: Given, second: str | None = None) -> list[Answer]:
+    del second  # `reading` refuses one
+    likeliest = sorted(class_probabilities(subject, given).items(), key=lambda item: -item[1])
+    return [Answer([Option(label, probability) for label, probability in likeliest])]
+
+
+def class_probabilities(subject: MediaClassifier, given: Given) -> dict[str, float]:
+    """Probabilities of the classes of a picture or sound.
+
+    Raises:
+        InputError: it is a text, or cannot be read.
+    """
+    [found] = subject.answers([decoded(subject.reader, given)])
+    return found.probabilities
 
 
 @answers.register

@@ -1,6 +1,6 @@
-"""Cross-attention weights of a translator by subword piece and by word, and their alignment error rate.
+"""Cross-attention weights of a translator or captioner by piece and by word, and their alignment error rate.
 
-L decoder layers, H heads, T target pieces or words, S source pieces or words.
+L decoder layers, H heads, T target pieces or words, S source pieces, words, patches or frames.
 """
 
 from collections.abc import Collection
@@ -11,24 +11,33 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from heedful.decode.translator import Translator, evaluating
+from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
+from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import recording
+from heedful.inspector.capture.sources import Given, Writer
 from heedful.wording import counted
 
 
 @dataclass(frozen=True)
 class AlignedAttention:
-    """Cross-attention weights of all decoder layers and heads for one sentence and its translation.
+    """Cross-attention weights of all decoder layers and heads for one source and its output.
 
     Row t of `weights` belongs to the prediction of target piece t, and sums to 1.
+
+    Attributes:
+        source: pieces of the source; or its patches or frames.
+        target: pieces of the output.
+        weights: attention of each target piece.
+        media: the picture or sound; None for a text.
     """
 
     source: Pieces
     target: Pieces
     weights: Float[Tensor, "L H T S"]
+    media: MediaInput | None = None
 
     def by_word(self) -> Float[Tensor, "L H T2 S2"]:
         """Cross-attention weights between words: summed over source pieces, averaged over target pieces of a word."""
@@ -40,25 +49,25 @@ def _membership(pieces: Pieces) -> Int[Tensor, "P W"]:
     return one_hot(torch.tensor(pieces.word_of_piece), len(pieces.words))
 
 
-def cross_attention(translator: Translator, source: str, target: str | None = None) -> AlignedAttention:
-    """Record the cross-attention weights of all decoder layers and heads for a translation.
+def cross_attention(subject: Writer, source: Given, target: str | None = None) -> AlignedAttention:
+    """Record the cross-attention weights of all decoder layers and heads for a translation or caption.
 
-    The decoder reads the whole translation in one forward pass (teacher forcing), with the same weights as in
+    The decoder reads the whole output in one forward pass (teacher forcing), with the same weights as in
     generation token by token.
 
     Args:
-        translator: The model with its tokenizers.
-        source: One sentence.
-        target: Translation of the sentence; None: the translator's own output.
+        subject: The translator or captioner.
+        source: One sentence; or for a captioner the bytes of a file, its path, or an array.
+        target: Translation or caption; None: the model's own output.
 
     Raises:
-        InputError: The source is empty, or source or target is too long for the model.
+        InputError: The source is empty, source or target is too long for the model, or a file cannot be read.
     """
-    found = reading(translator, source, target)
+    found = reading(subject, source, target)
     with torch.no_grad(), evaluating(found.model), recording(found.model, ["dec.*.cross.attn"]) as kept:
         found.run()
     weights = torch.cat(list(kept.values())).float().cpu()
-    return AlignedAttention(found.lines["src"].read, found.lines["tgt"].said, weights)
+    return AlignedAttention(found.lines["src"].read, found.lines["tgt"].said, weights, found.media)
 
 
 def view(

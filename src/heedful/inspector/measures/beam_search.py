@@ -14,8 +14,9 @@ from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import Candidates, Live, beam_search
 from heedful.decode.hypothesis import Hypothesis, hypothesis
 from heedful.decode.length_penalty import PENALTIES
-from heedful.decode.translator import Translator, evaluating
+from heedful.decode.translator import evaluating
 from heedful.errors import InputError
+from heedful.inspector.capture.sources import Given, Writer, Writing, writing
 from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
 
@@ -217,31 +218,37 @@ def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
     return None
 
 
-@torch.inference_mode()
 def explain_search(
-    translator: Translator, text: str, reference: str | None = None, prefix: str = ""
+    subject: Writer, given: Given, reference: str | None = None, prefix: str = ""
 ) -> tuple[BeamLog, Ghost | None]:
-    """Translate a sentence, and return the log of the beam search and the path of a reference through the search.
+    """Translate or caption, and return the log of the beam search and the path of a reference through the search.
 
     Args:
-        translator: the translator, with model, tokenizers and search settings.
-        text: the sentence; a long sentence is truncated as in `Translator.translate_lines`.
-        reference: reference translation to follow through the search.
-        prefix: text that the translation has to begin with.
+        subject: the translator, captioner or transcriber, with model, tokenizers and search settings.
+        given: the sentence; or the bytes of the file of a picture or sound, its path, or an array.
+        reference: reference output to follow through the search.
+        prefix: text that the output has to begin with.
+
+    Raises:
+        InputError: the sentence is too long, the file cannot be read, or the prefix leaves no room for a token.
+    """
+    return search_log(writing(subject, given), reference, prefix)
+
+
+@torch.inference_mode()
+def search_log(asked: Writing, reference: str | None = None, prefix: str = "") -> tuple[BeamLog, Ghost | None]:
+    """Log the beam search about a source that is prepared, and the path of a reference; as `explain_search`.
 
     Raises:
         InputError: the prefix leaves no room for a token.
     """
-    ids = translator.tokenizers.source.encode(text)[: translator.longest_source - 1]
-    begun, limit = translator.tokenizers.target.encode(prefix), len(ids) + translator.config.max_extra
-    if len(begun) >= limit:
-        raise InputError(f"the beginning has {len(begun)} tokens, and the whole may have {limit}; give fewer words")
-    source = torch.tensor([[*ids, EOS]], device=translator.device)
-    padding_mask, model = torch.ones_like(source, dtype=torch.bool), translator.model
-    with evaluating(model):
-        log = logged(model.start(source, padding_mask), limit, translator.config, begun)
+    begun = asked.tokenizer.encode(prefix)
+    if len(begun) >= asked.limit:
+        raise InputError(
+            f"the beginning has {len(begun)} tokens, and the whole may have {asked.limit}; give fewer words"
+        )
+    with evaluating(asked.model):
+        log = logged(asked.begin(), asked.limit, asked.config, begun)
         if reference is None:
             return log, None
-        return log, ghost(
-            log, model.start(source, padding_mask), [*translator.tokenizers.target.encode(reference), EOS]
-        )
+        return log, ghost(log, asked.begin(), [*asked.tokenizer.encode(reference), EOS])

@@ -5,7 +5,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,9 @@ from heedful.inspector.overview import Json
 
 def look_id(model: str, question: Question) -> str:
     """Compute the id of an inspection, a hash of the model's name and the question; equal questions get equal ids."""
-    return hashlib.sha256(json.dumps([model, asdict(question)], sort_keys=True).encode()).hexdigest()[:16]
+    found = hashlib.sha256(json.dumps([model, question.told()], sort_keys=True).encode())
+    found.update(question.file or b"")
+    return found.hexdigest()[:16]
 
 
 class CachedLook(NamedTuple):

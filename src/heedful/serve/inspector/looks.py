@@ -16,7 +16,8 @@ from heedful.inspector.page import Page
 from heedful.serve.engine import Engine, ServedModel, UnknownError
 from heedful.serve.inspector.look_cache import CachedLook, LookCache, look_id
 from heedful.serve.inspector.models import page_facts
-from heedful.serve.requests import body, number, read_as
+from heedful.serve.inspector.questions import question_of
+from heedful.serve.requests import body, number
 
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
@@ -35,10 +36,10 @@ class LookHandlers:
         self.cache = LookCache()
 
     async def make(self, request: Request) -> Response:
-        """Answer a request to inspect a model on a text; a repeated question is answered from the cache."""
+        """Answer a request to inspect a model on a text or file; a repeated question is answered from the cache."""
         values = await body(request)
         model = self.engine.model(values.pop("model", None))
-        question = read_as(Question, values)
+        question = question_of(values)
         name = look_id(model.name, question)
         made = self.cache.get(name) or await self.engine.run(partial(self.look, name, model, question))
         self.cache.add(name, made)

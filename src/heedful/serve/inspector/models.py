@@ -11,10 +11,10 @@ from starlette.responses import JSONResponse, Response
 
 from heedful.errors import InputError
 from heedful.inspector.development import read_run, run_of, snapshots
-from heedful.inspector.look import Question
 from heedful.inspector.overview import Json, facts
 from heedful.serve.engine import Engine, ServedModel
-from heedful.serve.requests import body, read_as
+from heedful.serve.inspector.questions import OpenedFile, question_of
+from heedful.serve.requests import body
 from heedful.serve.streaming import streamed
 
 
@@ -24,17 +24,21 @@ class ModelHandlers:
     Args:
         engine: the engine with the models.
         sample: source sentences and reference translations, on which the worth of heads is measured.
+        opened: the file that the server was started with, or None.
     """
 
-    def __init__(self, engine: Engine, sample: tuple[Sequence[str], Sequence[str]]) -> None:
+    def __init__(
+        self, engine: Engine, sample: tuple[Sequence[str], Sequence[str]], opened: OpenedFile | None = None
+    ) -> None:
         self.engine = engine
         self.sample = sample
+        self.opened = opened
 
     async def list_models(self, request: Request) -> Response:
-        """Answer a request for the list of models, and the number of sentences in the sample."""
+        """Answer a request for the list of models, the size of the sample, and the name of the opened file."""
         del request
         found = [page_facts(model) for model in self.engine.models.values()]
-        return JSONResponse({"models": found, "sample": len(self.sample[0])})
+        return JSONResponse({"models": found, "sample": len(self.sample[0]), "file": self.opened and self.opened.name})
 
     async def read_development(self, request: Request) -> Response:
         """Answer a request for the training curves and checkpoints of a model's run; null for a model without a run."""
@@ -46,13 +50,13 @@ class ModelHandlers:
 
     async def measure_heads(self, request: Request) -> Response:
         """Answer a request for measures of attention heads at each checkpoint of a run, as server-sent events."""
-        question = read_as(Question, await body(request))
+        question = question_of(await body(request))
         model = self.engine.model(request.path_params["name"])
         folder = run_folder(model)
         if folder is None:
             raise InputError("that model came without its run, so its checkpoints are not there")
         check_transformer(model)
-        steps = snapshots(folder, question.text, question.target)
+        steps = snapshots(folder, question.given, question.target)
         first = await self.engine.run(lambda: list(islice(steps, 1)))  # what does not fit is refused here
         events: Iterator[Json] = (asdict(found) for found in chain(first, steps))
         return streamed(self.engine, events)

@@ -13,28 +13,34 @@ from heedful.serve.engine import Engine
 from heedful.serve.inspector.experiments import ExperimentHandlers
 from heedful.serve.inspector.looks import LookHandlers
 from heedful.serve.inspector.models import ModelHandlers
+from heedful.serve.inspector.questions import LONGEST_WITH_FILE, FileHandlers, OpenedFile
+from heedful.serve.limits import UploadRoute
 
 TRACE = "/api/v1/traces/{id:str}"
 MODEL = "/api/v1/models/{name:path}"
 
 
-def inspector_routes(engine: Engine, page: Page, sample: tuple[Sequence[str], Sequence[str]]) -> list[BaseRoute]:
+def inspector_routes(
+    engine: Engine, page: Page, sample: tuple[Sequence[str], Sequence[str]], opened: OpenedFile | None = None
+) -> list[BaseRoute]:
     """Make the routes of the inspector's app, for `heedful.serve.application.application`.
 
     Args:
         engine: the engine with the models, which other apps of the server may use as well.
         page: the web page to serve.
         sample: source sentences and reference translations, on which the worth of heads is measured.
+        opened: a picture or sound that the page asks about first; None: it waits for a question.
     """
-    models, looks = ModelHandlers(engine, sample), LookHandlers(engine, page)
+    models, looks = ModelHandlers(engine, sample, opened), LookHandlers(engine, page)
     experiments = ExperimentHandlers(engine, looks, sample)
     return [
         Route("/", partial(show_page, page.html, page.policy)),
         Route("/api/v1/openapi.json", describe),
         Route("/api/v1/models", models.list_models),
+        Route("/api/v1/file", FileHandlers(opened).read),
         Route(f"{MODEL}/development", models.read_development),
-        Route(f"{MODEL}/heads", models.measure_heads, methods=["POST"]),
-        Route("/api/v1/traces", looks.make, methods=["POST"]),
+        UploadRoute(f"{MODEL}/heads", models.measure_heads, LONGEST_WITH_FILE),
+        UploadRoute("/api/v1/traces", looks.make, LONGEST_WITH_FILE),
         Route(TRACE, looks.read),
         Route(f"{TRACE}/tensors", looks.read_tensors),
         Route(f"{TRACE}/attribution", looks.read_attribution),
