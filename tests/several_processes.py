@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from threading import Barrier
 from typing import Any
 
+import torch
 from torch import nn
 
 from heedful.parallel import Reducer
@@ -58,3 +60,15 @@ def in_processes(count: int, work: Callable[[Reducer], Any]) -> list[Any]:
     given, barrier = [None] * count, Barrier(count, timeout=60)
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(work, [OneOfSeveral(rank, given, barrier) for rank in range(count)]))
+
+
+def validated(task: Any, model: nn.Module, count: int) -> list[Any]:
+    """The scores that each of several processes reports of the validation of one model."""
+
+    def work(reducer: Reducer) -> Any:
+        one = copy(task)
+        one.reducer = reducer
+        with torch.no_grad():
+            return one.validate(model)
+
+    return in_processes(count, work)

@@ -47,7 +47,9 @@ class ToyState:
 
 
 def penalty(length: int, config) -> float:
-    return length**config.alpha if config.penalty == "average" else (5 + length) ** config.alpha / 6**config.alpha
+    if config.penalty == "gnmt":
+        return (5 + length) ** config.alpha / 6**config.alpha
+    return (length if config.penalty == "average" else max(1, length - 1)) ** config.alpha
 
 
 def log_probs(seed: int, prefix: tuple[int, ...], logits=logits_after) -> list[float]:

@@ -251,7 +251,7 @@ def test_computed_positions_are_left_out(theirs, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"crop_size": 28}, "pictures come at the size 28, and the model reads 35 x 35 pixels"),
+        ({"crop_size": 28}, "pictures are brought to 28 x 28 pixels, and the model reads 35 x 35"),
         ({"do_normalize": False}, "do_normalize is false, and heedful takes"),
         ({"rescale_factor": 1.0}, "rescale_factor is 1.0"),
     ],
@@ -269,8 +269,9 @@ def test_the_settings_of_pictures_stand_in_one_of_two_files(theirs, tmp_path):
     (folder / "processor_config.json").write_text(json.dumps({"image_processor": image}))
     model = read(folder)
     assert (model.recipe.image.resize, model.recipe.image.mean) == ("squash", (0.1, 0.2, 0.3))
-    assert model.notes == ("pictures were resized by another filter: heedful's is bicubic, and pixels differ a little",)
-    assert read(theirs[0]).notes == ("no preprocessor_config.json says how pictures are read: they are read as CLIP's",)
+    assert (model.recipe.image.resample, model.notes) == ("bilinear", ())
+    note = "no preprocessor_config.json says how pictures are read: they are read as those of a CLIP usually are"
+    assert read(theirs[0]).notes == (note,)
 
 
 def test_all_keys_that_keep_a_model_from_being_a_clip_are_listed_at_once(tmp_path):

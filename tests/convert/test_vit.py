@@ -196,7 +196,7 @@ def test_without_a_preprocessor_the_usual_settings_are_taken_and_told(tmp_path):
     ("settings", "message"),
     [
         ({"do_normalize": False, "resample": 7}, "do_normalize is false, .*; resample is 7, and heedful has nearest"),
-        ({"size": {"height": 20, "width": 20}}, r"brought to 20 x 20 pixels, and the model reads \(12, 20\)"),
+        ({"size": {"height": 20, "width": 20}}, r"brought to 20 x 20 pixels, and the model reads 12 x 20"),
         ({"rescale_factor": 1 / 127.5}, "rescale_factor is 0.0078"),
     ],
 )

@@ -176,5 +176,5 @@ def test_one_class_or_more_than_a_thousand_are_refused(tmp_path):
         media_labels(with_train(tmp_path, "one"))
     rows = "".join(f"{number}.png\tname {number}\n" for number in range(1001))
     (tmp_path / "list.tsv").write_text("source\ttarget\n" + rows)
-    with pytest.raises(InputError, match=r"list.tsv, line 1002: .*1000.png: more than 1,000 different classes"):
+    with pytest.raises(InputError, match=r"list.tsv, line 1002: .*1000.png: more than 1,000 different labels"):
         media_labels(with_train(tmp_path, "list.tsv"))

@@ -86,8 +86,11 @@ def test_arrays_and_tensors_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("given_", "words"),
     [
-        (np.zeros((5, 2), np.float32), "has one dimension, not 2"),
-        (np.zeros(5, np.int16), "not of type int16; divide them"),
+        (
+            np.zeros((5, 2), np.float32),
+            r"type float32 and shape \(5, 2\) is no sound; give samples .* of one channel",
+        ),
+        (np.zeros(5, np.int16), r"an array of type int16 .* is no sound; give samples from -1\.0 to 1\.0"),
         (np.zeros(0, np.float32), "it has no samples"),
         (np.array([0.1, np.nan], np.float32), "1 of its 2 samples are no finite numbers"),
         (17, "int is no recording"),
@@ -114,3 +117,12 @@ def test_damaged_files_are_named(folder, tmp_path):
     soundfile.write(tmp_path / "empty.wav", samples[:0], 8000)
     with pytest.raises(InputError, match=r"empty\.wav: it has no samples"):
         recording_of(tmp_path / "empty.wav", CONFIG)
+
+
+def test_a_wav_that_is_cut_off_is_refused_and_not_read_as_a_shorter_one(folder, tmp_path):
+    soundfile.write(tmp_path / "whole.wav", sound(8000), 8000)
+    content = (tmp_path / "whole.wav").read_bytes()
+    (tmp_path / "cut.wav").write_bytes(content[:-1001])
+    for source in (tmp_path / "cut.wav", content[:-1001]):
+        with pytest.raises(InputError, match=f"it is cut off: {len(content) - 1001:,} of {len(content):,} bytes"):
+            recording_of(source, CONFIG)

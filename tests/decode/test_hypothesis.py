@@ -39,6 +39,9 @@ KNOWN = [
     ("average", 9, 0.5, 3.0),
     ("average", 5, 2.0, 25.0),
     ("average", 11, 0.0, 1.0),
+    ("average_text", 1, 0.6, 1.0),
+    ("average_text", 8, 1.0, 7.0),
+    ("average_text", 10, 0.5, 3.0),
 ]
 
 

@@ -11,10 +11,9 @@ from heedful.errors import InputError
 from heedful.losses import Loss
 from heedful.predict.image_text_retriever import ImageTextRetriever
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
-from heedful.train import loop
-from interrupted import stop_after, train
-from reversal import fingerprint
-from several_processes import in_processes
+from interrupted import train
+from resumed import check_resumes_exactly
+from several_processes import validated
 from toy_retrieval import COUNTS, TEXTS, recipe, write_tables
 
 CPU = torch.device("cpu")
@@ -147,13 +146,7 @@ def test_several_processes_validate_exactly_as_one(task, processes):
     model = built(task)
     alone = task.validate(model)
 
-    def work(reducer):
-        one = ImageTextRetrieval(task.recipe, task.examples)
-        one.reducer = reducer
-        with torch.no_grad():
-            return one.validate(model)
-
-    assert in_processes(processes, work) == [alone] * processes
+    assert validated(task, model, processes) == [alone] * processes
 
 
 def test_a_batch_holds_texts_of_all_lengths_and_no_more_than_its_size(folder, tmp_path):
@@ -218,12 +211,7 @@ def test_a_model_learns_to_find_both_ways(folder, causal, tmp_path):
 
 def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(folder, tmp_path, monkeypatch):
     settings = recipe(folder)
-    train(settings, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        stop_after(5, patch)
-        assert train(settings, tmp_path / "stopped") == loop.Outcome(5, 143)
-    train(settings, tmp_path / "stopped")
-    assert fingerprint(tmp_path / "stopped") == fingerprint(tmp_path / "whole")
+    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 def test_a_run_can_begin_with_another_model(folder, tmp_path):

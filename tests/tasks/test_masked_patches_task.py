@@ -1,6 +1,5 @@
 """Masked patches: the loss, files without labels, runs that go on to the bit, and pictures that are filled in."""
 
-import copy
 import json
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from heedful.cli import app
 from heedful.config.load import make_recipe
 from heedful.errors import InputError
 from heedful.tasks import find_task
-from heedful.train import loop
 from heedful.train.log_file import RESULT
-from interrupted import stop_after, train
-from reversal import fingerprint
-from several_processes import in_processes
+from interrupted import train
+from resumed import check_resumes_exactly
+from several_processes import validated
 from toy_patches import drawn, recipe, write_pictures
 
 
@@ -102,12 +100,7 @@ def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(pictures, tmp_
     image = {"size": [16, 24], "patch": 4, "channels": 1, "stem": "convolutional", "shift": 2, "flip": True}
     tables = {"image": image, "train": {"accumulate": 2, "batch_tokens": 131}}
     settings = recipe("masked_patches", pictures, **tables)
-    assert train(settings, tmp_path / "whole") == loop.Outcome(11, 0)
-    with monkeypatch.context() as patch:
-        stop_after(5, patch)
-        assert train(settings, tmp_path / "parts") == loop.Outcome(5, 143)
-    assert train(settings, tmp_path / "parts") == loop.Outcome(11, 0)
-    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("processes", [2, 3])
@@ -115,16 +108,10 @@ def test_several_processes_validate_exactly_as_one(processes, pictures, tmp_path
     task = prepared(pictures, tmp_path / "data")
     model = task.build(task.recipe, task.tokenizers).eval()
 
-    def work(reducer):
-        one = copy.copy(task)
-        one.reducer = reducer
-        with torch.no_grad():
-            return one.validate(model)
-
     with torch.no_grad():
         alone = task.validate(model)
     assert set(alone) == {"loss"}
-    assert in_processes(processes, work) == [alone] * processes
+    assert validated(task, model, processes) == [alone] * processes
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,10 @@ from heedful.errors import InputError
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.media import place_of
 from heedful.text.tokenizer_pair import NoTokenizers
-from heedful.train import loop
 from heedful.train.preflight import preflight
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
-from reversal import fingerprint
+from resumed import check_resumes_exactly
 from toy_media import COUNTS, PITCHES, SIDES, TASKS, recipe, write_files
 
 CPU = torch.device("cpu")
@@ -207,12 +206,7 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one(task):
 @pytest.mark.parametrize("name", TASKS)
 def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(name, tmp_path, monkeypatch):
     settings = recipe(name, write_files(name, tmp_path / "files"))
-    assert train(settings, tmp_path / "whole") == loop.Outcome(11, 0)
-    with monkeypatch.context() as patch:
-        stop_after(5, patch)
-        assert train(settings, tmp_path / "parts") == loop.Outcome(5, 143)
-    assert train(settings, tmp_path / "parts") == loop.Outcome(11, 0)
-    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 def test_a_run_does_not_go_on_with_other_pictures(tmp_path, monkeypatch):

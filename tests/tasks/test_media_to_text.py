@@ -12,10 +12,9 @@ from heedful.errors import InputError
 from heedful.losses import reference_cross_entropy
 from heedful.tasks import TASKS as ALL
 from heedful.text.tokenizer import EOS, PAD
-from heedful.train import loop
 from heedful.train.preflight import preflight
-from interrupted import stop_after, train
-from reversal import fingerprint
+from interrupted import train
+from resumed import check_resumes_exactly
 from toy_captions import COUNTS, TASKS, TEXTS, recipe, write_table
 
 CPU = torch.device("cpu")
@@ -111,12 +110,7 @@ def test_a_model_learns_to_write(name, tmp_path):
 @pytest.mark.parametrize("name", TASKS)
 def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(name, tmp_path, monkeypatch):
     settings = recipe(name, write_table(name, tmp_path))
-    train(settings, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        stop_after(5, patch)
-        assert train(settings, tmp_path / "stopped") == loop.Outcome(5, 143)
-    train(settings, tmp_path / "stopped")
-    assert fingerprint(tmp_path / "stopped") == fingerprint(tmp_path / "whole")
+    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 def test_a_text_that_is_too_long_is_dropped_from_training_and_counted(tmp_path):

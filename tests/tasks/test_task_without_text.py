@@ -11,9 +11,8 @@ from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.train import loop
-from interrupted import stop_after, train
-from reversal import fingerprint
+from interrupted import train
+from resumed import check_resumes_exactly
 from shown_modules import rows
 
 
@@ -40,12 +39,7 @@ def recipe(tmp_path: Path) -> Recipe:
 
 
 def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(recipe, tmp_path, monkeypatch):
-    assert train(recipe, tmp_path / "whole") == loop.Outcome(13, 0)
-    with monkeypatch.context() as patch:
-        stop_after(5, patch)
-        assert train(recipe, tmp_path / "parts") == loop.Outcome(5, 143)
-    assert train(recipe, tmp_path / "parts") == loop.Outcome(13, 0)
-    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    check_resumes_exactly(recipe, tmp_path, monkeypatch)
 
 
 def test_a_trained_model_is_tested_and_used(recipe, tmp_path):

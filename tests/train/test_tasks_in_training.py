@@ -1,6 +1,5 @@
 """Every task in the loop: interrupted or not the same, and what is there to be learned is learned."""
 
-import copy
 import hashlib
 import json
 import signal
@@ -21,8 +20,9 @@ from heedful.predict.batching import Text
 from heedful.tasks import find_task
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT
-from interrupted import stop_after, train
-from several_processes import in_processes
+from interrupted import train
+from resumed import check_resumes_exactly
+from several_processes import validated
 from toy_tasks import TASKS, recipe, write_text
 
 
@@ -43,12 +43,7 @@ def result(folder: Path) -> dict[str, float]:
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(task, text, tmp_path, monkeypatch):
     settings = recipe(task, text, train={"accumulate": 2})
-    assert train(settings, tmp_path / "whole") == loop.Outcome(11, 0)
-    with monkeypatch.context() as patch:
-        stop_after(5, patch)
-        assert train(settings, tmp_path / "parts") == loop.Outcome(5, 143)
-    assert train(settings, tmp_path / "parts") == loop.Outcome(11, 0)
-    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -57,15 +52,9 @@ def test_several_processes_validate_exactly_as_one(task, processes, text, tmp_pa
     prepared = find_task(task).prepare(recipe(task, text), tmp_path / "data", lambda _: None)
     model = prepared.build(prepared.recipe, prepared.tokenizers).eval()
 
-    def work(reducer):
-        one = copy.copy(prepared)
-        one.reducer = reducer
-        with torch.no_grad():
-            return one.validate(model)
-
     with torch.no_grad():
         alone = prepared.validate(model)
-    assert in_processes(processes, work) == [alone] * processes
+    assert validated(prepared, model, processes) == [alone] * processes
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from heedful.cli.files import ReadFiles, named_files
-from heedful.cli.output import check_output, writing
+from heedful.cli.output import writing
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -32,7 +32,6 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
 
     if output is None or output.suffix.lower() != ".png":
         raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
-    check_output(output)
     prepare_process()
     loaded = load_model(model, device)
     filler = loaded.use_as(PatchFiller)

@@ -185,7 +185,7 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.media_files import MOST_LABELS
+    from heedful.data.labelled import MOST_LABELS
 
     corpus = request.corpus
     where = "a folder for each class"

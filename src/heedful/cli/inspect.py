@@ -105,7 +105,7 @@ def inspect(
 
 
 class Opening(NamedTuple):
-    """What the live page opens with.
+    """First look of the live page: the text or file that it opens with.
 
     Attributes:
         shown: text and target, for the address.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedful.cli.files import ReadFiles, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.output import writing_results
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -32,7 +32,6 @@ def predict_files(
 
     if source:
         raise InputError(f"--input {source}: {model} reads files, not lines; name them behind the options")
-    check_output(output)
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(MediaClassifier)

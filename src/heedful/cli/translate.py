@@ -44,7 +44,9 @@ def translate(
         int | None,
         typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
     ] = None,
-    penalty: Annotated[str | None, typer.Option(help="Length penalty: gnmt or average.", show_default=MODELS)] = None,
+    penalty: Annotated[
+        str | None, typer.Option(help="Length penalty: gnmt, average or average_text.", show_default=MODELS)
+    ] = None,
     alpha: Annotated[
         float | None, typer.Option(help="Strength of the length penalty; 0 turns it off.", show_default=MODELS)
     ] = None,

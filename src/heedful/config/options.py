@@ -20,7 +20,7 @@ class DecodeOptions(TypedDict, total=False):
     """Options of a decoding call: keys of [decode]; a missing key has the value of the model's recipe."""
 
     beam: int
-    penalty: Literal["gnmt", "average"]
+    penalty: Literal["gnmt", "average", "average_text"]
     alpha: float
     n_best: int
     patience: float

@@ -43,7 +43,7 @@ def whisper(layers: int, width: int, rate: float) -> Values:
             "clip_norm": 1.0,
         },
         "train": {"max_updates": 1_048_576, "batch_tokens": 24_000, "accumulate": 16, "label_smoothing": 0.0},
-        "decode": {"beam": 5, "penalty": "average", "alpha": 1.0},
+        "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0},
     }
 
 

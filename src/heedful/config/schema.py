@@ -270,8 +270,8 @@ class DecodeConfig:
     """Settings of decoding by beam search. A hypothesis scores log P(y|x) / penalty(|y|), where |y| counts <eos>."""
 
     beam: int = 4  # beam size; 1: greedy search
-    # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha
-    penalty: Literal["gnmt", "average"] = "gnmt"
+    # gnmt: ((5 + |y|) / 6)^alpha (Wu et al. 2016); average: |y|^alpha; average_text: (|y| - 1)^alpha, Whisper's
+    penalty: Literal["gnmt", "average", "average_text"] = "gnmt"
     alpha: float = 0.6  # strength of the length penalty
     n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win

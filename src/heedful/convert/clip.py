@@ -14,9 +14,9 @@ import torch
 from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
-from heedful.convert.clip_pictures import PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.model import Model, expected, read_weights, recipe_of, write_hugging_face
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
+from heedful.convert.picture_settings import CLIP, PREPROCESSOR, picture_settings, preprocessor
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
 from heedful.convert.vocabulary import check_rows, reorder
 from heedful.errors import InputError
@@ -149,7 +149,8 @@ def read(folder: Path, task: str | None = None) -> Model:
     fields = SETTINGS.fields(config, str(folder / CONFIG))
     if config[TEXT_ACTIVATION] != config[SETTINGS.activation]:
         raise InputError(f"{folder / CONFIG}: {SETTINGS.activation} and {TEXT_ACTIVATION} differ, and heedful has one")
-    image, notes = picture_settings(folder, config[f"{VISION}.image_size"])
+    side = config[f"{VISION}.image_size"]
+    image, notes = picture_settings(folder, (side, side), CLIP)
     image |= {"patch": config[f"{VISION}.patch_size"], "channels": config[f"{VISION}.num_channels"]}
     tokenizer, old_id_of = from_hugging_face(folder)
     tokenizers, rows = TokenizerPair(tokenizer, tokenizer), config["vocab_size"]

@@ -1,6 +1,7 @@
 """Settings of pictures in the files of Hugging Face: size, filter, cut, and the mean and deviation of pixels."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,43 +9,67 @@ from heedful.config.modalities import ImageConfig
 from heedful.convert.settings import read_config
 from heedful.errors import InputError
 
-PREPROCESSOR = "preprocessor_config.json"
+PREPROCESSOR, PROCESSOR = "preprocessor_config.json", "processor_config.json"
 RESAMPLES = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers of the filters
 STEPS = ("do_resize", "do_rescale", "do_normalize")  # that heedful takes with every picture
-NOTE = f"no {PREPROCESSOR} says how pictures are read: they are read as Hugging Face does with a ViT if nothing is said"
 
 
-def picture_settings(folder: Path, size: tuple[int, int]) -> tuple[dict[str, Any], tuple[str, ...]]:
+@dataclass(frozen=True)
+class Defaults:
+    """Defaults of a picture processor of Hugging Face, for what the file of a model does not say."""
+
+    model: str  # whose processor that is
+    crop: bool
+    resample: int  # number of the filter
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+VIT = Defaults("a ViT", crop=False, resample=2, mean=(0.5,), std=(0.5,))
+CLIP = Defaults(
+    "a CLIP",
+    crop=True,
+    resample=3,
+    mean=(0.48145466, 0.4578275, 0.40821073),  # of the pixels that CLIP has seen
+    std=(0.26862954, 0.26130258, 0.27577711),
+)
+
+
+def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Read how pictures are brought to the size of a model, as keys of [image], and notes for the user.
 
     Args:
-        folder: The model folder; without the file of these settings, those of `ViTImageProcessor` are taken.
+        folder: The model folder.
         size: Height and width of the model's pictures, in pixels.
+        defaults: What holds where the folder has no file of these settings, or the file lacks one.
 
     Raises:
         InputError: The file is damaged, or pictures are read in a way that heedful does not know.
     """
-    there = (folder / PREPROCESSOR).is_file()
-    found = read_config(folder, PREPROCESSOR) if there else {}
-    crop = bool(found.get("do_center_crop", False))
+    place, found = _settings(folder)
+    crop = bool(found.get("do_center_crop", defaults.crop))
     given = _sides(found.get("crop_size" if crop else "size", {"height": size[0], "width": size[1]}))
+    resample = found.get("resample", defaults.resample)
     problems = [f"{step} is false, and heedful takes this step always" for step in STEPS if not found.get(step, True)]
     if given != size:
-        problems.append(f"pictures are brought to {given[0]} x {given[1]} pixels, and the model reads {size}")
+        problems.append(
+            f"pictures are brought to {given[0]} x {given[1]} pixels, and the model reads {size[0]} x {size[1]}"
+        )
     if abs(255 * found.get("rescale_factor", 1 / 255) - 1) > 1e-3:
         problems.append(f"rescale_factor is {found['rescale_factor']}, and heedful's pixels go from 0 to 1")
-    if found.get("resample", 2) not in RESAMPLES:
-        problems.append(f"resample is {found['resample']}, and heedful has {', '.join(RESAMPLES.values())}")
+    if resample not in RESAMPLES:
+        problems.append(f"resample is {resample}, and heedful has {', '.join(RESAMPLES.values())}")
     if problems:
-        raise InputError(f"{folder / PREPROCESSOR}: this model cannot be converted: {'; '.join(problems)}")
+        raise InputError(f"{place}: this model cannot be converted: {'; '.join(problems)}")
     settings = {
         "size": list(size),
         "resize": "crop" if crop else "squash",
-        "resample": RESAMPLES[found.get("resample", 2)],
-        "mean": _each(found.get("image_mean", 0.5)),
-        "std": _each(found.get("image_std", 0.5)),
+        "resample": RESAMPLES[resample],
+        "mean": _each(found.get("image_mean", defaults.mean)),
+        "std": _each(found.get("image_std", defaults.std)),
     }
-    return settings, () if there else (NOTE,)
+    note = f"no {PREPROCESSOR} says how pictures are read: they are read as those of {defaults.model} usually are"
+    return settings, () if found else (note,)
 
 
 def preprocessor(image: ImageConfig) -> dict[str, Any]:
@@ -60,19 +85,28 @@ def preprocessor(image: ImageConfig) -> dict[str, Any]:
         "image_std": list(image.std) * (image.channels if len(image.std) == 1 else 1),
     }
     if image.resize == "squash":
-        return {"image_processor_type": "ViTImageProcessor", "size": whole, **shared}
+        return {"image_processor_type": "ViTImageProcessor", "size": whole, "do_center_crop": False, **shared}
     cut = {"size": {"shortest_edge": image.size[0]}, "do_center_crop": True, "crop_size": whole}
-    return {"image_processor_type": "CLIPImageProcessor", **cut, **shared}
+    return {"image_processor_type": "CLIPImageProcessor", **cut, **shared, "do_convert_rgb": True}
+
+
+def _settings(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """The file of the settings of pictures, and the settings in it; none where there is no such file."""
+    if (folder / PREPROCESSOR).is_file() or not (folder / PROCESSOR).is_file():
+        there = (folder / PREPROCESSOR).is_file()
+        return folder / PREPROCESSOR, read_config(folder, PREPROCESSOR) if there else {}
+    found = read_config(folder, PROCESSOR).get("image_processor")
+    return folder / PROCESSOR, found if isinstance(found, dict) else {}
 
 
 def _each(value: Any) -> list[float]:
     """Numbers for all channels, of which there may be one alone."""
-    return list(value) if isinstance(value, list) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _sides(size: Any) -> tuple[Any, Any]:
-    """Height and width of a size, which files write as one number or as a table."""
+    """Height and width of a size, which files write as one number, as two, or as a table."""
     if isinstance(size, Mapping):
         edge = size.get("shortest_edge")
         return size.get("height", edge), size.get("width", edge)
-    return size, size
+    return tuple(size) if isinstance(size, list) else (size, size)

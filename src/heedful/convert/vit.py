@@ -16,7 +16,7 @@ from heedful.config.presets import OF_TASKS, merge
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.model import Model, expected, read_weights, write_files
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without
-from heedful.convert.picture_settings import PREPROCESSOR, picture_settings, preprocessor
+from heedful.convert.picture_settings import PREPROCESSOR, VIT, picture_settings, preprocessor
 from heedful.convert.settings import CONFIG, Misfit, Settings, read_config
 from heedful.errors import InputError
 from heedful.tasks.media_classification import ImageClassification
@@ -88,7 +88,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     theirs, left_out = without(_full_names(read_weights(folder)), OTHER_HEADS)
     if HEAD not in theirs and POOLER in theirs:
         fields["pooler"] = "dense"
-    image, notes = picture_settings(folder, size=_sides(config["image_size"], "image_size", where))
+    image, notes = picture_settings(folder, _sides(config["image_size"], "image_size", where), VIT)
     image |= {"channels": config["num_channels"], "patch": _patch(config["patch_size"], where)}
     recipe = _recipe(task or TASK, fields, image, _labels(config, where), folder)
     theirs = {name: _flat(name, value) for name, value in theirs.items()}

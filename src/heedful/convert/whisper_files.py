@@ -10,10 +10,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.convert.model import GENERATION, Model, count
+from heedful.convert.model import GENERATION, Model, check_empty, count
 from heedful.convert.settings import CONFIG
 from heedful.convert.weights import SINGLE
-from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
 from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens
@@ -49,8 +48,7 @@ def write_whisper_folder(
         InputError: The folder is not empty.
         RunError: The folder cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already: name a folder that is new or empty")
+    check_empty(folder)
     tokenizer = model.tokenizers.target
     tokens = SpeechTokens.of(tokenizer)
     order = whisper_order(len(tokenizer), tokens)

@@ -1,4 +1,4 @@
-"""What the formats of Whisper have in common: the recipe of a converted model, and its tokens under new ids.
+"""Recipe of a converted Whisper, and its tokens under new ids: the part that all formats of Whisper share.
 
 Radford et al. (2022), "Robust Speech Recognition via Large-Scale Weak Supervision", section 2.2. Whisper has no <pad>
 and no <unk>, and no bias on its keys, where a bias changes no attention weight: heedful's is zero.
@@ -38,7 +38,7 @@ FIXED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What the files of a Whisper say beside its weights; ids are those of its own vocabulary.
+    """Description of a Whisper in its files, beside the weights; ids are those of its own vocabulary.
 
     Attributes:
         fields: fields of `ModelConfig` beside those that all Whispers share.
@@ -95,7 +95,7 @@ def tables_of(
     return {
         "data": {"modality": "audio", "filters": filters, **english},
         "audio": {"pad_seconds": seconds, "max_seconds": seconds, **description.audio},
-        "decode": {"beam": 5, "penalty": "average", "alpha": 1.0, "max_extra": extra},
+        "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0, "max_extra": extra},
         "transcribe": {
             "languages": languages,
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),

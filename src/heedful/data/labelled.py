@@ -1,7 +1,7 @@
 """Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
@@ -73,22 +73,35 @@ def labels_of(data: DataConfig) -> tuple[str, ...]:
     Raises:
         InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
     """
-    labels = data.labels or in_order(_labels_in(data))
+    return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
+
+
+def classes(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all that are found in the training corpora, in order.
+
+    Args:
+        data: The settings of the data.
+        found: Gives the label of each example of a corpus, and its place for messages.
+
+    Raises:
+        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
+    """
+    labels = data.labels or in_order(_distinct(data, found))
     if len(labels) < 2:
         names = ", ".join(corpus.source for corpus in data.train)
         raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
     return labels
 
 
-def _labels_in(data: DataConfig) -> set[str]:
+def _distinct(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> set[str]:
     labels: set[str] = set()
     for corpus in data.train:
-        for example in read_labelled(corpus, data):
-            labels.add(example.label)
+        for label, place in found(corpus):
+            labels.add(label)
             if len(labels) > MOST_LABELS:
                 raise InputError(
-                    f"{_place(corpus, example.line)}: more than {MOST_LABELS:,} different labels, the last one "
-                    f"{example.label[:40]!r}; is target_field = {corpus.target_field!r} the right one?"
+                    f"{place}: more than {MOST_LABELS:,} different labels, the last one {label[:40]!r}; is "
+                    f"target_field = {corpus.target_field!r} the right one?"
                 )
     return labels
 

@@ -8,12 +8,11 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data import pictures, sounds
 from heedful.data.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
 from heedful.data.filters import DropReport
-from heedful.data.labelled import in_order
+from heedful.data.labelled import classes, in_order
 from heedful.errors import InputError
 
 ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS}
 NOUNS = {"image": "pictures", "audio": "sounds"}
-MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
 
 
 class MediaFile(NamedTuple):
@@ -27,7 +26,7 @@ class MediaFile(NamedTuple):
     line: int | None
 
     def place(self, corpus: CorpusConfig) -> str:
-        """Where the file is named, for messages: its path, and the line of a table."""
+        """Return the place of the file for messages: its path, and the line of the table that names it."""
         return str(self.path) if self.line is None else f"{corpus.source}, line {self.line}: {self.path}"
 
 
@@ -147,18 +146,4 @@ def media_labels(data: DataConfig) -> tuple[str, ...]:
     Raises:
         InputError: There is only one class, or more than `MOST_LABELS`.
     """
-    if data.labels:
-        return data.labels
-    labels: set[str] = set()
-    for corpus in data.train:
-        for file in media_files(corpus, data):
-            labels.add(file.target)
-            if len(labels) > MOST_LABELS:
-                raise InputError(
-                    f"{file.place(corpus)}: more than {MOST_LABELS:,} different classes, the last one "
-                    f"{file.target[:40]!r}; is target_field = {corpus.target_field!r} the right one?"
-                )
-    if len(labels) < 2:
-        names = ", ".join(corpus.source for corpus in data.train)
-        raise InputError(f"{names}: classification needs two classes or more, not {sorted(labels)}")
-    return in_order(labels)
+    return classes(data, lambda corpus: ((file.target, file.place(corpus)) for file in media_files(corpus, data)))

@@ -4,7 +4,6 @@ N samples of one channel, at the rate of the settings.
 """
 
 from abc import ABC, abstractmethod
-from io import BytesIO
 from math import ceil, gcd
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.resampling import CROSSINGS, ROLLOFF, Samples, resampled
-from heedful.data.sounds import FASTEST, checked, soundfile
+from heedful.data.sounds import as_samples, checked, open_sound, soundfile, unreadable
 from heedful.errors import InputError
 
 BLOCK = 1 << 16  # samples that are read at a time
@@ -56,7 +55,8 @@ class ArrayRecording(Recording):
     def __init__(self, samples: np.ndarray | torch.Tensor, config: AudioConfig) -> None:
         self.name = "the recording"
         self.rate = config.rate
-        self._samples = checked(as_samples(samples))
+        values = samples.detach().cpu().numpy() if isinstance(samples, torch.Tensor) else samples
+        self._samples = as_samples(values, config.rate)
         self.length = len(self._samples)
 
     def read(self, begin: int, end: int) -> Samples:
@@ -121,25 +121,19 @@ class FileRecording(Recording):
         try:
             samples = self._sound.read(count, dtype="float32", always_2d=True)
         except soundfile().LibsndfileError as error:
-            raise self._damaged(error) from error
+            raise InputError(f"{self.name}: {unreadable(error)}") from error
         if len(samples) < count:
             there = self._last + len(samples)
             raise InputError(f"{self.name}: it is cut off: {there:,} of {self._frames:,} samples are there")
         return samples.mean(axis=1)
 
     def _opened(self) -> Any:
-        library = soundfile()
         try:
-            sound = library.SoundFile(BytesIO(self._source) if isinstance(self._source, bytes) else self._source)
-        except library.LibsndfileError as error:
-            raise self._damaged(error) from error
+            sound = open_sound(self._source)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from error
         sound.seekable = lambda: False  # else soundfile looks for its place after each block, and an MP3 loses it
-        if not 0 < sound.samplerate <= FASTEST:
-            raise InputError(f"{self.name}: it has {sound.samplerate:,} samples a second: it is damaged")
         return sound
-
-    def _damaged(self, error: Any) -> InputError:
-        return InputError(f"{self.name}: it is no sound, damaged, or of a kind that is not read ({error.error_string})")
 
 
 def recording_of(sound: Sound, config: AudioConfig) -> Recording:
@@ -160,19 +154,3 @@ def recording_of(sound: Sound, config: AudioConfig) -> Recording:
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; name a file of sound")
     return FileRecording(path, config)
-
-
-def as_samples(given: np.ndarray | torch.Tensor) -> Samples:
-    """Return an array or tensor of floating-point samples of one channel as float32.
-
-    Raises:
-        InputError: it has several dimensions, or whole numbers.
-    """
-    samples = given.detach().cpu().numpy() if isinstance(given, torch.Tensor) else given
-    if samples.ndim != 1:
-        raise InputError(f"an array of samples has one dimension, not {samples.ndim}; average the channels first")
-    if not np.issubdtype(samples.dtype, np.floating):
-        raise InputError(
-            f"samples are numbers from -1 to 1, not of type {samples.dtype}; divide them by the largest of that type"
-        )
-    return np.ascontiguousarray(samples, dtype=np.float32)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
-from typing import Any
+from io import SEEK_END, BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from jaxtyping import Float32
@@ -32,18 +33,27 @@ def read_sound(content: bytes, config: AudioConfig) -> Samples:
 
 
 def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
-    """Check samples in memory, of one channel at the rate of the settings; return them as float32.
+    """Check samples in memory, of one channel at the rate of the settings, and no more than `max_seconds` of them.
 
     Raises:
         InputError: The array has another shape or no fractions, or is what `read_sound` refuses in a file.
     """
+    check_length(len(values) / config.rate if values.ndim else 0.0, config.max_seconds)
+    return as_samples(values, config.rate)
+
+
+def as_samples(values: np.ndarray, rate: int) -> Samples:
+    """Check samples in memory, of one channel at a rate, and return them as float32.
+
+    Raises:
+        InputError: The array has another shape, no fractions, or nothing in it; or some are no numbers.
+    """
     if values.ndim != 1 or values.dtype.kind != "f":
         raise InputError(
             f"an array of type {values.dtype} and shape {values.shape} is no sound; give samples from -1.0 to 1.0 of "
-            f"one channel, {config.rate:,} a second, and several sounds in a list"
+            f"one channel, {rate:,} a second, and several sounds in a list"
         )
-    check_length(len(values) / config.rate, config.max_seconds)
-    return checked(values.astype(np.float32))
+    return checked(np.ascontiguousarray(values, dtype=np.float32))
 
 
 def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C"], int]:
@@ -67,26 +77,48 @@ def opened(content: bytes) -> Iterator[Any]:
     Raises:
         InputError: The bytes are no sound, cut off or damaged.
     """
-    check_whole(content)
+    with open_sound(content) as sound:
+        try:
+            yield sound
+        except soundfile().LibsndfileError as error:
+            raise unreadable(error) from error
+
+
+def open_sound(source: bytes | Path) -> Any:
+    """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet.
+
+    Raises:
+        InputError: The file is no sound, cut off or damaged.
+    """
+    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+        check_whole(stream)
     library = soundfile()
     try:
-        with library.SoundFile(BytesIO(content)) as sound:
-            if sound.samplerate > FASTEST:
-                raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
-            yield sound
+        sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else source)
     except library.LibsndfileError as error:
-        raise InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})") from error
+        raise unreadable(error) from error
+    if not 0 < sound.samplerate <= FASTEST:
+        sound.close()
+        raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
+    return sound
 
 
-def check_whole(content: bytes) -> None:
+def unreadable(error: Any) -> InputError:
+    """Make the error of a file that libsndfile cannot read."""
+    return InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})")
+
+
+def check_whole(stream: BinaryIO) -> None:
     """Check that all bytes are there that the header of a WAV file announces: libsndfile reads what is left.
 
     Raises:
         InputError: Some are not there.
     """
-    announced = int.from_bytes(content[4:8], "little") + 8
-    if content[:4] == b"RIFF" and len(content) < announced < STREAMED:
-        raise InputError(f"it is cut off: {len(content):,} of {announced:,} bytes are there; save it again")
+    header, size = stream.read(8), stream.seek(0, SEEK_END)
+    stream.seek(0)
+    announced = int.from_bytes(header[4:8], "little") + 8
+    if header[:4] == b"RIFF" and size < announced < STREAMED:
+        raise InputError(f"it is cut off: {size:,} of {announced:,} bytes are there; save it again")
 
 
 def check_length(seconds: float, most: float) -> None:

@@ -16,4 +16,9 @@ def average(length: int, alpha: float) -> float:
     return length**alpha
 
 
-PENALTIES: dict[str, Callable[[int, float], float]] = {"gnmt": gnmt, "average": average}
+def average_text(length: int, alpha: float) -> float:
+    """Length penalty (|y| - 1)^alpha, the tokens without <eos>: Whisper's, for outputs of one or more tokens."""
+    return max(1, length - 1) ** alpha
+
+
+PENALTIES: dict[str, Callable[[int, float], float]] = {"gnmt": gnmt, "average": average, "average_text": average_text}

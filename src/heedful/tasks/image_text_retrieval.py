@@ -15,16 +15,15 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media_files import MediaFile, media_files
+from heedful.data.media_files import MediaFile
 from heedful.data.media_store import MediaStore
-from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
 from heedful.evaluate.retrieval import hit_rate_at, mean_reciprocal_rank, ranked
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss
 from heedful.models.dual_encoder import DualEncoder
 from heedful.models.input_layers import media_and_text
 from heedful.predict.image_text_retriever import ImageTextRetriever
-from heedful.tasks.media import MediaTask, place_of
+from heedful.tasks.media import MediaTextTask, place_of
 from heedful.tasks.ranking import PaddedTexts, ranking_loss, texts_of
 from heedful.tasks.task import Scores
 from heedful.text.padding import pad
@@ -52,7 +51,7 @@ class ImageTextBatch:
         return (len(self.answers),)
 
 
-class ImageTextRetrieval(MediaTask[ImageTextBatch]):
+class ImageTextRetrieval(MediaTextTask[ImageTextBatch]):
     """Image-text retrieval task: examples are pictures, each with a text about it (Radford et al. 2021, section 2.3).
 
     The negatives of a picture are the texts of the other pictures of its batch, and those of a text their pictures; not
@@ -66,12 +65,6 @@ class ImageTextRetrieval(MediaTask[ImageTextBatch]):
     command = "heedful search"
     example = "--corpus FOLDER 'Some text.'"
     scores = ("mrr", *(f"{found}_{name}" for found in FOUND for name in MEASURES), "loss")
-
-    @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
-        super().check_recipe(recipe)
-        given_tokenizer(recipe)
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:
@@ -88,17 +81,6 @@ class ImageTextRetrieval(MediaTask[ImageTextBatch]):
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
         """Encode the text that belongs to a picture; a text longer than `data.max_length` loses its end."""
         return sequence(tokenizers.source.encode(file.target), longest=recipe.data.max_length)
-
-    @staticmethod
-    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
-        """Load the tokenizer that the recipe names, or train one on the texts of the training pictures."""
-        texts = (file.target for corpus in recipe.data.train for file in media_files(corpus, recipe.data))
-        return one_tokenizer(recipe, texts, report)
-
-    @staticmethod
-    def load_tokenizers(folder: Path) -> TokenizerPair:
-        """Load the tokenizer of the texts."""
-        return TokenizerPair.load(folder)
 
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> DualEncoder:

@@ -17,8 +17,9 @@ from torch import Tensor
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.filters import DropReport
 from heedful.data.media import medium_of, padded
-from heedful.data.media_files import MediaFile
+from heedful.data.media_files import MediaFile, media_files
 from heedful.data.media_store import MediaStore
+from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
 from heedful.data.prepare_media import check_media, prepare_media, read_files
 from heedful.data.prepared_data import PreparedData
 from heedful.data.random_numbers import AUGMENTATION, Chance
@@ -72,7 +73,7 @@ class MediaTask(ExampleTask[B, MediaStore]):
 
     @staticmethod
     def new_tokenizers(_recipe: Recipe, _report: Callable[[str], None], /) -> TokenizerPair:
-        """Load or train the tokenizers of the task; there are none unless it writes text."""
+        """Load or train the tokenizers of the task; there are none unless texts belong to the files."""
         return NoTokenizers()
 
     @staticmethod
@@ -93,6 +94,27 @@ class MediaTask(ExampleTask[B, MediaStore]):
         if epoch is None:
             return self.medium.features(decoded)
         return self.medium.augmented(decoded, Chance(self.recipe.train.seed, AUGMENTATION, epoch, number))
+
+
+class MediaTextTask(MediaTask[B]):
+    """Base class of tasks on pictures or sounds, each with a text; a subclass encodes the text as the target."""
+
+    @classmethod
+    def check_recipe(cls, recipe: Recipe) -> None:
+        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
+        super().check_recipe(recipe)
+        given_tokenizer(recipe)
+
+    @staticmethod
+    def new_tokenizers(recipe: Recipe, report: Callable[[str], None], /) -> TokenizerPair:
+        """Load the tokenizer that the recipe names, or train one on the texts of the training files."""
+        texts = (file.target for corpus in recipe.data.train for file in media_files(corpus, recipe.data))
+        return one_tokenizer(recipe, texts, report)
+
+    @staticmethod
+    def load_tokenizers(folder: Path, /) -> TokenizerPair:
+        """Load the tokenizer of the texts."""
+        return TokenizerPair.load(folder)
 
 
 def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:

@@ -4,9 +4,8 @@ B batch, N rows of pixels or frames, F features of a row, T target tokens.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,6 @@ import torch
 from heedful.config.schema import CorpusConfig, DecodeConfig, Recipe
 from heedful.data.media_files import MediaFile, media_files
 from heedful.data.media_store import MediaStore
-from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
 from heedful.data.prepared_data import PreparedData
 from heedful.decode.captioner import Captioner
 from heedful.decode.transcriber import Transcriber
@@ -25,7 +23,7 @@ from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, perplexity
 from heedful.models.input_layers import media_to_text
 from heedful.models.model import SourceToTarget
-from heedful.tasks.media import MediaTask, place_of
+from heedful.tasks.media import MediaTextTask, place_of
 from heedful.tasks.sequence_to_sequence import WITHOUT_DECODING, PairBatch, exact_match, loss, pair_batch
 from heedful.tasks.task import Mean, Scores
 from heedful.text.padding import pad
@@ -33,7 +31,7 @@ from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
-class MediaToText(MediaTask[PairBatch]):
+class MediaToText(MediaTextTask[PairBatch]):
     """Base class of tasks that write a text about a picture or a sound; a subclass defines `measure`.
 
     Attributes:
@@ -50,27 +48,10 @@ class MediaToText(MediaTask[PairBatch]):
         valid = recipe.data.valid
         self.references = [file.target for file in media_files(valid, recipe.data)] if valid else []
 
-    @classmethod
-    def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe names training data, and a tokenizer that can be loaded or trained."""
-        super().check_recipe(recipe)
-        given_tokenizer(recipe)
-
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
         """Encode the text that belongs to a file."""
         return [*tokenizers.target.encode(file.target), EOS]
-
-    @staticmethod
-    def new_tokenizers(recipe: Recipe, report: Callable[[str], None]) -> TokenizerPair:
-        """Load the tokenizer that the recipe names, or train one on the texts of the training files."""
-        texts = (file.target for corpus in recipe.data.train for file in media_files(corpus, recipe.data))
-        return one_tokenizer(recipe, texts, report)
-
-    @staticmethod
-    def load_tokenizers(folder: Path) -> TokenizerPair:
-        """Load the tokenizer of the texts."""
-        return TokenizerPair.load(folder)
 
     @abstractmethod
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:

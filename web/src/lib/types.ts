@@ -64,6 +64,20 @@ export interface SoundMedia {
 
 export type Media = PictureMedia | SoundMedia;
 
+/** Properties of a picture or sound that is shown with weights of its patches or frames. */
+export interface Weighed<M extends Media> {
+  media: M;
+  /** A number for each position of the encoder; null: the picture or the spectrum alone. */
+  weights?: Float32Array | null;
+  /** The largest number: the darkest colour, or the top of the curve. */
+  most?: number;
+  /** A position that is read out, and one that looks at the others. */
+  marked?: number | null;
+  from?: number | null;
+  choose?: (position: number | null) => void;
+  label: string;
+}
+
 export interface Question {
   /** The text; of a picture or sound the name of its file. */
   text: string;

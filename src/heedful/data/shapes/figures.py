@@ -39,7 +39,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a caption says of an object: its size, its colour and its shape."""
+    """Appearance of an object, as a caption tells it: its size, its colour and its shape."""
 
     size: Size
     colour: Colour

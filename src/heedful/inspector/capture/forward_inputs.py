@@ -73,7 +73,7 @@ class TokenLine:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """One forward pass of a model over a text, picture or sound, ready to run and to record.
+    """Forward pass of a model over a text, a picture or a sound, ready to run and to record.
 
     Attributes:
         model: the model, in training or evaluation mode.

@@ -34,7 +34,7 @@ Writer = Translator | Captioner | Transcriber  # a predictor that reads a source
 
 @dataclass(frozen=True)
 class Source:
-    """What a model reads in a forward pass: one text, picture or sound.
+    """Source of a forward pass: the text, the picture or the sound that the model reads.
 
     Attributes:
         inputs: what the input layer of the model takes.
@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Writing:
-    """What an encoder-decoder is to write about a source: the settings of its search, and how it begins.
+    """Start of a search by an encoder-decoder: the source, the settings, and the tokens that it begins with.
 
     Attributes:
         model: the model.
