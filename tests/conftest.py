@@ -14,7 +14,8 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for the com
 import numpy as np
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+
+from shape_checks import check_shapes
 
 SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspector", "convert")
 WITH_SHAPES = [f"heedful.{part}" for part in SHAPED]
@@ -24,7 +25,7 @@ settings.load_profile("heedful")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    install_import_hook(WITH_SHAPES, "beartype.beartype")
+    check_shapes(WITH_SHAPES)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
