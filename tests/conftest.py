@@ -18,14 +18,11 @@ from hypothesis import settings
 from shape_checks import check_shapes
 
 SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspector", "convert")
-WITH_SHAPES = [f"heedful.{part}" for part in SHAPED]
+
+check_shapes([f"heedful.{part}" for part in SHAPED])  # before the conftest.py of a folder imports them
 
 settings.register_profile("heedful", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("heedful")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    check_shapes(WITH_SHAPES)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

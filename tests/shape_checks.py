@@ -2,7 +2,7 @@
 
 jaxtyping's own decorator looks at the arguments before a call, and once more together with the result; that takes three
 times as long. In its place stands `checked`, under which a function that promises no shape is left to the type checker
-alone. What is refused stays the same.
+alone. What is refused stays the same, and by an error of the same kind, which is a TypeError.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,10 @@ from inspect import isclass, isfunction
 from typing import Any, get_args
 
 import jaxtyping
-from jaxtyping import AbstractArray, install_import_hook
+from beartype import BeartypeConf, beartype
+from jaxtyping import AbstractArray, TypeCheckError, install_import_hook
 
+typechecker = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 _decorate: Callable[..., Any] = jaxtyping.jaxtyped
 _one_call = _decorate("context")  # in which a letter stands for one size
 
@@ -20,7 +22,7 @@ _one_call = _decorate("context")  # in which a letter stands for one size
 def check_shapes(modules: list[str]) -> None:
     """Let what is imported from these modules from now on be checked at each call."""
     jaxtyping.jaxtyped = checked
-    install_import_hook(modules, "beartype.beartype")
+    install_import_hook(modules, "shape_checks.typechecker")
 
 
 def checked(typechecker: Callable[[Any], Any]) -> Callable[[Any], Any]:
