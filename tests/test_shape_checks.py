@@ -58,5 +58,6 @@ def test_a_shape_is_found_wherever_it_stands(annotation):
 
 
 def test_the_source_is_imported_with_checks():
+    query, key, value = (torch.ones(2, 3, length, 5) for length in (7, 11, 13))
     with pytest.raises(TypeCheckError, match="violates type hint"):
-        attention.scaled_dot_product(*(torch.ones(2, 3, length, 5) for length in (7, 11, 13)), None)
+        attention.scaled_dot_product(query, key, value, torch.zeros(1, 1, 1, 11))

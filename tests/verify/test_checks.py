@@ -333,7 +333,7 @@ def replayed(shared, monkeypatch):
     monkeypatch.setattr(of_training, "launch", launch)
 
 
-def difference_of_two() -> float:
+def difference_of_two() -> float | None:
     found = loaded(*TRAINED)
     return SEVERAL.measure(subject_of(found), found)
 
