@@ -40,7 +40,6 @@ SHORT = {
     "train.average_last": 1,
     "train.threads": 1,
     "optimizer.warmup": 1,
-    "decode.max_extra": 3,
 }
 CHANGES = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
 ADDED = {
