@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import every_architecture
+import toy_patches
 import toy_retrieval
 from children import stirred
-from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDIA_CLASSIFIERS
+from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDIA_CLASSIFIERS, opinionated
 from heedful.checkpoint.load import LoadedModel
 from heedful.checkpoint.tensors import read_tensors
 from heedful.config.modalities import ImageConfig
@@ -21,8 +22,9 @@ from heedful.models.input_layers import media_and_text, media_to_text
 from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
-from heedful.nn.patches import LinearStem
+from heedful.nn.patches import HidingPatchEmbedding, LinearStem
 from heedful.optim import load_optimizer_tensors
+from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
@@ -101,6 +103,41 @@ def test_padding_that_a_text_encoder_sees_is_noticed(monkeypatch):
     difference = FAST[0].measure(subject_of(found), found)
     assert difference is not None
     assert not FAST[0].passes(difference)
+
+
+def masked_patches(**image: object) -> LoadedModel:
+    """A model of pictures with hidden patches."""
+    tables = {"image": {"size": [35, 25], **image}, "model": {"pooling": "mean"}}
+    recipe = toy_patches.recipe("masked_patches", Path("nowhere"), **tables)
+    torch.manual_seed(3)
+    model = opinionated(find_task(recipe.task).build(recipe, NoTokenizers()))
+    return LoadedModel(recipe, model, NoTokenizers(), Path("model"))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {},
+        {"class_token": False, "positions": "learned"},
+        {"stem": "convolutional", "size": [28, 20], "patch": 4, "channels": 3},
+    ],
+    ids=["linear", "learned positions", "convolutional"],
+)
+def test_every_check_passes_on_a_model_of_masked_patches(image):
+    found = masked_patches(**image)
+    differences = {check: check.measure(subject_of(found), found) for check in FAST}
+    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
+    assert sum(value is not None for value in differences.values()) == 7
+
+
+def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():
+    subject = subject_of(masked_patches())
+    assert [(hidden.any().item(), hidden.all().item()) for _, hidden in subject.examples] == [(True, False)] * 4
+    with torch.no_grad():
+        loss = subject.loss(subject.model, subject.examples)
+        alone = [subject.loss(subject.model, [example]) for example in subject.examples]
+    assert loss.count == sum(int(hidden.sum()) for _, hidden in subject.examples)
+    torch.testing.assert_close(loss.sum, torch.stack([one.sum for one in alone]).sum())
 
 
 def failing(task: str, name: str) -> list[str]:
@@ -256,6 +293,15 @@ def a_stem_looks_at_the_whole_batch(patch):
     patch.setattr(LinearStem, "forward", lambda self, pixels: honest(self, pixels) - pixels.mean())
 
 
+def hidden_patches_are_shared(patch):
+    honest = HidingPatchEmbedding.embed_visible
+
+    def careless(self, inputs, padding_mask, hidden):
+        return honest(self, inputs, padding_mask, hidden.any(0, keepdim=True) & padding_mask[:, :: self.patch, None])
+
+    patch.setattr(HidingPatchEmbedding, "embed_visible", careless)
+
+
 def with_stem(task: str) -> str:
     """The name of a Transformer whose stem is convolutional."""
     table = task.partition("_")[0]
@@ -299,6 +345,15 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
 def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
     bug(monkeypatch)
     assert any(noticed in check for check in failing(task, name))
+
+
+@pytest.mark.parametrize("bug", [padding_is_seen, hidden_patches_are_shared])
+def test_a_picture_with_hidden_patches_that_sees_its_batch_is_noticed(bug, monkeypatch):
+    bug(monkeypatch)
+    found = masked_patches()
+    difference = FAST[0].measure(subject_of(found), found)
+    assert difference is not None
+    assert not FAST[0].passes(difference)
 
 
 @pytest.mark.slow
