@@ -23,6 +23,7 @@ from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
 from heedful.nn.patches import HidingPatchEmbedding, LinearStem
+from heedful.nn.tubelets import TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
@@ -281,9 +282,10 @@ def a_stem_sees_the_padding(patch):
     patch.setattr(ConvolutionalFrames, "embed", careless_of_padding(ConvolutionalFrames.embed))
 
 
-def careless_of_padding(honest):
+def careless_of_padding(honest, *, seen=False):
     def careless(self, inputs, padding_mask):
-        return honest(self, inputs, torch.ones_like(padding_mask))[0], honest(self, inputs, padding_mask)[1]
+        vectors, all_real = honest(self, inputs, torch.ones_like(padding_mask))
+        return vectors, all_real if seen else honest(self, inputs, padding_mask)[1]
 
     return careless
 
@@ -291,6 +293,10 @@ def careless_of_padding(honest):
 def a_stem_looks_at_the_whole_batch(patch):
     honest = LinearStem.forward
     patch.setattr(LinearStem, "forward", lambda self, pixels: honest(self, pixels) - pixels.mean())
+
+
+def frames_of_padding_are_tubelets(patch):
+    patch.setattr(TubeletEmbedding, "embed", careless_of_padding(TubeletEmbedding.embed, seen=True))
 
 
 def hidden_patches_are_shared(patch):
@@ -338,6 +344,8 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (a_kernel_scales_twice, "image_classification", LANGUAGE_MODEL, "attention kernels"),
         (a_model_is_rounded, "audio_classification", LANGUAGE_MODEL, "read again"),
         (means_of_means, "image_classification", "gru", "gradient of several"),
+        (padding_is_seen, "video_classification", LANGUAGE_MODEL, "in a batch"),
+        (frames_of_padding_are_tubelets, "video_classification", "gru", "in a batch"),
         (moments_are_lost, "audio_classification", "gru", "a checkpoint on the way"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",

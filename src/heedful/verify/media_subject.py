@@ -1,4 +1,4 @@
-"""Subjects of verification that read pictures or sounds: random pixels and frames take the place of token ids.
+"""Subjects of verification that read pictures, sounds or videos: random pixels and frames take the place of token ids.
 
 R examples, N rows of pixels or frames, H rows and Q columns of patches, F pixels of a patch.
 """
@@ -20,12 +20,18 @@ NOISE = 5.0  # what stands in the padding, and must not matter
 
 
 def draw_input(recipe: Recipe, length: int, random: torch.Generator) -> Float[Tensor, "N ..."]:
-    """Draw the rows of a sound of so many frames; or of a picture of so many rows of patches, at most its height."""
-    if recipe.data.modality == "audio":
-        return torch.randn(length, recipe.audio.width, generator=random)
-    image = recipe.image
-    rows = 1 + (length - 1) % image.grid[0]
-    return torch.randn(rows * image.patch, image.size[1], image.channels, generator=random)
+    """Draw a sound of so many frames, a picture of so many rows of patches, or a video of so many tubelets in time.
+
+    A picture or video has at most those of the recipe.
+    """
+    image, video = recipe.image, recipe.video
+    rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
+    shapes = {
+        "audio": (length, recipe.audio.width),
+        "image": (rows * image.patch, image.size[1], image.channels),
+        "video": (tubelets * video.tubelet, *image.size, image.channels),
+    }
+    return torch.randn(shapes[recipe.data.modality], generator=random)
 
 
 def padded_inputs(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor, "R N ..."], Bool[Tensor, "R N"]]:
@@ -36,7 +42,7 @@ def padded_inputs(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor,
 
 
 class MediaSubject(RowSubject):
-    """A classifier of pictures or of sounds."""
+    """A classifier of pictures, of sounds or of videos."""
 
     sides = ("right",)
 
@@ -45,7 +51,7 @@ class MediaSubject(RowSubject):
         super().__init__(model, vocabulary, seed)
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a picture or a sound."""
+        """Draw a picture, a sound or a video."""
         return (draw_input(self.recipe, source + target, self.random),)
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
