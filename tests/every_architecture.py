@@ -9,7 +9,7 @@ from torch import nn
 from children import SHAPES, VOCABULARY, shape, stirred
 from heedful.config.bag_of_words import BagOfWordsConfig
 from heedful.config.convolutional import ConvolutionalConfig, TextCNNConfig
-from heedful.config.modalities import AudioConfig, ImageConfig
+from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import (
     ArchitectureConfig,
@@ -81,6 +81,17 @@ AUDIOS = (
     AudioConfig(mels=5, max_seconds=0.04),
     AudioConfig(features="samples", hop=7, max_seconds=0.04),
 )
+VIDEOS = (
+    (VideoConfig(frames=6, tubelet=2), ImageConfig(size=(4, 6), patch=2)),
+    (
+        VideoConfig(frames=6, tubelet=3, positions="learned"),
+        ImageConfig(size=(4, 6), patch=2, stem="convolutional", positions="learned"),
+    ),
+    (
+        VideoConfig(frames=5, tubelet=1, positions="sinusoidal"),
+        ImageConfig(size=(6, 4), patch=2, channels=1, class_token=False),
+    ),
+)
 ONE_CHANNEL = {name: config for name, config in ENCODERS.items() if not getattr(config, "multichannel", False)}
 MEDIA_CLASSIFIERS: dict[str, dict[str, Recipe]] = {  # by task and architecture; the input layers take turns
     "image_classification": {
@@ -95,6 +106,16 @@ MEDIA_CLASSIFIERS: dict[str, dict[str, Recipe]] = {  # by task and architecture;
     "audio_classification": {
         name: Recipe(task="audio_classification", data=DataConfig(modality="audio"), model=config, audio=audio)
         for (name, config), audio in zip(ONE_CHANNEL.items(), cycle(AUDIOS), strict=False)
+    },
+    "video_classification": {
+        name: Recipe(
+            task="video_classification",
+            data=DataConfig(modality="video"),
+            model=config if image.class_token else replace(config, pooling="mean"),
+            image=image,
+            video=video,
+        )
+        for (name, config), (video, image) in zip(ONE_CHANNEL.items(), cycle(VIDEOS), strict=False)
     },
 }
 
@@ -122,7 +143,7 @@ def token_classifier(name: str, classes: int, vocabulary: int = VOCABULARY) -> T
 
 
 def of_media(task: str, name: str, classes: int) -> SequenceClassifier:
-    """A classifier of pictures or of sounds."""
+    """A classifier of pictures, of sounds or of videos."""
     torch.manual_seed(3)
     return opinionated(media_classifier(MEDIA_CLASSIFIERS[task][name], classes))
 

@@ -1,4 +1,4 @@
-"""Drawn pictures and synthesised sounds of a few classes, and recipes for them: a moment's work."""
+"""Drawn pictures and videos and synthesised sounds of a few classes, and recipes for them: a moment's work."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -23,6 +23,7 @@ Values = dict[str, Any]
 RATE = 1000
 SIDES = ("left", "right", "top")  # the part of a picture that is bright
 PITCHES = {"high": 310.0, "low": 70.0}  # of a tone, in Hz
+DIRECTIONS = {"left": -1, "right": 1}  # of a bar that moves
 COUNTS = {"train": 11, "valid": 5}  # files of each class
 SEEDS = {"train": 1, "valid": 2}  # no file of one is in the other
 
@@ -46,8 +47,14 @@ _OWN: dict[str, Values] = {
     "audio_classification": {
         "audio": {"rate": RATE, "window": 50, "hop": 20, "mels": 7, "max_seconds": 1.0, "speed": 0.1, "time_masks": 1}
     },
+    "video_classification": {
+        "image": {"size": [14, 21], "patch": 7, "shift": 2, "mixup": 0.3},
+        "video": {"frames": 6, "tubelet": 2},
+    },
 }
 TASKS = tuple(_OWN)
+LABELS = {task: tuple(classes) for task, classes in zip(TASKS, (SIDES, PITCHES, DIRECTIONS), strict=True)}
+ENDINGS = dict(zip(TASKS, (".png", ".wav", ".gif"), strict=True))
 
 
 def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
@@ -63,10 +70,9 @@ def recipe(task: str, folder: Path, **tables: Values) -> Recipe:
 def write_untrained(task: str, folder: Path, files: Path) -> Path:
     """A model with random weights for the classes of the files, in a folder."""
     made = recipe(task, files)
-    labels = SIDES if task == "image_classification" else tuple(PITCHES)
-    made = replace(made, data=replace(made.data, labels=labels))
+    made = replace(made, data=replace(made.data, labels=LABELS[task]))
     torch.manual_seed(1)
-    model = media_classifier(made, len(labels))
+    model = media_classifier(made, len(LABELS[task]))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     write_model(folder, made, NoTokenizers(), weights(model))
@@ -75,12 +81,9 @@ def write_untrained(task: str, folder: Path, files: Path) -> Path:
 
 def write_files(task: str, folder: Path) -> Path:
     """Files of each class in folders of their own, below train and valid."""
-    write, classes = {
-        "image_classification": (write_pictures, SIDES),
-        "audio_classification": (write_sounds, tuple(PITCHES)),
-    }[task]
+    write = dict(zip(TASKS, (write_pictures, write_sounds, write_videos), strict=True))[task]
     for part, count in COUNTS.items():
-        for label in classes:
+        for label in LABELS[task]:
             write(folder / part / label, label, count, seed=SEEDS[part])
     return folder
 
@@ -99,6 +102,13 @@ def write_sounds(folder: Path, label: str, count: int, seed: int = 1) -> None:
         (folder / f"{number:02}.wav").write_bytes(wav(tone(label, seed * 1009 + number)))
 
 
+def write_videos(folder: Path, label: str, count: int, seed: int = 1) -> None:
+    """GIF files of a class."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        (folder / f"{number:02}.gif").write_bytes(animated(moving(label, seed * 1009 + number)))
+
+
 def drawn(label: str, seed: int) -> np.ndarray:
     """Pixels (15 23 3) of which one part is brighter than the rest."""
     pixels = np.random.default_rng(seed).integers(90, size=(15, 23, 3), dtype=np.uint8)
@@ -113,6 +123,26 @@ def tone(label: str, seed: int) -> np.ndarray:
     times = np.arange(chance.integers(200, 900)) / RATE
     noise = 0.1 * chance.normal(size=len(times))
     return (0.5 * np.sin(2 * np.pi * PITCHES[label] * times) + noise).astype(np.float32)
+
+
+def moving(label: str, seed: int) -> np.ndarray:
+    """3 to 8 frames (T 14 21) of a bar that crosses the picture to the right or, in reverse order, to the left.
+
+    So no frame tells where the bar goes, but their order does.
+    """
+    chance = np.random.default_rng(seed)
+    frames = chance.integers(90, size=(chance.integers(3, 9), 14, 21), dtype=np.uint8)
+    for frame, place in zip(frames, np.linspace(0, 17, len(frames)), strict=True):
+        frame[:, round(place) : round(place) + 4] += 150
+    return frames[:: DIRECTIONS[label]]
+
+
+def animated(frames: np.ndarray, kind: str = "GIF", **options: object) -> bytes:
+    """The bytes of an animated picture."""
+    first, *others = map(Image.fromarray, frames)
+    stream = BytesIO()
+    first.save(stream, kind, save_all=True, append_images=others, **options)
+    return stream.getvalue()
 
 
 def wav(samples: np.ndarray, rate: int = RATE, subtype: str = "PCM_16") -> bytes:

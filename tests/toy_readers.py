@@ -1,4 +1,4 @@
-"""Untrained models that read pictures or sounds, as they come from a folder, and files for them: to look into."""
+"""Untrained models of pictures, sounds or videos, as they come from a folder, and files for them: to look into."""
 
 from pathlib import Path
 
@@ -14,13 +14,15 @@ from heedful.text.training import train_tokenizer
 
 PICTURE = toy_media.png(toy_media.drawn("left", 1))
 SOUND = toy_media.wav(toy_media.tone("high", 1))
+VIDEO = toy_media.animated(toy_media.moving("left", 1))
 FILES = {
     "captioning": PICTURE,
     "image_classification": PICTURE,
     "speech_recognition": SOUND,
     "audio_classification": SOUND,
+    "video_classification": VIDEO,
 }
-LABELS = {"image_classification": list(toy_media.SIDES), "audio_classification": list(toy_media.PITCHES)}
+LABELS = {task: list(classes) for task, classes in toy_media.LABELS.items()}
 CAPTION = toy_captions.TEXTS["left"]
 
 

@@ -41,7 +41,7 @@ __all__ = ["__version__", "load", "look", "trace", "train"]
 __version__ = "0.1.0"
 
 Precision: TypeAlias = Literal["float32", "int8"]
-MediaClassification: TypeAlias = Literal["image_classification", "audio_classification"]
+MediaClassification: TypeAlias = Literal["image_classification", "audio_classification", "video_classification"]
 SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogue", "text_to_text"]
 
 import_module("heedful.train")  # an imported package takes its name here: first, so that the function keeps it

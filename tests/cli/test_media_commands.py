@@ -15,9 +15,9 @@ from heedful.cli import app
 from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
-from toy_media import PITCHES, SIDES, TASKS, recipe, write_files, write_untrained
+from toy_media import ENDINGS, LABELS, TASKS, recipe, write_files, write_untrained
 
-PICTURES, SOUNDS = TASKS
+NOUNS = dict(zip(TASKS, ("picture", "sound", "video"), strict=True))
 
 
 @pytest.fixture(params=TASKS)
@@ -35,12 +35,8 @@ def here(task, tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def ending(task: str) -> str:
-    return ".png" if task == PICTURES else ".wav"
-
-
 def test_each_file_is_answered_by_a_line_with_its_class(here, task):
-    names = [f"train/{label}/0{number}{ending(task)}" for label in ("left", "high") for number in (7, 3, 5)]
+    names = [f"train/{label}/0{number}{ENDINGS[task]}" for label in ("left", "high") for number in (7, 3, 5)]
     names = [name for name in names if Path(name).exists()]
     result = invoke("predict", "--model", "model", *names)
     answers = heedful.load(here / "model").predict(names)
@@ -54,8 +50,7 @@ def test_a_folder_stands_for_the_files_below_it_and_json_has_probabilities(here,
     found = [json.loads(line) for line in result.stdout.splitlines()]
     files = [*sorted(Path("valid").rglob("*.*")), file]
     assert [one["file"] for one in found] == [str(path) for path in files]
-    labels = SIDES if task == PICTURES else tuple(PITCHES)
-    assert all(tuple(one["probabilities"]) == labels for one in found)
+    assert all(tuple(one["probabilities"]) == LABELS[task] for one in found)
     assert found[0] == found[-1]
 
 
@@ -65,13 +60,13 @@ def test_results_may_go_to_a_file(here, task):
 
 
 def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here, task):
-    bad = Path(f"valid/bad{ending(task)}")
+    bad = Path(f"valid/bad{ENDINGS[task]}")
     bad.write_bytes(b"text")
     result = CliRunner().invoke(app, ["predict", "--model", "model", "valid", "--output", "classes.tsv"])
     assert isinstance(result.exception, InputError)
     assert result.exception.exit_code == 2
     assert re.fullmatch(r"1 file of \d+ could not be read, see above", str(result.exception))
-    assert result.stderr.startswith(f"heedful: {bad}: it is no {'picture' if task == PICTURES else 'sound'}")
+    assert result.stderr.startswith(f"heedful: {bad}: it is no {NOUNS[task]}")
     lines = Path("classes.tsv").read_text().splitlines()
     assert len(lines) == len(list(Path("valid").rglob("*.*"))) - 1
     assert not any("bad" in line for line in lines)
@@ -80,13 +75,13 @@ def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], r"the model reads (pictures|sounds): name files, or folders of them"),
+        ([], r"the model reads (pictures|sounds|videos): name files, or folders of them"),
         (
             ["--input", "config.toml"],
             r"--input config.toml: model reads files, not lines; name them behind the options",
         ),
         (["nowhere"], "nowhere: there is no such file or folder"),
-        (["empty"], r"empty: no file below this folder ends in \.(png|wav), "),
+        (["empty"], r"empty: no file below this folder ends in \.(png|wav|gif), "),
         (["valid", "--source-field", "x"], "model reads files, which have no columns; leave --source-field"),
     ],
 )
@@ -127,7 +122,7 @@ def test_a_model_and_a_recipe_tell_their_size(here, task):
     told = invoke("info", "model").stdout
     assert "1 layer, d_model 16" in told
     assert "vocabulary" not in told
-    labels = json.dumps(SIDES if task == PICTURES else tuple(PITCHES))
+    labels = json.dumps(LABELS[task])
     assert invoke("info", "config.toml", "--set", f"data.labels={labels}").stdout == told
     with pytest.raises(InputError, match="the classes are not known; name them"):
         invoke("info", "config.toml")
@@ -135,7 +130,7 @@ def test_a_model_and_a_recipe_tell_their_size(here, task):
 
 def test_a_recipe_is_checked_with_its_files(here, task):
     count = len(list(Path("train").rglob("*.*"))) + len(list(Path("valid").rglob("*.*")))
-    content = "pictures" if task == PICTURES else "sound"
+    content = dict(zip(TASKS, ("pictures", "sound", "videos"), strict=True))[task]
     assert invoke("config", "check", ".").stdout == f".: good, and its {count} files of {content} are there\n"
     next(Path("train").rglob("*.*")).write_bytes(b"")
     with pytest.raises(InputError, match="the file is empty; take it out, or save it again"):

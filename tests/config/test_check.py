@@ -48,6 +48,11 @@ def audio(batch_tokens: int = 4096, **values: object) -> dict:
     return of_media("audio", batch_tokens, values)
 
 
+def video(image: dict | None = None, batch_tokens: int = 4096, **values: object) -> dict:
+    """A classifier of videos with some of its settings, and of those of its frames, changed."""
+    return of_media("video", batch_tokens, values) | {"image": image or {}}
+
+
 def masked_patches(**values: object) -> dict:
     """Pre-training on masked patches with some settings of the pictures changed."""
     return {"task": "masked_patches", "data": {"modality": "image"}, "image": values, "model": {"family": "encoder"}}
@@ -139,6 +144,13 @@ BROKEN = [
         {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
         "masked patches are learned by a Transformer here",
     ),
+    ("video.frames", video(frames=15), "15 cannot be cut into tubelets of video.tubelet = 2 frames; choose a multiple"),
+    (
+        "video.positions",
+        video(positions="sinusoidal")
+        | {"model": {"family": "encoder", "heads": 3, "d_model": 15, "positions": "none"}},
+        'or set video.positions = "learned"',
+    ),
     ("audio.hop", audio(hop=401), "samples between two frames would never be read"),
     ("audio.mels", audio(mels=201), "take at most half of the window"),
     ("transcribe.language", {"transcribe": {"languages": ["en", "de"], "language": "zh"}}, "none of the languages"),
@@ -193,6 +205,19 @@ def test_a_combination_that_cannot_work_is_refused(key: str, values: dict, words
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (video({"size": [14, 21], "patch": 5}), "14 x 21 cannot be cut into patches of image.patch = 5"),
+        (video({"class_token": False}), "or image.class_token = true"),
+        (video(batch_tokens=1568), "does not hold an input of 1569; raise it"),
+    ],
+)
+def test_frames_of_videos_are_held_to_the_rules_of_pictures(values: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        recipe_from_dict(values, "here")
+
+
 def test_every_rule_is_tried_above() -> None:
     elsewhere = (Word2VecConfig, DualEncoderConfig)  # tried in test_word2vec_rules.py and test_dual_encoder_rules.py
     here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options not in elsewhere]
@@ -238,6 +263,8 @@ def test_a_run_that_ends_in_its_warmup_is_remarked_upon_and_not_refused(schedule
         image(mean=[0.1], std=[0.2, 0.3, 0.4]),
         image(mean=[0.1], std=[0.2], channels=1),
         image(model_positions="learned", max_positions=197, batch_tokens=197),
+        video({"size": [14, 21], "patch": 7}, frames=15, tubelet=5, batch_tokens=19),
+        video(d_model=14, positions="sinusoidal"),
         audio(hop=400, mels=200, pad_seconds=30.0, batch_tokens=1500),
         audio(features="samples", hop=401, mels=201),
     ],

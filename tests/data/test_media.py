@@ -1,16 +1,16 @@
-"""Pictures and sounds as a model reads them: scaled, cut into frames, augmented by a key, and padded in batches."""
+"""Pictures, sounds and videos as a model reads them: scaled, cut into frames, augmented by a key, padded in batches."""
 
 import numpy as np
 import pytest
 import torch
 
-from heedful.config.modalities import AudioConfig, ImageConfig
+from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.schema import DataConfig, Recipe
 from heedful.data.log_mel import log_mel
-from heedful.data.media import Pictures, Sounds, medium_of, padded, sample_frames
+from heedful.data.media import Pictures, Sounds, Videos, medium_of, padded, sample_frames
 from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.errors import InputError
-from toy_media import RATE, drawn, png, tone, wav
+from toy_media import RATE, animated, drawn, moving, png, tone, wav
 
 PIXELS = np.random.default_rng(1).integers(256, size=(7, 11, 3), dtype=np.uint8)
 IMAGE = ImageConfig(size=(7, 11), patch=1, mean=(0.1, 0.2, 0.3), std=(0.5, 0.25, 2.0))
@@ -24,6 +24,7 @@ def chance(example: int = 1, epoch: int = 2) -> Chance:
 def test_a_recipe_says_what_is_read():
     assert isinstance(medium_of(Recipe(data=DataConfig(modality="image"))), Pictures)
     assert isinstance(medium_of(Recipe(data=DataConfig(modality="audio"))), Sounds)
+    assert isinstance(medium_of(Recipe(data=DataConfig(modality="video"))), Videos)
 
 
 def test_pixels_are_scaled_by_the_mean_and_the_deviation_of_each_channel():
@@ -76,6 +77,34 @@ def test_an_array_is_read_as_a_file_with_its_pixels():
 def test_an_array_that_is_no_picture_is_refused(values):
     with pytest.raises(InputError, match="is no picture; give pixels from 0 to 255 as uint8"):
         Pictures(IMAGE).from_array(np.asarray(values))
+
+
+def test_a_video_is_read_from_a_file_or_an_array_and_has_a_position_for_each_tubelet_and_the_class_token():
+    medium = Videos(ImageConfig(size=(14, 21), patch=7, mean=(0.3,)), VideoConfig(frames=6, tubelet=2))
+    frames = moving("left", 1)[:3]
+    found = medium.read(animated(frames))
+    assert np.array_equal(medium.from_array(frames), found)
+    assert found.shape == (4, 14, 21, 3)
+    assert medium.tokens(found) == 2 * 6 + 1
+    np.testing.assert_allclose(medium.features(found), (found / 255 - 0.3) / 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kinds", [{"flip": True}, {"shift": 2}, {"zoom": 0.5}, {"erase": 0.9}])
+def test_all_frames_of_a_video_are_augmented_alike(kinds):
+    medium = Videos(ImageConfig(size=(7, 11), patch=1, **kinds), VideoConfig())
+    found = [medium.augmented(np.stack([PIXELS] * 3), chance(number)) for number in range(11)]
+    again = [medium.augmented(np.stack([PIXELS] * 3), chance(number)) for number in range(11)]
+    assert all(map(torch.equal, found, again))
+    assert len({tuple(one.flatten().tolist()) for one in found}) > 1
+    for one in found:
+        changed = (one != medium.features(PIXELS[None])).any(-1)
+        assert (changed == changed[:1]).float().mean() > 0.98  # noise may have the value of a pixel
+
+
+def test_a_video_without_augmentation_is_what_validation_reads():
+    medium = Videos(ImageConfig(size=(14, 21), patch=7), VideoConfig())
+    frames = medium.from_array(moving("right", 5))
+    assert torch.equal(medium.augmented(frames, chance()), medium.features(frames))
 
 
 def test_samples_in_memory_are_read_as_those_of_a_file():

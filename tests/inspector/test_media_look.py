@@ -1,4 +1,4 @@
-"""Models that read pictures or sounds are looked into like models of text: by the same taps, with other labels."""
+"""Models that read pictures, sounds or videos are looked into like models of text: the same taps, other labels."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ from heedful.inspector.look import Question, look
 from heedful.inspector.overview import facts, overview
 from heedful.inspector.page import Page
 from heedful.inspector.view import with_file
-from toy_readers import CAPTION, FILES, LABELS, PICTURE, SOUND, loaded
+from toy_readers import CAPTION, FILES, LABELS, PICTURE, SOUND, VIDEO, loaded
 
 PATCHES = ["1,1", "1,2", "1,3", "2,1", "2,2", "2,3"]
 PAGE = Page("<!doctype html><html><head><title>p</title></head><body></body></html>")
@@ -92,7 +92,7 @@ def test_a_file_is_told_without_its_content_and_the_page_gets_what_the_model_rea
     seen = seen_of(task)
     told = json.loads(json.dumps(overview(seen), allow_nan=False))
     assert told["question"]["file"] is None
-    assert told["media"]["kind"] == ("picture" if FILES[task] == PICTURE else "sound")
+    assert told["media"]["kind"] == ("sound" if FILES[task] == SOUND else "picture")
 
 
 def test_the_page_holds_the_pixels_that_the_model_reads():
@@ -105,6 +105,17 @@ def test_the_page_holds_the_pixels_that_the_model_reads():
     np.testing.assert_array_equal(shown, model.use().reader.decoded(PICTURE))
     html = PAGE.holding({"model": facts("m", model.recipe, model.model)} | told, seen.trace, ("dec.0.cross", 1))
     assert 'data-part="dec.0.cross 1"' in html
+
+
+def test_a_video_is_shown_as_the_first_frames_of_its_tubelets_one_below_the_other():
+    seen = seen_of("video_classification")
+    media = overview(seen)["media"]
+    assert [media[key] for key in ("height", "width", "rows", "columns", "before")] == [3 * 14, 21, 3 * 2, 3, 1]
+    labels = seen.trace["enc.0.self.attn"].labels[2]
+    assert labels == ["<class>", *(f"{row},{column}" for row in range(1, 7) for column in range(1, 4))]
+    read = reader_of(loaded("video_classification").use()).decoded(VIDEO)
+    shown = np.asarray(Image.open(BytesIO(base64.b64decode(media["png"]))))
+    np.testing.assert_array_equal(shown.reshape(3, 14, 21, 3), read[::2])
 
 
 def test_the_spectrum_is_that_which_the_model_reads_to_a_256th():

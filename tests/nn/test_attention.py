@@ -3,8 +3,11 @@ import math
 import pytest
 import torch
 
+from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig
 from heedful.nn.attention import MASKED_SCORE, Attention, attend, scaled_dot_product
+from heedful.nn.embedding import Embedding
+from heedful.nn.patches import PatchEmbedding
 
 
 @torch.no_grad()
@@ -101,20 +104,39 @@ def test_one_head_equals_the_plain_formula_with_its_projections():
         torch.testing.assert_close(layer(layer.queries(x), *layer.keys_values(x), bias_of(mask, torch.float32)), want)
 
 
-def test_multi_head_attention_equals_torch():
-    layer = module()
+def of_torch(layer: Attention) -> torch.nn.MultiheadAttention:
+    """The attention of torch with the weights of a layer."""
     torch_layer = torch.nn.MultiheadAttention(24, 4, batch_first=True).eval()
     assert torch_layer.in_proj_weight is not None
     with torch.no_grad():
         torch_layer.in_proj_weight.copy_(torch.cat([layer.q.weight, layer.k.weight, layer.v.weight]))
         torch_layer.in_proj_bias.copy_(torch.cat([layer.q.bias, layer.k.bias, layer.v.bias]))
         torch_layer.out_proj.load_state_dict(layer.out.state_dict())
+    return torch_layer
+
+
+def test_multi_head_attention_equals_torch():
+    layer = module()
+    torch_layer = of_torch(layer)
     x, context = torch.randn(3, 5, 24), torch.randn(3, 7, 24)
     padding_mask = torch.ones(3, 7, dtype=torch.bool)
     padding_mask[1, 4:] = False
     want, _ = torch_layer(x, context, context, key_padding_mask=~padding_mask)
     bias = bias_of(padding_mask[:, None], torch.float32)
     torch.testing.assert_close(layer(layer.queries(x), *layer.keys_values(context), bias), want)
+
+
+@torch.no_grad()
+def test_a_text_queries_a_picture_and_the_picture_the_text():
+    layer, config = module(), ModelConfig(d_model=24, heads=4)
+    text = Embedding(29, config)(torch.randint(4, 29, (3, 5)))
+    pixels, real = torch.randn(3, 8, 12, 3), torch.ones(3, 8, dtype=torch.bool)
+    picture, _ = PatchEmbedding(ImageConfig(size=(8, 12), patch=4), 24).embed(pixels, real)
+    assert picture.shape == (3, 7, 24)
+    for asks, asked in ((text, picture), (picture, text)):
+        everything = torch.zeros(1, 1, 1, asked.size(1))
+        want, _ = of_torch(layer)(asks, asked, asked)
+        torch.testing.assert_close(layer(layer.queries(asks), *layer.keys_values(asked), everything), want)
 
 
 def test_grouped_heads_equal_repeated_heads():

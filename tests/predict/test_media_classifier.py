@@ -1,4 +1,4 @@
-"""The classifier of pictures and sounds: every way to give an input, one answer each, whatever is beside it."""
+"""The classifier of pictures, sounds and videos: every way to give an input, one answer each, whatever is beside it."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 import torch
-from PIL import Image
+from PIL import Image, ImageSequence
 
 import heedful
 from heedful.decode import media_reader
@@ -15,7 +15,8 @@ from heedful.errors import InputError
 from heedful.predict.media_classifier import MediaClassifier
 from toy_media import PITCHES, RATE, SIDES, TASKS, drawn, tone, write_files, write_untrained
 
-PICTURES, SOUNDS = TASKS
+PICTURES, SOUNDS, _ = TASKS
+NOUN = "(picture|sound|video)"
 
 
 @pytest.fixture(scope="module", params=TASKS)
@@ -35,6 +36,9 @@ def classifier(files) -> MediaClassifier:
 def decoded(file: Path) -> np.ndarray:
     if file.suffix == ".png":
         return np.asarray(Image.open(file))
+    if file.suffix == ".gif":
+        with Image.open(file) as video:
+            return np.stack([np.asarray(frame.convert("L")) for frame in ImageSequence.Iterator(video)])
     return soundfile.read(file, dtype="float32")[0]
 
 
@@ -62,7 +66,7 @@ def test_several_inputs_of_any_kind_have_an_answer_each_in_their_order(classifie
 
 
 def test_any_number_of_files_is_read_lazily(classifier, files, monkeypatch):
-    monkeypatch.setattr(media_reader, "WINDOW", 3)
+    monkeypatch.setattr(classifier.reader.medium, "window", 3)
     asked = []
 
     def endless():
@@ -79,7 +83,7 @@ def test_any_number_of_files_is_read_lazily(classifier, files, monkeypatch):
 def test_small_batches_change_no_answer(classifier, files, monkeypatch):
     wanted = classifier.predict(files)
     monkeypatch.setattr(media_reader, "BATCH_TOKENS", 31)
-    monkeypatch.setattr(media_reader, "WINDOW", 7)
+    monkeypatch.setattr(classifier.reader.medium, "window", 7)
     for one, other in zip(classifier.predict(files), wanted, strict=True):
         np.testing.assert_allclose(list(one.probabilities.values()), list(other.probabilities.values()), atol=1e-5)
 
@@ -94,14 +98,14 @@ def test_a_model_stays_in_the_mode_that_it_was_in(classifier, files):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (5, r"5 \(int\) is no (picture|sound), nor a list of several; give the name of a file, bytes or an array"),
-        (None, r"None is no (picture|sound), nor a list"),
-        ({"a": "b"}, r"is no (picture|sound), nor a list"),
-        ([5], r"(picture|sound) 1: 5 \(int\) is no (picture|sound); give the name of a file, bytes or an array"),
+        (5, rf"5 \(int\) is no {NOUN}, nor a list of several; give the name of a file, bytes or an array"),
+        (None, rf"None is no {NOUN}, nor a list"),
+        ({"a": "b"}, rf"is no {NOUN}, nor a list"),
+        ([5], rf"{NOUN} 1: 5 \(int\) is no {NOUN}; give the name of a file, bytes or an array"),
         ("nowhere.png", r"^nowhere.png: cannot be read \(No such file or directory\)"),
-        (["nowhere.png"], r"^(picture|sound) 1: nowhere.png: cannot be read"),
-        (b"text", r"^it is no (picture|sound)"),
-        (np.zeros((2, 3), np.int64), r"an array of type int64 and shape \(2, 3\) is no (picture|sound)"),
+        (["nowhere.png"], rf"^{NOUN} 1: nowhere.png: cannot be read"),
+        (b"text", rf"^it is no {NOUN}"),
+        (np.zeros((2, 3), np.int64), rf"an array of type int64 and shape \(2, 3\) is no {NOUN}"),
     ],
 )
 def test_what_is_no_input_is_refused(given, message, classifier):
@@ -112,7 +116,7 @@ def test_what_is_no_input_is_refused(given, message, classifier):
 def test_the_number_of_a_bad_file_among_many_is_told(classifier, files, tmp_path):
     bad = tmp_path / f"bad{files[0].suffix}"
     bad.write_bytes(b"text")
-    with pytest.raises(InputError, match=rf"(picture|sound) 3: {bad}: it is no (picture|sound)"):
+    with pytest.raises(InputError, match=rf"{NOUN} 3: {bad}: it is no {NOUN}"):
         classifier.predict([files[0], files[1], bad, files[2]])
     with pytest.raises(InputError, match="where several are read; put it in a list"):
         classifier.predict_files(files[0])

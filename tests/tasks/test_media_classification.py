@@ -1,4 +1,4 @@
-"""Classification of pictures and of sounds: losses, mixtures, chance that is a function of its key, and whole runs."""
+"""Classification of pictures, sounds and videos: losses, mixtures, chance that is a function of a key, whole runs."""
 
 from dataclasses import replace
 
@@ -20,13 +20,14 @@ from heedful.train.preflight import preflight
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from resumed import check_resumes_exactly
-from toy_media import COUNTS, PITCHES, SIDES, TASKS, recipe, write_files
+from toy_media import COUNTS, LABELS, TASKS, recipe, write_files
 
 CPU = torch.device("cpu")
-PICTURES, SOUNDS = TASKS
+PICTURES, SOUNDS, VIDEOS = TASKS
 PLAIN = {
     PICTURES: {"image": {"shift": 0, "flip": False, "mixup": 0.0}},
     SOUNDS: {"audio": {"speed": 0.0, "time_masks": 0}},
+    VIDEOS: {"image": {"shift": 0, "mixup": 0.0}},
 }
 
 
@@ -62,7 +63,7 @@ def one_by_one(task, model, store) -> torch.Tensor:
 
 
 def test_the_classes_are_those_of_the_training_files(task):
-    labels = SIDES if task.recipe.task == PICTURES else tuple(PITCHES)
+    labels = LABELS[task.recipe.task]
     assert task.recipe.data.labels == labels
     assert built(task).output.out_features == len(labels)
 
@@ -157,6 +158,24 @@ def test_mixed_pictures_and_classes_are_shares_of_two(pictures):
         wanted[one // 11] += weight
         wanted[other // 11] += 1 - weight
         torch.testing.assert_close(batch.shares[row], wanted)
+
+
+def test_a_video_is_mixed_as_far_as_it_lasts(tmp_path):
+    task = prepared(VIDEOS, tmp_path)
+    ids, train = np.arange(13), task.examples.train
+    others, weights = task.partners(ids, 3)
+    batch = task.batch(ids, 3, CPU)
+    lengths = set()
+    for place in range(13):
+        first, _ = task.inputs(train, ids[place : place + 1], 3)
+        second, _ = task.inputs(train, others[place : place + 1], 3)
+        frames, share = first.size(1), float(weights[place])
+        wanted = share * first[0]
+        wanted[: second.size(1)] += (1 - share) * second[0, :frames]
+        torch.testing.assert_close(batch.inputs[place, :frames], wanted)
+        assert batch.padding_mask[place].sum() == frames
+        lengths.add((frames > second.size(1), frames < second.size(1)))
+    assert len(lengths) == 3  # longer, shorter and equally long ones
 
 
 def test_partners_are_a_function_of_seed_epoch_and_example(pictures):

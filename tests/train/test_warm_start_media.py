@@ -1,5 +1,6 @@
 """Warm start of models of pictures and sound: what goes over, what is new, and pictures of another size."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import soundfile
 import torch
 
+import toy_media
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
@@ -196,3 +198,34 @@ def test_a_classifier_of_sounds_begins_with_another_and_refuses_longer_ones(tmp_
     longer = make_recipe(settings, ["audio.max_seconds=1.5", "model.max_positions=38"])
     with pytest.raises(InputError, match=r"has learned 25 positions, .* sound of 38: set audio\.max_seconds = 1,"):
         with_warm_start(longer)
+
+
+def test_a_classifier_of_videos_begins_with_another_that_has_its_frames_and_their_size(tmp_path):
+    given = {"video": {"frames": 10, "tubelet": 5, "positions": "learned"}, "model": {"positions": "learned"}}
+    old = toy_media.recipe("video_classification", tmp_path, data={"labels": ["a", "b"]}, **given)
+    there = trained(tmp_path / "there", old)
+    settings = toy_media.recipe(
+        "video_classification",
+        tmp_path,
+        data={"labels": ["c", "d"]},
+        image={"size": [28, 28], "flip": True},
+        video={"max_frames": 31},
+        train={"start": str(there)},
+    )
+    shaped = with_warm_start(settings)
+    assert (shaped.image.size, shaped.image.flip, shaped.model.positions) == ((14, 21), True, "learned")
+    assert shaped.video == replace(old.video, max_frames=31)
+    model, fresh, notes = begun(settings)
+    theirs = weights(load_model(there).model)
+    for name, value in weights(model.backbone).items():
+        assert torch.equal(value, theirs[f"backbone.{name}"])
+    assert fresh == ["output.weight", "output.bias"]
+    assert notes == []
+
+
+def test_a_classifier_of_videos_does_not_begin_with_one_of_pictures(pictures, masked, tmp_path):
+    settings = toy_media.recipe(
+        "video_classification", tmp_path, data={"labels": ["a", "b"]}, train={"start": str(masked)}
+    )
+    with pytest.raises(InputError, match='reads pictures, and one for the task "video_classification" reads videos'):
+        with_warm_start(settings)

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import every_architecture
+import toy_patches
 import toy_retrieval
 from children import stirred
-from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDIA_CLASSIFIERS
+from every_architecture import ENCODER_DECODERS, ENCODERS, LANGUAGE_MODELS, MEDIA_CLASSIFIERS, opinionated
 from heedful.checkpoint.load import LoadedModel
 from heedful.checkpoint.tensors import read_tensors
 from heedful.config.modalities import ImageConfig
@@ -22,8 +23,10 @@ from heedful.models.input_layers import media_and_text, media_to_text
 from heedful.nn import attention, masks
 from heedful.nn.frames import ConvolutionalFrames
 from heedful.nn.kv_cache import KVCache
-from heedful.nn.patches import LinearStem
+from heedful.nn.patches import HidingPatchEmbedding, LinearStem
+from heedful.nn.tubelets import TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
+from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
@@ -105,6 +108,41 @@ def test_padding_that_a_text_encoder_sees_is_noticed(monkeypatch):
     difference = FAST[0].measure(subject_of(found), found)
     assert difference is not None
     assert not FAST[0].passes(difference)
+
+
+def masked_patches(**image: object) -> LoadedModel:
+    """A model of pictures with hidden patches."""
+    tables = {"image": {"size": [35, 25], **image}, "model": {"pooling": "mean"}}
+    recipe = toy_patches.recipe("masked_patches", Path("nowhere"), **tables)
+    torch.manual_seed(3)
+    model = opinionated(find_task(recipe.task).build(recipe, NoTokenizers()))
+    return LoadedModel(recipe, model, NoTokenizers(), Path("model"))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {},
+        {"class_token": False, "positions": "learned"},
+        {"stem": "convolutional", "size": [28, 20], "patch": 4, "channels": 3},
+    ],
+    ids=["linear", "learned positions", "convolutional"],
+)
+def test_every_check_passes_on_a_model_of_masked_patches(image):
+    found = masked_patches(**image)
+    differences = {check: check.measure(subject_of(found), found) for check in FAST}
+    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
+    assert sum(value is not None for value in differences.values()) == 7
+
+
+def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():
+    subject = subject_of(masked_patches())
+    assert [(hidden.any().item(), hidden.all().item()) for _, hidden in subject.examples] == [(True, False)] * 4
+    with torch.no_grad():
+        loss = subject.loss(subject.model, subject.examples)
+        alone = [subject.loss(subject.model, [example]) for example in subject.examples]
+    assert loss.count == sum(int(hidden.sum()) for _, hidden in subject.examples)
+    torch.testing.assert_close(loss.sum, torch.stack([one.sum for one in alone]).sum())
 
 
 def failing(task: str, name: str) -> list[str]:
@@ -248,9 +286,10 @@ def a_stem_sees_the_padding(patch):
     patch.setattr(ConvolutionalFrames, "embed", careless_of_padding(ConvolutionalFrames.embed))
 
 
-def careless_of_padding(honest):
+def careless_of_padding(honest, *, seen=False):
     def careless(self, inputs, padding_mask):
-        return honest(self, inputs, torch.ones_like(padding_mask))[0], honest(self, inputs, padding_mask)[1]
+        vectors, all_real = honest(self, inputs, torch.ones_like(padding_mask))
+        return vectors, all_real if seen else honest(self, inputs, padding_mask)[1]
 
     return careless
 
@@ -258,6 +297,19 @@ def careless_of_padding(honest):
 def a_stem_looks_at_the_whole_batch(patch):
     honest = LinearStem.forward
     patch.setattr(LinearStem, "forward", lambda self, pixels: honest(self, pixels) - pixels.mean())
+
+
+def frames_of_padding_are_tubelets(patch):
+    patch.setattr(TubeletEmbedding, "embed", careless_of_padding(TubeletEmbedding.embed, seen=True))
+
+
+def hidden_patches_are_shared(patch):
+    honest = HidingPatchEmbedding.embed_visible
+
+    def careless(self, inputs, padding_mask, hidden):
+        return honest(self, inputs, padding_mask, hidden.any(0, keepdim=True) & padding_mask[:, :: self.patch, None])
+
+    patch.setattr(HidingPatchEmbedding, "embed_visible", careless)
 
 
 def with_stem(task: str) -> str:
@@ -296,6 +348,8 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (a_kernel_scales_twice, "image_classification", LANGUAGE_MODEL, "attention kernels"),
         (a_model_is_rounded, "audio_classification", LANGUAGE_MODEL, "read again"),
         (means_of_means, "image_classification", "gru", "gradient of several"),
+        (padding_is_seen, "video_classification", LANGUAGE_MODEL, "in a batch"),
+        (frames_of_padding_are_tubelets, "video_classification", "gru", "in a batch"),
         (moments_are_lost, "audio_classification", "gru", "a checkpoint on the way"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
@@ -303,6 +357,15 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
 def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
     bug(monkeypatch)
     assert any(noticed in check for check in failing(task, name))
+
+
+@pytest.mark.parametrize("bug", [padding_is_seen, hidden_patches_are_shared])
+def test_a_picture_with_hidden_patches_that_sees_its_batch_is_noticed(bug, monkeypatch):
+    bug(monkeypatch)
+    found = masked_patches()
+    difference = FAST[0].measure(subject_of(found), found)
+    assert difference is not None
+    assert not FAST[0].passes(difference)
 
 
 @pytest.fixture(scope="module")

@@ -79,5 +79,5 @@ def writer_of(loaded: "LoadedModel") -> "Writer":
     from heedful.decode.transcriber import Transcriber
     from heedful.decode.translator import Translator
 
-    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber}
+    kinds = {"text": Translator, "image": Captioner, "audio": Transcriber, "video": Captioner}
     return loaded.use_as(kinds[loaded.recipe.data.modality])

@@ -17,7 +17,7 @@ app = typer.Typer(
     name="config", help="Show, check and describe recipes, the configuration files of training.", no_args_is_help=True
 )
 
-CONTENTS = {"text": "text", "image": "pictures", "audio": "sound"}  # of files, by data.modality
+CONTENTS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}  # of files, by data.modality
 
 Overrides = Annotated[
     list[str] | None,

@@ -1,4 +1,4 @@
-"""Rules for recipes of models that read pictures or sound: sizes that fit together, and room for the longest input."""
+"""Rules for recipes of models that read pictures, sound or videos: sizes that fit, and room for the longest input."""
 
 import math
 
@@ -8,8 +8,13 @@ from heedful.config.schema import ModelConfig, Recipe, TextModelConfig
 
 
 def reads_pictures(recipe: Recipe) -> bool:
-    """True if the model of a recipe reads pictures."""
-    return recipe.data.modality == "image"
+    """True if the model of a recipe reads pictures, alone or as the frames of videos."""
+    return recipe.data.modality == "image" or reads_videos(recipe)
+
+
+def reads_videos(recipe: Recipe) -> bool:
+    """True if the model of a recipe reads videos."""
+    return recipe.data.modality == "video"
 
 
 def reads_sound(recipe: Recipe) -> bool:
@@ -65,6 +70,18 @@ RULES = (
         lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
         'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer"',
+    ),
+    Rule(
+        "video.frames",
+        lambda r: reads_videos(r) and r.video.frames % r.video.tubelet != 0,
+        "video.frames = {r.video.frames} cannot be cut into tubelets of video.tubelet = {r.video.tubelet} frames; "
+        "choose a multiple of it",
+    ),
+    Rule(
+        "video.positions",
+        lambda r: reads_videos(r) and r.video.positions == "sinusoidal" and r.model.d_model % 2 != 0,
+        "sinusoidal positions come in pairs of sine and cosine, and model.d_model = {r.model.d_model} is odd; make it "
+        'even, or set video.positions = "learned"',
     ),
     Rule(
         "audio.hop",

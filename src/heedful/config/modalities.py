@@ -1,4 +1,4 @@
-"""Settings of inputs that are no text: pictures, cut into patches, and sound, cut into frames and written down."""
+"""Settings of inputs that are no text: pictures and videos, cut into patches, and sound, cut into frames."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -35,6 +35,25 @@ class ImageConfig:
         """Number of positions of a picture in the stack: its patches, and the class token if there is one."""
         rows, columns = self.grid
         return rows * columns + self.class_token
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoConfig:
+    """Settings of videos: frames, which are pictures as [image] says, cut into tubelets (Arnab et al. 2021)."""
+
+    frames: int = 16  # that are read of a video, evenly from its beginning to its end; of a shorter one all
+    tubelet: int = 2  # frames of a tubelet, whose height and width are image.patch; 1: patches of single frames
+    positions: Literal["none", "sinusoidal", "learned"] = "none"  # in time; beside image.positions, model.positions
+    max_frames: int = 3000  # a video of more frames is refused before it is unpacked
+
+    def read(self, frames: int) -> int:
+        """Number of frames that are read of a video with so many: whole tubelets, at most the `frames` set."""
+        return min(self.frames, -(-frames // self.tubelet) * self.tubelet)
+
+    def tokens(self, frames: int, image: ImageConfig) -> int:
+        """Number of positions of so many frames in the stack: their tubelets, and the class token if there is one."""
+        rows, columns = image.grid
+        return frames // self.tubelet * rows * columns + image.class_token
 
 
 @dataclass(frozen=True, kw_only=True)

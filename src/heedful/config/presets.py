@@ -152,6 +152,11 @@ OF_TASKS: dict[str, Values] = {
     "speech_recognition": {"data": {"modality": "audio"}, "model": {"tie": "output"}},
     "summarisation": _OF_ANY_LENGTH,
     "text_to_text": _OF_ANY_LENGTH,
+    "video_classification": {
+        "data": {"modality": "video"},
+        "model": {"family": "encoder", "pooler": "none"},
+        "train": {"label_smoothing": 0.0},
+    },
     "word_vectors": {
         "tokenizer": {"kind": "word", "vocab_size": 30_000, "lowercase": True, "byte_fallback": False},
         "model": {"architecture": "word2vec"},

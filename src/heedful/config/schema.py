@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from heedful.config.families import FAMILIES, FamilyName
-from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig
+from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig, VideoConfig
 from heedful.wording import counted
 
 Poolings = Literal["first", "mean", "max", "last", "sum"]
 Shardings = Literal["none", "full", "hybrid"]
-Modality = Literal["text", "image", "audio"]
+Modality = Literal["text", "image", "audio", "video"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
     """Settings of a corpus: plain text, two files line by line, or one TSV, CSV or JSONL file, each also as .gz.
 
-    Of pictures or sounds: a folder with a folder for each class, or a table with the place of each file.
+    Of pictures, sounds or videos: a folder with a folder for each class, or a table with the place of each file.
     """
 
     source: str  # a text file; or, without `target`, a .tsv, .csv or .jsonl file with all sides; GPT, BERT: or a folder
@@ -49,8 +49,8 @@ class DataConfig:
     """Settings of the data. Relative paths start at `root`, and a relative `root` starts at the recipe's folder."""
 
     root: str = "."
-    modality: Modality = "text"  # what a model reads: text, pictures or sound; the task sets it
-    labelled: bool = True  # pictures or sounds have a class or a text each; the task sets it
+    modality: Modality = "text"  # what a model reads: text, pictures, sound or videos; the task sets it
+    labelled: bool = True  # pictures, sounds or videos have a class or a text each; the task sets it
     source_language: str = "src"  # a code of ISO 639, such as en or zh-Hant; src and tgt: not said
     target_language: str = "tgt"  # decides how scores cut outputs into words
     train: tuple[CorpusConfig, ...] = ()
@@ -62,7 +62,7 @@ class DataConfig:
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
-    bad_files: Literal["error", "skip"] = "error"  # training pictures or sounds that cannot be read
+    bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,6 +307,7 @@ class Recipe:
     data: DataConfig = field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     image: ImageConfig = field(default_factory=ImageConfig)
+    video: VideoConfig = field(default_factory=VideoConfig)
     audio: AudioConfig = field(default_factory=AudioConfig)
     masking: MaskingConfig = field(default_factory=MaskingConfig)
     model: ModelConfig = field(default_factory=ModelConfig)  # of another architecture: its own ArchitectureConfig
@@ -319,6 +320,11 @@ class Recipe:
 
     @property
     def longest_input(self) -> int:
-        """Number of positions of the longest input that the model reads: tokens, patches or frames."""
-        lengths = {"text": self.data.max_length, "image": self.image.tokens, "audio": self.audio.longest}
+        """Number of positions of the longest input that the model reads: tokens, patches, frames or tubelets."""
+        lengths = {
+            "text": self.data.max_length,
+            "image": self.image.tokens,
+            "audio": self.audio.longest,
+            "video": self.video.tokens(self.video.frames, self.image),
+        }
         return lengths[self.data.modality]

@@ -1,11 +1,11 @@
-"""Pictures and sounds as a model reads them: decoded from files, augmented, and put together in batches.
+"""Pictures, sounds and videos as a model reads them: decoded from files, augmented, and put together in batches.
 
 B batch, N rows of pixels or frames, F features of a row, H height, W width, C channels, T frames, M features of a
-frame.
+frame of sound.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,15 +14,16 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float32, UInt8
 from torch import Tensor
 
-from heedful.config.modalities import AudioConfig, ImageConfig
+from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.schema import Recipe
-from heedful.data import pictures, sounds
+from heedful.data import pictures, sounds, videos
 from heedful.data.log_mel import log_mel, masked
 from heedful.data.picture_augmentation import augmented
 from heedful.data.pictures import from_pixels, read_picture
 from heedful.data.random_numbers import Chance
 from heedful.data.resampling import resampled
 from heedful.data.sounds import from_samples, read_sound
+from heedful.data.videos import from_frames, read_video
 
 
 class Medium(ABC):
@@ -31,11 +32,13 @@ class Medium(ABC):
     Attributes:
         endings: endings of the names of files.
         noun: the name of one file's content in messages.
+        window: how many a predictor decodes at a time.
         mixup: strength of mixup; 0: none.
     """
 
     endings: ClassVar[tuple[str, ...]]
     noun: ClassVar[str]
+    window: ClassVar[int] = 256
     mixup: float = 0.0
 
     @abstractmethod
@@ -89,7 +92,7 @@ class Pictures(Medium):
         """Number of patches, and the class token if there is one: the same for every picture."""
         return self.config.tokens
 
-    def features(self, decoded: np.ndarray) -> Float32[Tensor, "H W C"]:
+    def features(self, decoded: np.ndarray) -> Float32[Tensor, "*T H W C"]:
         """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
         mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
         return (torch.tensor(decoded.astype(np.float32)) / 255 - mean) / std
@@ -99,9 +102,40 @@ class Pictures(Medium):
         mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
         return ((features.cpu() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
-    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "H W C"]:
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
         """Shift, mirror, zoom and erase as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
+
+
+class Videos(Pictures):
+    """Videos: frames (T H W C) of 8 bits, each of them a picture; what augments one does the same to all."""
+
+    endings = videos.ENDINGS
+    noun = "video"
+    window = 16
+
+    def __init__(self, config: ImageConfig, video: VideoConfig) -> None:
+        super().__init__(config)
+        self.video = video
+
+    def read(self, content: bytes) -> np.ndarray:
+        """Decode the bytes of a video file: frames at the size of the settings, and at most so many."""
+        return read_video(content, self.video, self.config)
+
+    def from_array(self, values: np.ndarray) -> np.ndarray:
+        """Bring frames of 8 bits, (T H W) or (T H W C), to the number, size and channels of the settings."""
+        return from_frames(values, self.video, self.config)
+
+    def tokens(self, decoded: np.ndarray) -> int:
+        """Number of tubelets, and the class token if there is one."""
+        return self.video.tokens(len(decoded), self.config)
+
+    def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T H W C"]:
+        """Shift, mirror, zoom and erase all frames alike, then scale: to augment a frame is to augment its channels."""
+        frames, height, width, channels = decoded.shape
+        stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
+        changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)
+        return self.features(changed.transpose(2, 0, 1, 3))
 
 
 class Sounds(Medium):
@@ -145,9 +179,16 @@ def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float3
     return samples[: frames * config.hop].unflatten(0, (frames, config.hop))
 
 
+MEDIA: dict[str, Callable[[Recipe], Medium]] = {  # by `data.modality`
+    "image": lambda recipe: Pictures(recipe.image),
+    "audio": lambda recipe: Sounds(recipe.audio),
+    "video": lambda recipe: Videos(recipe.image, recipe.video),
+}
+
+
 def medium_of(recipe: Recipe) -> Medium:
-    """Return what the model of a recipe reads: pictures or sounds."""
-    return Pictures(recipe.image) if recipe.data.modality == "image" else Sounds(recipe.audio)
+    """Return what the model of a recipe reads: pictures, sounds or videos."""
+    return MEDIA[recipe.data.modality](recipe)
 
 
 def padded(rows: Sequence[Float32[Tensor, "N ..."]]) -> tuple[Float32[Tensor, "B N *F"], Bool[Tensor, "B N"]]:

@@ -1,22 +1,22 @@
-"""Files of pictures or sounds and what belongs to each: a class, from its folder, a text, from a table, or nothing."""
+"""Files of pictures, sounds or videos, each with its class, by its folder, its text, by a table, or nothing."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data import pictures, sounds
+from heedful.data import pictures, sounds, videos
 from heedful.data.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
 from heedful.data.filters import DropReport
 from heedful.data.labelled import classes, in_order
 from heedful.errors import InputError
 
-ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS}
-NOUNS = {"image": "pictures", "audio": "sounds"}
+ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS, "video": videos.ENDINGS}
+NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 
 
 class MediaFile(NamedTuple):
-    """A file of a picture or sound with its class or its text, and the line of the table that names it, from 1.
+    """A file of a picture, sound or video with its class or its text, and the line of the table that names it, from 1.
 
     The target is empty where `data.labelled` is False.
     """
@@ -116,7 +116,7 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures or sounds anywhere below a folder, by their names; hidden files and folders are left out."""
+    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     visible = (path for path in found if not any(part[0] == "." for part in path.parts))
     return sorted(

@@ -3,6 +3,7 @@
 H height, W width, C channels.
 """
 
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -16,6 +17,7 @@ from heedful.errors import InputError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # of Pillow, whose others include programs such as EPS
+DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, ValueError)  # what Pillow raises for bad bytes
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
 
 Pixels = UInt8[np.ndarray, "H W C"]
@@ -35,28 +37,43 @@ def read_picture(content: bytes, config: ImageConfig) -> Pixels:
 
 
 @contextmanager
-def opened(content: bytes, max_pixels: int) -> Iterator[Any]:
+def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, noun: str = "picture") -> Iterator[Any]:
     """Open the bytes of a picture file as a picture of Pillow, which is unpacked when its pixels are used.
 
+    Args:
+        content: The bytes.
+        max_pixels: The most pixels of the picture, or of a frame of an animated one.
+        formats: The kinds of files that are read, by Pillow's names.
+        noun: What the file is to be, for messages.
+
     Raises:
-        InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
+        InputError: The bytes are no such file, cut off, damaged, or have more than `max_pixels` pixels.
     """
     library = pillow()
     try:
-        with library.open(BytesIO(content), formats=FORMATS) as picture:
-            width, height = picture.size
-            if width * height > max_pixels:
-                raise InputError(
-                    f"it has {width:,} x {height:,} pixels, more than max_pixels = {max_pixels:,}; make it smaller, or "
-                    "raise that limit"
-                )
+        with library.open(BytesIO(content), formats=formats) as picture:
+            check_size(picture, max_pixels)
             yield picture
     except library.UnidentifiedImageError as error:
-        raise InputError(f"it is no picture, or of a kind that is not read ({', '.join(FORMATS)})") from error
+        raise InputError(f"it is no {noun}, or of a kind that is not read ({', '.join(formats)})") from error
     except library.DecompressionBombError as error:
         raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"the picture is damaged or cut off ({error}); save it again") from error
+    except DAMAGE as error:
+        raise InputError(f"the {noun} is damaged or cut off ({error}); save it again") from error
+
+
+def check_size(picture: Any, max_pixels: int) -> None:
+    """Check that a picture of Pillow has at most `max_pixels` pixels; they are not unpacked for that.
+
+    Raises:
+        InputError: It has more.
+    """
+    width, height = picture.size
+    if width * height > max_pixels:
+        raise InputError(
+            f"it has {width:,} x {height:,} pixels, more than max_pixels = {max_pixels:,}; make it smaller, or raise "
+            "that limit"
+        )
 
 
 def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:

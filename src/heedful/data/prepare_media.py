@@ -1,4 +1,4 @@
-"""Preparation of pictures and sounds: every file is read once, so that a bad one is found, and stored as it is."""
+"""Preparation of pictures, sounds and videos: each file is read once, to find bad ones, and stored as it is."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,10 +31,10 @@ def prepare_media(
     load: Callable[[Path], TokenizerPair],
     report: Callable[[str], None],
 ) -> PreparedData[MediaStore]:
-    """Return the prepared pictures or sounds of a recipe; see `heedful.data.prepared_data.prepare_data`.
+    """Return the prepared pictures, sounds or videos of a recipe; see `heedful.data.prepared_data.prepare_data`.
 
     Args:
-        recipe: Its data, image and audio tables count.
+        recipe: Its data, image, video and audio tables count.
         folder: A folder for this data alone.
         target: Gives the targets of a file: the number of its class, or the tokens of its text.
         tokenizers: Loads or trains the tokenizers.
@@ -60,6 +60,7 @@ def prepare_media(
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
+    reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio)))
     media = Preparation(
         parts=one_store_each(recipe.data),
         tokenizers=tokenizers,
@@ -67,7 +68,7 @@ def prepare_media(
         open=MediaStore.open,
         texts=lambda _: (),
         load=load,
-        settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {recipe.image}, {recipe.audio}",
+        settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}",
     )
     return prepare_data(recipe, folder, media, report)
 

@@ -1,4 +1,4 @@
-"""Pictures and sounds for predictors: files, their bytes, or arrays, decoded and put into batches.
+"""Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
 B batch, N rows of pixels or frames, F features of a row.
 """
@@ -20,16 +20,15 @@ from heedful.decode.translator import batches, evaluating
 from heedful.errors import InputError
 from heedful.models.model import Model
 
-Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, pixels (H W C) or samples (N)
+Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, pixels (H W C), samples (N) or frames (T H W C)
 R = TypeVar("R")
 
 SINGLE = (str, PathLike, bytes, np.ndarray)
-WINDOW = 256  # inputs decoded at a time
 BATCH_TOKENS = 8192  # positions in the stack
 
 
 class MediaReader:
-    """Runs a model on pictures or sounds, in batches. The result of one never depends on the others.
+    """Runs a model on pictures, sounds or videos, in batches. The result of one never depends on the others.
 
     Args:
         model: the model.
@@ -41,7 +40,7 @@ class MediaReader:
         self.medium = medium_of(recipe)
 
     def decoded(self, given: object) -> np.ndarray:
-        """Decode an input: the name of a file, the bytes of one, or an array of pixels or of samples.
+        """Decode an input: the name of a file, the bytes of one, or an array of pixels, samples or frames.
 
         Raises:
             InputError: it is none of these, or cannot be read; the message names the file.
@@ -110,7 +109,7 @@ class MediaReader:
         """
         device = next(self.model.parameters()).device
         decoded = iter(decoded)
-        while window := list(islice(decoded, WINDOW)):
+        while window := list(islice(decoded, self.medium.window)):
             rows = [self.medium.features(one) for one in window]
             found: dict[int, R] = {}
             with torch.inference_mode(), evaluating(self.model):

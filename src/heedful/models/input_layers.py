@@ -1,5 +1,6 @@
-"""The input layer of a recipe for pictures or sound, and models on it."""
+"""The input layer of a recipe for pictures, sound or videos, and models on it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from heedful.config.schema import Recipe
@@ -10,17 +11,22 @@ from heedful.models.task_heads import SequenceClassifier
 from heedful.nn.embedding import InputLayer
 from heedful.nn.frames import frame_embedding
 from heedful.nn.patches import PatchEmbedding
+from heedful.nn.tubelets import TubeletEmbedding
+
+INPUT_LAYERS: dict[str, Callable[[Recipe], InputLayer]] = {  # by `data.modality`
+    "image": lambda recipe: PatchEmbedding(recipe.image, recipe.model.d_model),
+    "audio": lambda recipe: frame_embedding(recipe.audio, recipe.model.d_model),
+    "video": lambda recipe: TubeletEmbedding(recipe.video, recipe.image, recipe.model.d_model),
+}
 
 
 def media_input(recipe: Recipe) -> InputLayer:
-    """Build the input layer of pictures or of sound, as `data.modality` of a recipe says."""
-    if recipe.data.modality == "image":
-        return PatchEmbedding(recipe.image, recipe.model.d_model)
-    return frame_embedding(recipe.audio, recipe.model.d_model)
+    """Build the input layer of pictures, of sound or of videos, as `data.modality` of a recipe says."""
+    return INPUT_LAYERS[recipe.data.modality](recipe)
 
 
 def media_classifier(recipe: Recipe, classes: int) -> SequenceClassifier:
-    """Build a classifier of pictures or sounds: an input layer, a backbone and one output for each class."""
+    """Build a classifier of pictures, sounds or videos: an input layer, a backbone and one output for each class."""
     model: Any = recipe.model
     return SequenceClassifier(model, model_class(model)(model, media_input(recipe)), classes)
 

@@ -30,9 +30,10 @@ def joined(patches: Float[Tensor, "B R Q F"], patch: int) -> Float[Tensor, "B H 
     return pixels.flatten(3, 4).flatten(1, 2)
 
 
-def without_padding(pixels: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]) -> Float[Tensor, "B H W C"]:
-    """Set the rows of padding to 0, which is what convolutions see beyond the border of a picture."""
-    return pixels.masked_fill(~padding_mask[:, :, None, None], 0.0)
+def without_padding(inputs: Float[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> Float[Tensor, "B N *F"]:
+    """Set padding among N rows of pixels or N frames to 0, which is what convolutions see beyond a border."""
+    padding = ~padding_mask.view(*padding_mask.shape, *[1] * (inputs.dim() - 2))
+    return inputs.masked_fill(padding, 0.0)
 
 
 class LinearStem(nn.Module):
@@ -171,11 +172,16 @@ class PatchEmbedding(InputLayer):
         self, patches: Float[Tensor, "B R Q D"], padding_mask: Bool[Tensor, "B H"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Add positions to the vectors of patches, and put them behind the class token, row by row."""
-        patches = self.positions(patches)
-        first = self.class_token.expand(len(patches), -1, -1)
         real = padding_mask[:, :: self.patch].repeat_interleave(patches.size(2), dim=1)
+        return self.behind_class_token(self.positions(patches).flatten(1, 2), real)
+
+    def behind_class_token(
+        self, vectors: Float[Tensor, "B N D"], real: Bool[Tensor, "B N"]
+    ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
+        """Put vectors behind the class token, if there is one, and their padding mask behind its own."""
+        first = self.class_token.expand(len(vectors), -1, -1)
         real = torch.cat([real.new_ones(first.shape[:2]), real], dim=1)
-        return torch.cat([first, patches.flatten(1, 2)], dim=1), real
+        return torch.cat([first, vectors], dim=1), real
 
 
 class HidingPatchEmbedding(PatchEmbedding):

@@ -1,4 +1,4 @@
-"""Classification of pictures and sounds: predicts the class of each file."""
+"""Classification of pictures, sounds and videos: predicts the class of each file."""
 
 from collections.abc import Iterable, Iterator
 from typing import overload
@@ -13,7 +13,7 @@ from heedful.predict.classifier import Classified
 
 
 class MediaClassifier(Predictor[SequenceClassifier, Classified]):
-    """Classifier of pictures or of sounds: a model trained to predict one of the classes in `data.labels`."""
+    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`."""
 
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
@@ -28,8 +28,8 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         """Predict the class of a file, or the classes of several files in their order.
 
         Args:
-            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits) or of samples (N) at the rate of
-                the recipe; or an iterable of these.
+            files: the name of a file, its bytes, or an array of pixels (H W C, 8 bits), of frames (T H W C, 8 bits) or
+                of samples (N) at the rate of the recipe; or an iterable of these.
 
         Raises:
             InputError: an input is none of these, or cannot be read.

@@ -10,7 +10,7 @@ from heedful.tasks.image_text_retrieval import ImageTextRetrieval
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.masked_patches import MaskedPatches
-from heedful.tasks.media_classification import AudioClassification, ImageClassification
+from heedful.tasks.media_classification import AudioClassification, ImageClassification, VideoClassification
 from heedful.tasks.media_to_text import Captioning, SpeechRecognition
 from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
@@ -42,6 +42,7 @@ TASKS: dict[str, type[Task]] = {
     "tagging": Tagging,
     "text_to_text": TextToText,
     "translation": Translation,
+    "video_classification": VideoClassification,
     "word_vectors": WordVectorTraining,
 }
 

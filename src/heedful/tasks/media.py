@@ -1,4 +1,4 @@
-"""Base class of tasks on pictures or sounds: how their files are found, prepared, read and augmented.
+"""Base class of tasks on pictures, sounds or videos: how their files are found, prepared, read and augmented.
 
 B batch, N rows of pixels or frames.
 """
@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 
 
 class MediaTask(ExampleTask[B, MediaStore]):
-    """Base class of tasks on pictures or sounds; a subclass defines the target of a file, and how batches are made."""
+    """Base class of tasks on pictures, sounds or videos; a subclass defines targets of files, and makes batches."""
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples)

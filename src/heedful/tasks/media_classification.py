@@ -1,4 +1,4 @@
-"""Classification of pictures and of sounds: one of several classes for each file (Dosovitskiy et al. 2021).
+"""Classification of pictures, of sounds and of videos: one of several classes for each file.
 
 B batch, N rows of pixels or frames, F features of a row, C classes.
 """
@@ -31,7 +31,7 @@ from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 @dataclass(frozen=True)
 class MediaBatch:
-    """Batch of pictures or sounds with the share of each class, which are 0 and 1 unless examples were mixed."""
+    """Batch of pictures, sounds or videos with the share of each class: 0 or 1 unless examples were mixed."""
 
     inputs: Float32[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
@@ -45,7 +45,7 @@ class MediaBatch:
 
 
 class MediaClassification(MediaTask[MediaBatch]):
-    """Base class of the classification of pictures and of sounds: each file belongs to a class in `data.labels`."""
+    """Base class of the classification of pictures, sounds and videos: each file has a class of `data.labels`."""
 
     command = "heedful predict"
     example = "FILE"
@@ -108,7 +108,7 @@ class MediaClassification(MediaTask[MediaBatch]):
         if epoch is not None and self.medium.mixup:
             others, weights = self.partners(ids, epoch)
             mixed, _ = self.inputs(stores, others, epoch)
-            inputs = torch.lerp(mixed, inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
+            inputs = torch.lerp(of_length(mixed, inputs.size(1)), inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
             shares = torch.lerp(self.shares(stores, others), shares, weights[:, None])
         tokens = int(padding_mask.sum())
         return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), tokens)
@@ -147,8 +147,13 @@ class MediaClassification(MediaTask[MediaBatch]):
         return Outcomes(len(expected), measure)
 
 
+def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:
+    """Cut inputs at their end to a number of rows, or pad them with zeros, to mix them with others of that length."""
+    return F.pad(inputs, (*[0] * (2 * inputs.dim() - 3), rows - inputs.size(1)))
+
+
 class ImageClassification(MediaClassification):
-    """Image classification task: a picture belongs to one of the classes."""
+    """Image classification task: a picture belongs to one of the classes (Dosovitskiy et al. 2021)."""
 
     modality = "image"
 
@@ -157,3 +162,9 @@ class AudioClassification(MediaClassification):
     """Audio classification task: a sound belongs to one of the classes."""
 
     modality = "audio"
+
+
+class VideoClassification(MediaClassification):
+    """Video classification task: a video belongs to one of the classes (Arnab et al. 2021)."""
+
+    modality = "video"

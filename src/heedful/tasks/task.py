@@ -53,7 +53,7 @@ class Task(ABC, Generic[B]):
     """Base class of tasks: defines the examples, batches, model, loss and scores of one kind of training.
 
     Attributes:
-        modality: what the models read: text, pictures ("image") or sound ("audio").
+        modality: what the models read: text, pictures ("image"), sound ("audio") or videos ("video").
         families: the model families that can learn the task, by their names in a recipe.
         command: the command that uses models of the task on the command line; empty: there is none, only Python.
         example: an example of arguments for that command.

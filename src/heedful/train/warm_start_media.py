@@ -1,4 +1,4 @@
-"""Warm start of models that read pictures or sound: the settings of their input layer, and pictures of another size.
+"""Warm start of models of pictures, sound or videos: the settings of their input layer, and pictures of another size.
 
 R rows and Q columns of patches, N learned positions, D model.
 """
@@ -15,11 +15,15 @@ from heedful.config.modalities import ImageConfig
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 
-LEARNED = {  # keys of [image] and [audio] that an input layer was trained with; the others a recipe decides for itself
-    "image": ("channels", "patch", "stem", "class_token", "positions", "mean", "std"),
-    "audio": ("rate", "features", "window", "hop", "mels", "stem"),
+PICTURE = ("channels", "patch", "stem", "class_token", "positions", "mean", "std")
+LEARNED: dict[str, dict[str, tuple[str, ...]]] = {  # what an input layer was trained with; a recipe decides the rest
+    "text": {},
+    "image": {"image": PICTURE},
+    "audio": {"audio": ("rate", "features", "window", "hop", "mels", "stem")},
+    # frames and their size as well, since positions of videos are not interpolated
+    "video": {"image": ("size", *PICTURE), "video": ("frames", "tubelet", "positions")},
 }
-READS = {"text": "text", "image": "pictures", "audio": "sound"}
+READS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}
 TABLES = ("backbone.stack.positions.table.weight", "encoder.positions.table.weight")  # a row for each place in a stack
 GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # a table for rows, and one for columns
 
@@ -40,12 +44,13 @@ def check_modality(start: Recipe, recipe: Recipe, place: str) -> None:
 
 def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
     """Give a recipe the settings that the input layer of a start model was trained with, if it reads the same."""
-    kind = recipe.data.modality
-    if kind == "text" or start.data.modality != kind:
+    if start.data.modality != recipe.data.modality:
         return recipe
-    theirs = getattr(start, kind)
-    table = replace(getattr(recipe, kind), **{key: getattr(theirs, key) for key in LEARNED[kind]})
-    return replace(recipe, **{kind: table})
+    learned = {
+        table: {key: getattr(getattr(start, table), key) for key in keys}
+        for table, keys in LEARNED[recipe.data.modality].items()
+    }
+    return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in learned.items()})
 
 
 def more_positions(start: Recipe, recipe: Recipe) -> dict[str, int]:

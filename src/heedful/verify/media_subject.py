@@ -1,6 +1,6 @@
-"""Subjects of verification that read pictures or sounds: random pixels and frames take the place of token ids.
+"""Subjects of verification that read pictures, sounds or videos: random pixels and frames take the place of token ids.
 
-R examples, N rows of pixels or frames.
+R examples, N rows of pixels or frames, H rows and Q columns of patches, F pixels of a patch.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,27 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.config.schema import Recipe
+from heedful.data.hidden_patches import hidden_patches
+from heedful.losses import Loss, squared_error
+from heedful.models.masked_patches import normalised
 from heedful.verify.subject import Example, PairSubject, RowSubject, padded
 
 NOISE = 5.0  # what stands in the padding, and must not matter
 
 
 def draw_input(recipe: Recipe, length: int, random: torch.Generator) -> Float[Tensor, "N ..."]:
-    """Draw the rows of a sound of so many frames; or of a picture of so many rows of patches, at most its height."""
-    if recipe.data.modality == "audio":
-        return torch.randn(length, recipe.audio.width, generator=random)
-    image = recipe.image
-    rows = 1 + (length - 1) % image.grid[0]
-    return torch.randn(rows * image.patch, image.size[1], image.channels, generator=random)
+    """Draw a sound of so many frames, a picture of so many rows of patches, or a video of so many tubelets in time.
+
+    A picture or video has at most those of the recipe.
+    """
+    image, video = recipe.image, recipe.video
+    rows, tubelets = (1 + (length - 1) % most for most in (image.grid[0], video.frames // video.tubelet))
+    shapes = {
+        "audio": (length, recipe.audio.width),
+        "image": (rows * image.patch, image.size[1], image.channels),
+        "video": (tubelets * video.tubelet, *image.size, image.channels),
+    }
+    return torch.randn(shapes[recipe.data.modality], generator=random)
 
 
 def padded_inputs(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor, "R N ..."], Bool[Tensor, "R N"]]:
@@ -33,7 +42,7 @@ def padded_inputs(rows: Sequence[Float[Tensor, "N ..."]]) -> tuple[Float[Tensor,
 
 
 class MediaSubject(RowSubject):
-    """A classifier of pictures or of sounds."""
+    """A classifier of pictures, of sounds or of videos."""
 
     sides = ("right",)
 
@@ -42,7 +51,7 @@ class MediaSubject(RowSubject):
         super().__init__(model, vocabulary, seed)
 
     def example(self, source: int, target: int) -> Example:
-        """Draw a picture or a sound."""
+        """Draw a picture, a sound or a video."""
         return (draw_input(self.recipe, source + target, self.random),)
 
     def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
@@ -80,3 +89,31 @@ class DualSubject(MediaSubject):
         pictures = model.pictures(*padded_inputs([rows for rows, _ in examples]))
         texts = model.texts(*padded([text for _, text in examples], side))
         return list(model.scale * torch.stack([pictures, texts], dim=1))
+
+
+class PatchSubject(MediaSubject):
+    """A model of masked patches: it reads pictures with hidden patches, whose pixels it predicts."""
+
+    def example(self, source: int, target: int) -> Example:
+        """Draw a picture, and which of its patches are hidden."""
+        pixels = draw_input(self.recipe, source + target, self.random)
+        grid = len(pixels) // self.recipe.image.patch, self.recipe.image.grid[1]
+        hidden = hidden_patches(grid, self.recipe.masking.rate, self.random.initial_seed(), 0, len(pixels))
+        return pixels, torch.from_numpy(hidden)
+
+    def predicted(self, model: Any, examples: Sequence[Example]) -> tuple[Float[Tensor, "R H Q F"], Tensor, Tensor]:
+        """Predict the pixels of all patches in one batch; return them with the padded inputs and hidden patches."""
+        inputs, padding_mask = padded_inputs([pixels for pixels, _ in examples])
+        hidden = torch.nn.utils.rnn.pad_sequence([hidden for _, hidden in examples], batch_first=True)
+        return model(inputs, padding_mask, hidden), inputs, hidden
+
+    def outputs(self, model: Any, examples: Sequence[Example], side: str = "right") -> list[Tensor]:
+        """Compute the pixels of every patch of each picture; there is padding at the end only."""
+        del side
+        found, _, _ = self.predicted(model, examples)
+        return [patches[: len(hidden)] for patches, (_, hidden) in zip(found, examples, strict=True)]
+
+    def loss(self, model: Any, examples: Sequence[Example]) -> Loss:
+        """Compute the squared error of the pixels of hidden patches."""
+        found, inputs, hidden = self.predicted(model, examples)
+        return squared_error(found[hidden], normalised(inputs, self.recipe.image.patch)[hidden])

@@ -5,6 +5,7 @@ from heedful.errors import InputError
 from heedful.models import (
     LanguageModel,
     MaskedLanguageModel,
+    MaskedPatchModel,
     SentenceEncoder,
     SequenceClassifier,
     SourceToTarget,
@@ -12,7 +13,7 @@ from heedful.models import (
     TokenClassifier,
 )
 from heedful.models.dual_encoder import DualEncoder
-from heedful.verify.media_subject import DualSubject, MediaPairSubject, MediaSubject
+from heedful.verify.media_subject import DualSubject, MediaPairSubject, MediaSubject, PatchSubject
 from heedful.verify.subject import PairSubject, RowSubject, Subject, TextSubject
 
 OF_TEXT: dict[type, type[Subject]] = {
@@ -24,6 +25,7 @@ OF_MEDIA: dict[type, type[MediaSubject | MediaPairSubject]] = {
     SourceToTarget: MediaPairSubject,
     SequenceClassifier: MediaSubject,
     DualEncoder: DualSubject,
+    MaskedPatchModel: PatchSubject,
 }
 
 

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float32, UInt8
 
 from heedful.data.log_mel import hertz, log_mel, mel
-from heedful.data.media import Medium, Pictures, Sounds
+from heedful.data.media import Medium, Pictures, Sounds, Videos
 from heedful.data.pictures import pillow
 
 CLASS = "<class>"  # label of the class token
@@ -155,7 +155,21 @@ def sound_input(medium: Sounds, decoded: np.ndarray) -> SoundInput:
     )
 
 
-INPUTS: dict[type[Medium], Callable[[Any, np.ndarray], MediaInput]] = {Pictures: picture_input, Sounds: sound_input}
+def video_input(medium: Videos, decoded: np.ndarray) -> PictureInput:
+    """Picture input of a look from decoded frames: a strip of the first frame of each tubelet, one below the other.
+
+    So the tubelets stand on it as the patches of a picture do, row by row.
+    """
+    first = decoded[:: medium.video.tubelet]
+    rows, columns = medium.config.grid
+    return PictureInput(np.concatenate(first), (len(first) * rows, columns), int(medium.config.class_token))
+
+
+INPUTS: dict[type[Medium], Callable[[Any, np.ndarray], MediaInput]] = {
+    Pictures: picture_input,
+    Sounds: sound_input,
+    Videos: video_input,
+}
 
 
 def media_input(medium: Medium, decoded: np.ndarray) -> MediaInput:
