@@ -42,6 +42,8 @@ def opened(content: bytes, max_pixels: int) -> Iterator[Any]:
         InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
     """
     library = pillow()
+    if not content:
+        raise InputError("the file is empty; take it out, or save it again")
     try:
         with library.open(BytesIO(content), formats=FORMATS) as picture:
             width, height = picture.size
