@@ -17,7 +17,7 @@ FAULTS := $(shell grep -lE "^def main\b" faults/*.py)
 AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 
 .DEFAULT_GOAL := help
-.PHONY: help install page demo test avx2 quick faults check check-code check-docs check-page format docs benchmark wheel
+.PHONY: help install page demo test avx2 quick faults check check-code check-types check-docs check-page format docs benchmark wheel
 
 help: ## list these commands
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -54,12 +54,14 @@ quick: $(DEVELOPMENT) $(PAGE) ## run the tests that take a moment
 faults: $(DEVELOPMENT) ## attack training, checkpoints, models and long jobs, thousands of times: an hour or two
 	@for script in $(FAULTS); do echo "$$script"; PYTHONPATH=benchmarks $(BIN)/python "$$script" || failed=yes; done; test -z "$$failed"
 
-check: check-code check-docs check-page ## lint, format, types, floors, documentation, the page
+check: check-code check-types check-docs check-page ## lint, format, types, floors, documentation, the page
 
 check-code: $(DEVELOPMENT)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo
+
+check-types: $(DEVELOPMENT)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 check-docs: $(DEVELOPMENT)

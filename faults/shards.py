@@ -8,7 +8,6 @@ import gzip
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 import tally
 import toy
+from commands import Command, descendants
 from rich.console import Console
 
 from heedful.checkpoint.load import load_model
@@ -82,11 +82,11 @@ def compare(output: Path, expected: dict[str, str]) -> None:
         assert (output / name).read_text(encoding="utf-8") == text, f"{output / name} differs"
 
 
-def start(folder: Path, output: str, *options: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, output: str, *options: str) -> Command:
     """Start a process that translates the folder with the smallest shards."""
     places = ["--model", str(folder / "run"), "--input", str(folder / "text"), "--output", str(folder / output)]
     words = ["translate", *places, "--beam", "1", "--shard-lines", "1024", "--device", "cpu", *options]
-    return subprocess.Popen(toy.command(*words), env=toy.environment(), stderr=subprocess.DEVNULL)
+    return Command(words, folder / f"{output}.txt")
 
 
 def attack_processes(folder: Path, asked: Namespace, workers: int) -> int:
@@ -99,8 +99,8 @@ def attack_processes(folder: Path, asked: Namespace, workers: int) -> int:
         for _ in range(asked.count):
             begun = start(folder, "processes")
             wait_for_a_moment(begun, rng)
-            kills.append(kill(begun.pid) if begun.poll() is None else 0)
-            begun.wait()
+            kills.append(kill(begun.pid) if begun.code is None else 0)
+            begun.follow(LONGEST)
         if (code := end_of(start(folder, "processes"))) != 0:
             failures.append(f"process {number} ended with exit code {code}")
 
@@ -118,37 +118,35 @@ def attack_ray(folder: Path, kills: int, rng: random.Random) -> int:
     begun, done = start(folder, "ray", "--ray"), 0
     while done < kills:
         wait_for_a_moment(begun, rng)
-        if begun.poll() is not None:
+        if begun.code is not None:
             break  # the job is done, or the assertion below tells
         actors = [pid for pid in descendants(begun.pid) if holds_claim(pid)]
         whole = done % RAY_STARTS == RAY_STARTS - 1
         done += kill(begun.pid if whole else rng.choice(actors or [begun.pid]))
         if whole or not actors:
-            begun.wait()
+            begun.follow(LONGEST)
             begun = start(folder, "ray", "--ray")
     assert end_of(begun) == 0, "the command with Ray failed"
     return done
 
 
-def wait_for_a_moment(begun: subprocess.Popen[bytes], rng: random.Random) -> None:
+def wait_for_a_moment(begun: Command, rng: random.Random) -> None:
     """Wait for a random moment: one in five comes while a command may still start, the others while it is at work."""
     if rng.random() < 0.2:
         time.sleep(rng.uniform(0, 6))
         return
     end = time.monotonic() + LONGEST
-    while begun.poll() is None and not any(map(holds_claim, [begun.pid, *descendants(begun.pid)])):
+    while begun.code is None and not any(map(holds_claim, begun.processes())):
         assert time.monotonic() < end, "a worker hangs"
         time.sleep(0.01)
     time.sleep(rng.uniform(0, 0.5))
 
 
-def end_of(begun: subprocess.Popen[bytes]) -> int:
+def end_of(begun: Command) -> int | None:
     """Wait for the end of a command, and return its exit code; one that hangs is killed."""
-    try:
-        return begun.wait(LONGEST)
-    except subprocess.TimeoutExpired:
-        begun.kill()
-        return begun.wait()
+    if begun.follow(LONGEST) is None:
+        begun.end()
+    return begun.code
 
 
 def holds_claim(pid: int) -> bool:
@@ -166,18 +164,6 @@ def kill(pid: int) -> int:
     except ProcessLookupError:
         return 0
     return 1
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes that a process has started, and those that these have started."""
-    found: list[int] = []
-    for task in Path("/proc").glob(f"{pid}/task/*/children"):
-        try:
-            children = [int(child) for child in task.read_text(encoding="utf-8").split()]
-        except OSError:
-            continue
-        found += [each for child in children for each in (child, *descendants(child))]
-    return found
 
 
 if __name__ == "__main__":

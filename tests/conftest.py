@@ -14,17 +14,15 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for the com
 import numpy as np
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+
+from shape_checks import check_shapes
 
 SHAPED = ("nn", "models", "losses", "optim", "tasks", "decode", "inspector", "convert")
-WITH_SHAPES = [f"heedful.{part}" for part in SHAPED]
+
+check_shapes([f"heedful.{part}" for part in SHAPED])  # before the conftest.py of a folder imports them
 
 settings.register_profile("heedful", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("heedful")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

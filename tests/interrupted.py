@@ -3,9 +3,11 @@
 import io
 import os
 import signal
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from commands import FORKS
 from rich.console import Console
 
 from heedful.config.schema import Recipe
@@ -22,6 +24,13 @@ def train_aloud(settings: Recipe, folder: Path) -> tuple[loop.Outcome, str]:
     screen = io.StringIO()
     outcome = loop.train(settings, folder, Console(file=screen, width=500))
     return outcome, screen.getvalue()
+
+
+def begin(settings: Recipe, folder: Path) -> BaseProcess:
+    """Begin a training in another process."""
+    begun = FORKS.Process(target=train, args=(settings, folder), daemon=True)
+    begun.start()
+    return begun
 
 
 def stop_after(update: int, monkeypatch: pytest.MonkeyPatch, number: signal.Signals = signal.SIGTERM) -> None:

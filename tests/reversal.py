@@ -21,6 +21,12 @@ def write_pairs(folder: Path, name: str, count: int, seed: int) -> None:
     folder.joinpath(f"{name}.tgt").write_text("".join(" ".join(row[::-1]) + "\n" for row in rows), encoding="utf-8")
 
 
+def write_texts(folder: Path) -> None:
+    """A training and a validation set of that task."""
+    write_pairs(folder, "train", 101, seed=1)
+    write_pairs(folder, "valid", 11, seed=2)
+
+
 def recipe(text: Path, **tables: dict) -> Recipe:
     """The recipe of that task over the pairs in a folder, with some keys changed."""
     values = deepcopy(SETTINGS)
@@ -38,7 +44,6 @@ def fingerprint(folder: Path) -> tuple[str, bytes]:
 
 def trained_run(folder: Path) -> Path:
     """A run of that task with its journal and its checkpoints."""
-    write_pairs(folder, "train", 101, seed=1)
-    write_pairs(folder, "valid", 11, seed=2)
+    write_texts(folder)
     train(recipe(folder), folder / "run")
     return folder / "run"

@@ -49,9 +49,9 @@ def child_of(shell: int) -> int | None:
 def test_a_run_that_is_killed_three_times_ends_as_if_nothing_had_happened(tmp_path):
     write_pairs(tmp_path, "train", 101, seed=1)
     write_pairs(tmp_path, "valid", 11, seed=2)
-    settings = recipe(tmp_path, train={"max_updates": 401, "save_every": 23, "validate_every": 101})
+    settings = recipe(tmp_path, train={"max_updates": 151, "save_every": 11, "validate_every": 53})
     (tmp_path / "config.toml").write_text(to_toml(recipe_to_dict(settings)))
-    assert train(settings, tmp_path / "whole") == loop.Outcome(401, 0)
+    assert train(settings, tmp_path / "whole") == loop.Outcome(151, 0)
     shell = supervise(f"{training(tmp_path)} --out {shlex.quote(str(tmp_path / 'parts'))}")
     checkpoints, killed = tmp_path / "parts" / "checkpoints", 0
     while killed < 3 and shell.poll() is None:

@@ -3,18 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from commands import Command
 
-import heedful
 from reversal import fingerprint
 
-SOURCE = str(Path(heedful.__file__).parents[1])
-ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")])}
 SETTINGS = ("b:train.seed=2", "train.validate_every=100", "train.save_every=100", "train.log_every=2")
 
 
@@ -23,20 +18,19 @@ def test_an_interrupted_comparison_goes_on_to_the_same_models(compare, tmp_path)
     whole = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=SETTINGS, updates=90)
     systems = [f"a={tmp_path / 'toy.toml'}", f"b={tmp_path / 'toy.toml'}", "--updates", "90"]
     changes = [word for setting in SETTINGS for word in ("--set", setting)]
-    command = [sys.executable, "-m", "heedful", "compare", *systems, *changes, "--out", str(tmp_path / "parts")]
+    command = ["compare", *systems, *changes, "--out", str(tmp_path / "parts")]
     log = tmp_path / "parts/runs/a/log.jsonl"
-    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as begun:
-        while not (log.is_file() and log.read_text()) and begun.poll() is None:
-            time.sleep(0.01)
-        begun.send_signal(signal.SIGTERM)
-        _, said = begun.communicate()
-    assert begun.returncode == 143, said
-    assert "the same command goes on" in said
+    begun = Command(command, tmp_path / "interrupted.txt")
+    while not (log.is_file() and log.read_text()) and begun.code is None:
+        time.sleep(0.01)
+    os.kill(begun.pid, signal.SIGTERM)
+    assert begun.follow() == 143, begun.said()
+    assert "the same command goes on" in begun.said()
     assert not (tmp_path / "parts/runs/a/result.json").exists()
     states = [system["state"] for system in json.loads((tmp_path / "parts/report.json").read_text())["systems"]]
     assert states == ["waiting", "waiting"]
-    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
+    again = Command(command, tmp_path / "again.txt")
+    assert again.follow() == 0, again.said()
     for name in "ab":
         assert fingerprint(tmp_path / "parts/runs" / name) == fingerprint(tmp_path / "out/runs" / name)
     report = json.loads((tmp_path / "parts/report.json").read_text())

@@ -3,6 +3,7 @@ was looked at.
 
 `python hasty.py SOCKET` has loaded torch before anybody asks, and forks for each command. What the tests put on PATH as
 `heedful` is `ASK`: it hands over arguments, folder and streams, so that the commands of a page work as they stand.
+Under the name `session` it is a Python session, which runs what it is sent, and imports heedful anew.
 """
 
 import importlib
@@ -13,26 +14,43 @@ import socket
 import sys
 import threading
 import traceback
+import types
 import webbrowser
 from urllib.request import urlopen
 
 from heedful.cli import main
 
-LOADED = ("torch", "torch._dynamo", "sacrebleu", "heedful.checkpoint", "heedful.train.loop")
+LOADED = (
+    "torch",
+    "torch._dynamo",
+    "matplotlib.pyplot",
+    "sacrebleu",
+    "heedful.checkpoint",
+    "heedful.inspector.view",
+    "heedful.serve.inspector.routes",
+    "heedful.train.loop",
+)
 READY = "ready\n"
+SESSION = "session"
+END = "\0\n"  # what a session says after each block that worked
 SHORT = {
     "train.max_updates": 4,
-    "train.validate_every": 2,
+    "train.validate_every": 4,
     "train.save_every": 2,
     "train.average_last": 1,
     "train.threads": 1,
     "optimizer.warmup": 1,
 }
 CHANGES = [word for key, value in SHORT.items() for word in ("--set", f"{key}={value}")]
-ADDED = {"train": CHANGES, "compare": [*CHANGES, "--updates", "4"], "scenes": ["--train", "3000"]}
+ADDED = {
+    "train": CHANGES,
+    "compare": [*CHANGES, "--updates", "4"],
+    "scenes": ["--train", "3000", "--valid", "53", "--test", "53"],
+}
 ASK = """#!{python} -IS
 import json, os, socket, sys
-asked = {{"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+asked = {{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect({address!r})
     socket.send_fds(connection, [json.dumps(asked).encode() + b"\\n"], [0, 1, 2])
@@ -70,7 +88,8 @@ def answer(connection: socket.socket) -> None:
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.path[:0] = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
-    code = command(asked["arguments"])
+    name, *arguments = asked["words"]
+    code = session() if name == SESSION else command(arguments)
     sys.stdout.flush()
     connection.sendall(str(code).encode())
     os._exit(code)
@@ -90,6 +109,24 @@ def command(arguments: list[str]) -> int:
     except BaseException:
         traceback.print_exc()
         return 1
+    return 0
+
+
+def session() -> int:
+    """Run blocks of Python, one after the other in the same names, until there are no more or one fails."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "heedful"]:
+        del sys.modules[name]  # so that each block has to import what it uses
+    sys.path.insert(0, "")
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    for line in sys.stdin:
+        name, code = json.loads(line)
+        try:
+            exec(compile(code, name, "exec"), vars(sys.modules["__main__"]))
+        except BaseException:
+            traceback.print_exc(file=sys.stdout)
+            return 1
+        sys.stdout.write(END)
+        sys.stdout.flush()
     return 0
 
 

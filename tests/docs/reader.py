@@ -27,30 +27,17 @@ ENVIRONMENT = os.environ | {
 }
 PATIENCE = 600  # seconds for one block, on a busy machine too
 SKIPPED = re.compile(r"\s*(?:make|pip install|git clone|sh benchmarks/peers/environments\.sh)\b")  # set things up
-SESSION = r"""
-def _session():
-    import json, sys, traceback
-    for line in sys.stdin:
-        name, code = json.loads(line)
-        try:
-            exec(compile(code, name, "exec"), vars(sys.modules["__main__"]))
-        except BaseException:
-            traceback.print_exc(file=sys.stdout)
-            raise SystemExit(1)
-        print("\0", flush=True)
-
-_session()
-"""
 
 
 @contextmanager
 def hasty_tools(folder: Path) -> Iterator[Path]:
-    """A folder with the command `heedful` for readers in a hurry, which works while this context lasts."""
+    """A folder with the commands of `hasty.py` for readers in a hurry, which work while this context lasts."""
     tools, address = folder / "bin", str(folder / "socket")
     tools.mkdir(parents=True)
-    script = tools / "heedful"
-    script.write_text(hasty.ASK.format(python=sys.executable, address=address))
-    script.chmod(0o755)
+    for name in ("heedful", hasty.SESSION):
+        script = tools / name
+        script.write_text(hasty.ASK.format(python=sys.executable, address=address))
+        script.chmod(0o755)
     command = [sys.executable, hasty.__file__, address]
     with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -66,6 +53,7 @@ class Reader:
 
     def __init__(self, folder: Path, tools: Path) -> None:
         self.folder = folder
+        self.tools = tools
         self.environment = ENVIRONMENT | {"PATH": os.pathsep.join([str(tools), ENVIRONMENT["PATH"]])}
         self.python: subprocess.Popen[str] | None = None
 
@@ -109,7 +97,7 @@ class Reader:
         """Run Python after all Python of the page before it."""
         if self.python is None:
             self.python = subprocess.Popen(
-                [sys.executable, "-c", SESSION],
+                [self.tools / hasty.SESSION],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.PIPE,
@@ -124,7 +112,7 @@ class Reader:
         self.python.stdin.flush()
         said = []
         for line in self.python.stdout:
-            if line == "\0\n":
+            if line == hasty.END:
                 return
             said.append(line)
         pytest.fail(f"{code.place}: this fails\n{code.text}\n{''.join(said)}", pytrace=False)
@@ -143,9 +131,10 @@ class Reader:
             pytest.fail(f"{code.place}: recipes have no {', '.join(unknown)}", pytrace=False)
 
     def leave(self) -> None:
-        """End the Python session."""
+        """End the Python session; further code begins another one."""
         if self.python:
             self.python.communicate()
+        self.python = None
 
 
 def typed(code: Code, line: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import materials
 import pytest
-from pages import FENCE, PAGES, ROOT, name_of, steps
+from pages import FENCE, PAGES, ROOT, Code, name_of, steps
 from reader import Reader, hasty_tools
 
 CHINESE = {ROOT / "README.zh.md", *(ROOT / "docs/zh").glob("*.md")}
@@ -39,9 +39,9 @@ def has_a_gpt(reader: Reader) -> None:
 
 def has_a_run(reader: Reader) -> None:
     """The reader has trained a small translator, for longer than tests otherwise do."""
-    train = "from heedful.cli import main; main()", "train", "mine.toml", "--data", "DATA", "--out", "runs/mine"
-    done = reader.run("python", "-c", *train)
-    assert done.returncode == 0, done.stdout
+    training = "import heedful; heedful.train('mine.toml', out='runs/mine', data='DATA')"
+    reader.follow(Code(Path(__file__), 1, "python", training))
+    reader.leave()
 
 
 BEFORE: dict[str, Callable[[Reader], None]] = {

@@ -28,7 +28,7 @@ def with_other_hidden_pixels(pixels: torch.Tensor, hidden: torch.Tensor) -> torc
     return torch.where(covered, 9 * torch.randn_like(pixels), pixels)
 
 
-@pytest.mark.parametrize("stem", ["linear", "convolutional"])
+@pytest.mark.parametrize("stem", ["linear", "convolutional", "pooled"])
 @torch.no_grad()
 def test_nothing_that_is_predicted_depends_on_hidden_pixels(stem):
     model = MaskedPatchModel(MODEL, configured(stem)).eval()
@@ -45,7 +45,7 @@ def test_the_convolutional_stem_would_carry_hidden_pixels_to_their_neighbours():
     pixels, _ = picture_and_hidden()
     hidden = torch.zeros(2, 3, 5, dtype=torch.bool)
     hidden[:, 1, 2] = True
-    before, after = (layer.stem(x) for x in (pixels, with_other_hidden_pixels(pixels, hidden)))
+    before, after = (layer.stem(x, REAL) for x in (pixels, with_other_hidden_pixels(pixels, hidden)))
     changed = (before != after).any(-1)
     assert changed.sum() > hidden.sum()
 

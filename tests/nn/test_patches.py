@@ -9,7 +9,7 @@ from torch import nn
 from heedful.config.modalities import ImageConfig
 from heedful.config.schema import ModelConfig
 from heedful.models import EncoderOnly
-from heedful.nn.patches import ConvolutionalStem, LinearStem, PatchEmbedding, SinusoidalGridPositions
+from heedful.nn.patches import ConvolutionalStem, LinearStem, PatchEmbedding, PooledStem, SinusoidalGridPositions
 
 CONFIG = ImageConfig(size=(12, 20), patch=4)
 MODEL = ModelConfig(family="encoder", d_model=16, d_ff=23, heads=2, encoder_layers=2, positions="none")
@@ -42,18 +42,38 @@ def test_patches_stand_row_by_row():
 
 
 def test_the_linear_stem_is_a_convolution_whose_stride_is_the_patch():
-    stem, pixels = LinearStem(CONFIG, 7), torch.randn(3, 12, 20, 3)
+    stem, pixels, real = LinearStem(CONFIG, 7), torch.randn(3, 12, 20, 3), torch.ones(3, 12, dtype=torch.bool)
     convolution = nn.Conv2d(3, 7, kernel_size=4, stride=4)
     convolution.weight.data = stem.project.weight.data.unflatten(1, (4, 4, 3)).permute(0, 3, 1, 2)
     convolution.bias.data = stem.project.bias.data
     expected = convolution(pixels.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
-    torch.testing.assert_close(stem(pixels), expected)
+    torch.testing.assert_close(stem(pixels, real), expected)
 
 
 @pytest.mark.parametrize("patch", [1, 2, 4])
-def test_the_convolutional_stem_has_a_vector_for_each_patch(patch):
-    stem = ConvolutionalStem(replace(CONFIG, patch=patch), 13)
-    assert stem(torch.randn(2, 12, 20, 3)).shape == (2, 12 // patch, 20 // patch, 13)
+@pytest.mark.parametrize("stem", [ConvolutionalStem, PooledStem])
+def test_a_stem_of_convolutions_has_a_vector_for_each_patch(stem, patch):
+    pixels, real = torch.randn(2, 12, 20, 3), torch.ones(2, 12, dtype=torch.bool)
+    assert stem(replace(CONFIG, patch=patch), 13)(pixels, real).shape == (2, 12 // patch, 20 // patch, 13)
+
+
+def test_the_pooled_stem_convolves_at_every_pixel_and_keeps_the_largest_around_every_other():
+    stem, pixels = PooledStem(CONFIG, 14), torch.randn(3, 12, 20, 3)
+    x = pixels.permute(0, 3, 1, 2)
+    for convolution in stem.convolutions:
+        x = nn.functional.gelu(nn.functional.conv2d(x, convolution.weight, convolution.bias, padding=1))
+        x = nn.MaxPool2d(3, stride=2, padding=1)(x)
+    expected = stem.project(x.permute(0, 2, 3, 1))
+    torch.testing.assert_close(stem(pixels, torch.ones(3, 12, dtype=torch.bool)), expected)
+
+
+@pytest.mark.parametrize("stem", ["linear", "convolutional", "pooled"])
+@torch.no_grad()
+def test_rows_of_padding_change_no_patch_of_a_picture(stem):
+    layer, pixels = PatchEmbedding(replace(CONFIG, stem=stem), 14), torch.randn(2, 8, 20, 3)
+    padded, real = torch.cat([pixels, torch.full((2, 4, 20, 3), 5.0)], dim=1), torch.arange(12).expand(2, -1) < 8
+    vectors, found = layer.embed(padded, real)
+    torch.testing.assert_close(vectors[found].unflatten(0, (2, -1)), seen(layer, pixels))
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])

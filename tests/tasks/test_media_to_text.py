@@ -97,7 +97,8 @@ def test_without_decoding_the_loss_is_left(tmp_path):
 @pytest.mark.parametrize("name", [SPEECH])  # that captions are learned, recipes/shapes-caption shows
 def test_a_model_learns_to_write(name, tmp_path):
     plain = {"image": {"shift": 0}, "audio": {"speed": 0.0, "time_masks": 0}, "model": {"dropout": 0.0}}
-    settings = recipe(name, write_table(name, tmp_path), train={"max_updates": 151, "validate_every": 50}, **plain)
+    once = {"max_updates": 151, "validate_every": 151, "save_every": 151}
+    settings = recipe(name, write_table(name, tmp_path), train=once, **plain)
     train(settings, tmp_path / "run")
     loaded = load_model(tmp_path / "run")
     scores = loaded.test(settings.data, lambda _: None)

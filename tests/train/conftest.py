@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from reversal import write_pairs
+from reversal import write_texts
 
 
 @pytest.fixture
@@ -10,6 +10,5 @@ def text(tmp_path: Path) -> Path:
     """A folder with a training and a validation set that reverse words."""
     folder = tmp_path / "text"
     folder.mkdir()
-    write_pairs(folder, "train", 101, seed=1)
-    write_pairs(folder, "valid", 11, seed=2)
+    write_texts(folder)
     return folder

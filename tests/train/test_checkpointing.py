@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from threading import Event
 
@@ -19,14 +20,26 @@ from heedful.train import loop
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.trainer import Trainer
 from interrupted import stop_after, train, train_aloud
-from reversal import fingerprint, recipe
+from reversal import fingerprint, recipe, write_texts
+
+
+@pytest.fixture(scope="module")
+def whole_mean_of(tmp_path_factory) -> Callable[[int], tuple[str, bytes]]:
+    """What a run has whose disk never fails and whose model is the mean of so many checkpoints; each is made once."""
+    text = tmp_path_factory.mktemp("text")
+    write_texts(text)
+
+    @cache
+    def trained(average_last: int) -> tuple[str, bytes]:
+        train(recipe(text, train={"average_last": average_last}), text / f"run-{average_last}")
+        return fingerprint(text / f"run-{average_last}")
+
+    return trained
 
 
 @pytest.fixture
-def whole(text, tmp_path) -> tuple[str, bytes]:
-    """What a run has whose disk never fails."""
-    train(recipe(text), tmp_path / "whole")
-    return fingerprint(tmp_path / "whole")
+def whole(whole_mean_of) -> tuple[str, bytes]:
+    return whole_mean_of(2)
 
 
 def full_disk(patch: pytest.MonkeyPatch, refuses: Callable[[Path], bool]) -> None:
@@ -49,15 +62,14 @@ def at_first(count: int, name: str = "") -> Callable[[Path], bool]:
 
 @pytest.mark.parametrize("step", [5, 7, 10, 14, 15])
 @pytest.mark.parametrize("average_last", [1, 2])
-def test_a_save_that_fails_once_changes_nothing(step, average_last, text, tmp_path, monkeypatch):
-    settings = recipe(text, train={"average_last": average_last})
-    train(settings, tmp_path / "whole")
+def test_a_save_that_fails_once_changes_nothing(step, average_last, whole_mean_of, text, tmp_path, monkeypatch):
+    settings, whole = recipe(text, train={"average_last": average_last}), whole_mean_of(average_last)
     full_disk(monkeypatch, at_first(1, f"step-{step:08d}"))
     outcome, said = train_aloud(settings, tmp_path / "run")
     assert outcome == loop.Outcome(19, 0)
     assert f"NOT SAVED: cannot save step {step}" in said
     assert "waits in memory" in said
-    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+    assert fingerprint(tmp_path / "run") == whole
 
 
 def test_a_disk_that_is_full_for_a_while_changes_nothing(whole, text, tmp_path, monkeypatch):

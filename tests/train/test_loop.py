@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from heedful.machine.precision import PrecisionChoice
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT, TIMINGS
 from heedful.train.training_step import TrainingStep
-from interrupted import stop_after, train
+from interrupted import begin, stop_after, train
 from reversal import fingerprint, recipe, write_pairs
 from toy_model import TOY_MODEL
 
@@ -61,34 +62,24 @@ def test_more_updates_continue_a_finished_run_as_if_it_had_been_planned(text, tm
     assert fingerprint(tmp_path / "extended")[0] == fingerprint(tmp_path / "whole")[0]
 
 
-CHILD = """
-import sys
-from pathlib import Path
-from rich.console import Console
-from heedful.config.load import load_recipe
-from heedful.train.loop import train
-train(load_recipe(sys.argv[1]), Path(sys.argv[2]), Console(stderr=True, quiet=True))
-"""
-
-
 @pytest.mark.slow
 def test_a_run_killed_at_two_random_moments_equals_a_whole_run_bit_for_bit(text, tmp_path):
-    config = tmp_path / "config.toml"
-    config.write_text(TOML.format(root=text, TOY_MODEL=TOY_MODEL), encoding="utf-8")
+    settings = recipe(text, train={"max_updates": 199, "validate_every": 29, "save_every": 7, "log_every": 1})
 
-    def start(folder: Path) -> subprocess.Popen:
-        return subprocess.Popen([sys.executable, "-c", CHILD, str(config), str(folder)])
+    def end(begun: BaseProcess) -> int | None:
+        begun.join()
+        return begun.exitcode
 
-    assert start(tmp_path / "whole").wait() == 0
+    assert end(begin(settings, tmp_path / "whole")) == 0
     kills, rng = 0, random.Random(3)
     while kills < 2:
-        child = start(tmp_path / "parts")
+        begun = begin(settings, tmp_path / "parts")
         goal = logged(tmp_path / "parts") + rng.randint(1, 60)
-        while logged(tmp_path / "parts") < goal and child.poll() is None:
+        while logged(tmp_path / "parts") < goal and begun.is_alive():
             time.sleep(rng.random() / 100)
-        child.kill()
-        kills += child.wait() == -signal.SIGKILL
-    assert start(tmp_path / "parts").wait() == 0
+        begun.kill()
+        kills += end(begun) == -signal.SIGKILL
+    assert end(begin(settings, tmp_path / "parts")) == 0
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 
@@ -98,6 +89,15 @@ def logged(folder: Path) -> int:
     except FileNotFoundError:
         return 0
 
+
+CHILD = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from heedful.config.load import load_recipe
+from heedful.train.loop import train
+train(load_recipe(sys.argv[1]), Path(sys.argv[2]), Console(stderr=True, quiet=True))
+"""
 
 TOML = """
 [data]
@@ -111,7 +111,7 @@ vocab_size = 29
 byte_fallback = false
 pretokenized = true
 {TOY_MODEL}[train]
-max_updates = 199
+max_updates = 19
 batch_tokens = 61
 validate_every = 29
 save_every = 7
@@ -124,7 +124,7 @@ device = "cpu"
 
 def test_another_process_with_the_same_recipe_computes_the_same(text, tmp_path):
     config = tmp_path / "config.toml"
-    config.write_text(TOML.format(root=text, TOY_MODEL=TOY_MODEL).replace("199", "19"), encoding="utf-8")
+    config.write_text(TOML.format(root=text, TOY_MODEL=TOY_MODEL), encoding="utf-8")
     for name, seed in (("first", "1"), ("second", "2")):
         command = [sys.executable, "-c", CHILD, str(config), str(tmp_path / name)]
         subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})

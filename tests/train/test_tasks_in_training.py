@@ -3,8 +3,6 @@
 import hashlib
 import json
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 import torch
 
 import heedful
-from heedful.config.load import recipe_to_dict
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import GenerationRequest
 from heedful.errors import InputError
@@ -20,7 +17,7 @@ from heedful.predict.batching import Text
 from heedful.tasks import find_task
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT
-from interrupted import train
+from interrupted import begin, train
 from resumed import check_resumes_exactly
 from several_processes import validated
 from toy_tasks import TASKS, recipe, write_text
@@ -75,27 +72,16 @@ def test_other_classes_cannot_go_on_with_a_run(text, tmp_path):
         train(other, tmp_path / "run")
 
 
-CHILD = """
-import json, sys
-from pathlib import Path
-from rich.console import Console
-from heedful.config.load import recipe_from_dict
-from heedful.train.loop import train
-train(recipe_from_dict(json.loads(Path(sys.argv[1]).read_text()), "test"), Path(sys.argv[2]), Console(quiet=True))
-"""
-
-
 @pytest.mark.slow
 def test_a_run_that_was_killed_equals_a_whole_run_bit_for_bit(text, tmp_path):
     settings = recipe("masked_lm", text, train={"max_updates": 41, "save_every": 7})
-    values = tmp_path / "values.json"
-    values.write_text(json.dumps(recipe_to_dict(settings)))
     train(settings, tmp_path / "whole")
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(values), str(tmp_path / "parts")])
-    while not list((tmp_path / "parts").glob("checkpoints/step-*")) and child.poll() is None:
+    begun = begin(settings, tmp_path / "parts")
+    while not list((tmp_path / "parts").glob("checkpoints/step-*")) and begun.is_alive():
         time.sleep(0.01)
-    child.kill()
-    assert child.wait() == -signal.SIGKILL
+    begun.kill()
+    begun.join()
+    assert begun.exitcode == -signal.SIGKILL
     train(settings, tmp_path / "parts")
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 

@@ -1,5 +1,6 @@
 """Every check passes on every architecture, and fails where a bug of its kind is planted."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,9 +28,12 @@ from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
 from heedful.verify import subject as subject_module
+from heedful.verify.of_training import WAYS
 from subjects import TOKENIZER
 
-FAST = [check for check in CHECKS if check.measure is not of_training.several_processes]
+[SEVERAL] = [check for check in CHECKS if check.measure is of_training.several_processes]
+FAST = [check for check in CHECKS if check is not SEVERAL]
+TRAINED = ("translation", "lstm with general attention")
 MAKERS = {
     "translation": (ENCODER_DECODERS, lambda name: every_architecture.encoder_decoder(name, len(TOKENIZER))),
     "language_model": (LANGUAGE_MODELS, lambda name: every_architecture.language_model(name, len(TOKENIZER))),
@@ -301,33 +305,62 @@ def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
     assert any(noticed in check for check in failing(task, name))
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """What two processes write that train `TRAINED` together; they are started once, and pass the check."""
+    folder, honest = tmp_path_factory.mktemp("shared"), of_training.launch
+
+    def launch(command, processes):
+        code = honest(command, processes)
+        for file in WAYS.values():
+            shutil.copy(Path(command[3]) / file, folder)
+        return code
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of_training, "launch", launch)
+        assert SEVERAL.passes(difference_of_two())
+    return folder
+
+
+@pytest.fixture
+def replayed(shared, monkeypatch):
+    """Two processes that write what those of `shared` wrote."""
+
+    def launch(command, _):
+        shutil.copytree(shared, command[3], dirs_exist_ok=True)
+        return 0
+
+    monkeypatch.setattr(of_training, "launch", launch)
+
+
+def difference_of_two() -> float | None:
+    found = loaded(*TRAINED)
+    return SEVERAL.measure(subject_of(found), found)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("replayed")
 def test_an_update_of_one_process_that_differs_from_that_of_two_is_noticed(monkeypatch):
-    found, honest = loaded("translation", "lstm with general attention"), TrainingStep.step
-    check = next(check for check in CHECKS if check not in FAST)
-    assert check.passes(check.measure(subject_of(found), found))
+    assert SEVERAL.passes(difference_of_two())
+    honest = TrainingStep.step
     monkeypatch.setattr(TrainingStep, "step", lambda self, lr, count: honest(self, lr * 1.001, count))
-    assert not check.passes(check.measure(subject_of(found), found))
+    assert not SEVERAL.passes(difference_of_two())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["whole.safetensors", "sharded.safetensors"])
+@pytest.mark.usefixtures("replayed")
+@pytest.mark.parametrize("way", WAYS.values())
 def test_two_processes_whose_weights_differ_in_one_way_of_sharing_them_are_noticed(way, monkeypatch):
     def read(path):
         tensors = read_tensors(path)
         return {name: value + (path.name == way) for name, value in tensors.items()}
 
-    found = loaded("translation", "gru with Bahdanau's attention")
-    check = next(check for check in CHECKS if check not in FAST)
-    assert check.passes(check.measure(subject_of(found), found))
     monkeypatch.setattr(of_training, "read_tensors", read)
-    assert not check.passes(check.measure(subject_of(found), found))
+    assert not SEVERAL.passes(difference_of_two())
 
 
 @pytest.mark.slow
 def test_two_processes_that_fail_are_an_error_and_no_difference(monkeypatch):
-    found = loaded("translation", "lstm with general attention")
-    check = next(check for check in CHECKS if check not in FAST)
     monkeypatch.setattr(of_training, "own_modules", lambda _: ["no_such_module"])
     with pytest.raises(RunError, match="ended with exit code 2"):
-        check.measure(subject_of(found), found)
+        difference_of_two()

@@ -33,7 +33,7 @@ RULES = (
     ),
     Rule(
         "image.patch",
-        lambda r: reads_pictures(r) and r.image.stem == "convolutional" and r.image.patch.bit_count() != 1,
+        lambda r: reads_pictures(r) and r.image.stem != "linear" and r.image.patch.bit_count() != 1,
         "each convolution of the stem halves a picture, and image.patch = {r.image.patch} is no power of two; take 2, "
         '4, 8 or 16, or set image.stem = "linear"',
     ),

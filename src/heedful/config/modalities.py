@@ -13,7 +13,7 @@ class ImageConfig:
     resample: Literal["nearest", "bilinear", "bicubic", "lanczos"] = "bicubic"  # the filter that resizes
     channels: Literal[1, 3] = 3  # 1: grey
     patch: int = 16  # side of a square patch, in pixels
-    stem: Literal["linear", "convolutional"] = "linear"  # convolutional: 3 x 3 with stride 2 (Xiao et al. 2021)
+    stem: Literal["linear", "convolutional", "pooled"] = "linear"  # 3 x 3 convolutions: with stride 2, or max-pooling
     class_token: bool = True  # a trained vector before the patches; without it set model.pooling = "mean"
     positions: Literal["none", "sinusoidal", "learned"] = "none"  # of rows and of columns; beside model.positions
     max_pixels: int = 89_478_485  # a larger picture is refused before it is unpacked

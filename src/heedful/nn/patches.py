@@ -30,6 +30,11 @@ def joined(patches: Float[Tensor, "B R Q F"], patch: int) -> Float[Tensor, "B H 
     return pixels.flatten(3, 4).flatten(1, 2)
 
 
+def without_padding(pixels: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]) -> Float[Tensor, "B H W C"]:
+    """Set the rows of padding to 0, which is what convolutions see beyond the border of a picture."""
+    return pixels.masked_fill(~padding_mask[:, :, None, None], 0.0)
+
+
 class LinearStem(nn.Module):
     """Stem of the Vision Transformer: a linear map of the pixels of each patch, row by row, channels last.
 
@@ -41,9 +46,9 @@ class LinearStem(nn.Module):
         self.patch = config.patch
         self.project = nn.Linear(config.channels * config.patch**2, d_model)
 
-    def forward(self, pixels: Float[Tensor, "B H W C"]) -> Float[Tensor, "B R Q D"]:
+    def forward(self, pixels: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]) -> Float[Tensor, "B R Q D"]:
         """Compute the vector of each patch, in R rows and Q columns."""
-        return self.project(cut(pixels, self.patch))
+        return self.project(cut(without_padding(pixels, padding_mask), self.patch))
 
 
 class ConvolutionalStem(nn.Module):
@@ -53,21 +58,42 @@ class ConvolutionalStem(nn.Module):
     norms, so that a picture does not depend on the others in its batch.
     """
 
+    stride = 2
+
     def __init__(self, config: ImageConfig, d_model: int) -> None:
         super().__init__()
         halvings = config.patch.bit_length() - 1
         widths = [config.channels, *(max(1, d_model >> (halvings - 1 - step)) for step in range(halvings))]
         self.convolutions = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(widths)
+            nn.Conv2d(before, after, 3, stride=self.stride, padding=1) for before, after in pairwise(widths)
         )
         self.project = nn.Linear(widths[-1], d_model)
 
-    def forward(self, pixels: Float[Tensor, "B H W C"]) -> Float[Tensor, "B R Q D"]:
+    def forward(self, pixels: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]) -> Float[Tensor, "B R Q D"]:
         """Compute the vector of each patch, in R rows and Q columns."""
-        x = pixels.permute(0, 3, 1, 2)
+        x = pixels
         for convolution in self.convolutions:
-            x = nn.functional.gelu(convolution(x))
-        return self.project(x.permute(0, 2, 3, 1))
+            x = without_padding(x, padding_mask).permute(0, 3, 1, 2)
+            x = self.halved(x, convolution).permute(0, 2, 3, 1)
+            padding_mask = padding_mask[:, ::2]
+        return self.project(x)
+
+    def halved(self, x: Float[Tensor, "B C H W"], convolution: nn.Module) -> Float[Tensor, "B D R Q"]:
+        """Apply one convolution and GELU; the stride halves height and width."""
+        return nn.functional.gelu(convolution(x))
+
+
+class PooledStem(ConvolutionalStem):
+    """Stem of 3 x 3 convolutions, each with GELU and max-pooling, and a linear map (Hassani et al. 2021).
+
+    The convolutions are computed at every pixel and not at every other one; pooling halves height and width.
+    """
+
+    stride = 1
+
+    def halved(self, x: Float[Tensor, "B C H W"], convolution: nn.Module) -> Float[Tensor, "B D R Q"]:
+        """Apply one convolution and GELU, and keep the largest value of 3 x 3 around every other place."""
+        return nn.functional.max_pool2d(super().halved(x, convolution), 3, stride=2, padding=1)
 
 
 class SinusoidalGridPositions(nn.Module):
@@ -105,7 +131,11 @@ class LearnedGridPositions(nn.Module):
         return x + self.rows[: x.size(1), None] + self.columns
 
 
-STEMS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {"linear": LinearStem, "convolutional": ConvolutionalStem}
+STEMS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {
+    "linear": LinearStem,
+    "convolutional": ConvolutionalStem,
+    "pooled": PooledStem,
+}
 GRID_POSITIONS: dict[str, Callable[[ImageConfig, int], nn.Module]] = {
     "none": nn.Identity,
     "sinusoidal": SinusoidalGridPositions,
@@ -134,13 +164,8 @@ class PatchEmbedding(InputLayer):
         self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn pictures into the vectors of their patches."""
-        return self.sequence(self.stem(self.real_pixels(inputs, padding_mask)), padding_mask)
-
-    def real_pixels(
-        self, inputs: Float[Tensor, "B H W C"], padding_mask: Bool[Tensor, "B H"]
-    ) -> Float[Tensor, "B H W C"]:
-        """Set rows of padding to 0, and give pixels the number format of the weights."""
-        return inputs.masked_fill(~padding_mask[:, :, None, None], 0.0).to(self.class_token.dtype)
+        pixels = inputs.to(self.class_token.dtype)
+        return self.sequence(self.stem(pixels, padding_mask), padding_mask)
 
     def sequence(
         self, patches: Float[Tensor, "B R Q D"], padding_mask: Bool[Tensor, "B H"]
@@ -169,6 +194,6 @@ class HidingPatchEmbedding(PatchEmbedding):
     ) -> tuple[Float[Tensor, "B S D"], Bool[Tensor, "B S"]]:
         """Turn pictures into the vectors of their patches, without a look at those that are hidden."""
         covered = hidden.repeat_interleave(self.patch, 1).repeat_interleave(self.patch, 2)
-        visible = self.real_pixels(inputs, padding_mask).masked_fill(covered[..., None], 0.0)
-        patches = torch.where(hidden[..., None], self.hidden_patch, self.stem(visible))
+        visible = inputs.to(self.class_token.dtype).masked_fill(covered[..., None], 0.0)
+        patches = torch.where(hidden[..., None], self.hidden_patch, self.stem(visible, padding_mask))
         return self.sequence(patches, padding_mask)

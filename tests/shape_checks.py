@@ -1,0 +1,62 @@
+"""Checks of the shapes that a function promises, with each argument looked at once a call.
+
+jaxtyping's own decorator looks at the arguments before a call, and once more together with the result; that takes three
+times as long. In its place stands `checked`, under which a function that promises no shape is left to the type checker
+alone. What is refused stays the same, and by an error of the same kind, which is a TypeError.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import isclass, isfunction
+from typing import Any, get_args
+
+import jaxtyping
+from beartype import BeartypeConf, beartype
+from jaxtyping import AbstractArray, TypeCheckError, install_import_hook
+
+typechecker = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
+_decorate: Callable[..., Any] = jaxtyping.jaxtyped
+_one_call = _decorate("context")  # in which a letter stands for one size
+
+
+def check_shapes(modules: list[str]) -> None:
+    """Let what is imported from these modules from now on be checked at each call."""
+    jaxtyping.jaxtyped = checked
+    install_import_hook(modules, "shape_checks.typechecker")
+
+
+def checked(typechecker: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make the decorator that the import hook puts on each function and class."""
+
+    def decorate(subject: Any) -> Any:
+        if not isfunction(subject):
+            return _decorate(subject, typechecker=typechecker)
+        found = typechecker(subject)
+        return in_one_context(found) if promises_shapes(subject) else found
+
+    return decorate
+
+
+def in_one_context(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let all shapes that a function is checked for in a call agree."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _one_call:
+            return function(*args, **kwargs)
+
+    return call
+
+
+def promises_shapes(function: Callable[..., Any]) -> bool:
+    """True if an annotation holds a shape."""
+    return any(map(_holds_shape, function.__annotations__.values()))
+
+
+def _holds_shape(annotation: Any) -> bool:
+    """True of Float[Tensor, "B T"], of anything made of such, and of a string that may become such."""
+    if isinstance(annotation, str):
+        return "Tensor" in annotation
+    if isclass(annotation) and issubclass(annotation, AbstractArray):
+        return True
+    return any(map(_holds_shape, get_args(annotation)))

@@ -1,0 +1,63 @@
+import pytest
+import torch
+from jaxtyping import Float, TypeCheckError
+from torch import Tensor
+
+from heedful.nn import attention
+from shape_checks import checked, promises_shapes, typechecker
+
+A, B = torch.ones(3, 5), torch.ones(5, 7)
+
+
+def scaled(x: Float[Tensor, "A B"], y: Float[Tensor, "B C"] | None, factor: float = 2.0) -> Float[Tensor, "A C"]:
+    return factor * x if y is None else factor * x @ y
+
+
+def test_what_fits_passes_and_the_result_is_that_of_the_function():
+    assert torch.equal(checked(typechecker)(scaled)(A, B), scaled(A, B))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(A, B.T), (A.long(), B), (A[0], B), (A, "B"), (A, B, "2")],
+    ids=["dimensions that differ", "another type of numbers", "another rank", "no tensor", "another type"],
+)
+def test_arguments_that_break_the_promise_are_refused(arguments):
+    with pytest.raises(TypeCheckError, match="violates type hint"):
+        checked(typechecker)(scaled)(*arguments)
+
+
+def test_a_result_that_breaks_the_promise_is_refused():
+    assert checked(typechecker)(scaled)(A[:, :3], None).shape == (3, 3)
+
+    def squared(x: Float[Tensor, "A B"]) -> Float[Tensor, "A A"]:
+        return x
+
+    with pytest.raises(TypeCheckError, match="the size of dimension A is 5"):
+        checked(typechecker)(squared)(A)
+
+
+def test_a_function_without_shapes_is_left_to_the_type_checker():
+    def number(x: int) -> int:
+        return x
+
+    assert not promises_shapes(number)
+    with pytest.raises(TypeCheckError, match="violates type hint"):
+        checked(typechecker)(number)("1")
+
+
+@pytest.mark.parametrize(
+    "annotation", [Float[Tensor, "A"], list[Float[Tensor, "A"]], Tensor | Float[Tensor, "A"], "Float[Tensor, 'A']"]
+)
+def test_a_shape_is_found_wherever_it_stands(annotation):
+    def function(x):
+        return x
+
+    function.__annotations__["x"] = annotation
+    assert promises_shapes(function)
+
+
+def test_the_source_is_imported_with_checks():
+    query, key, value = (torch.ones(2, 3, length, 5) for length in (7, 11, 13))
+    with pytest.raises(TypeCheckError, match="violates type hint"):
+        attention.scaled_dot_product(query, key, value, torch.zeros(1, 1, 1, 11))
