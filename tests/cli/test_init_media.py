@@ -67,7 +67,7 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
     Path("pictures/left/bad.png").write_bytes(b"x")
     told = run("pictures")
     assert told.startswith("41 pictures: a folder for each class\n  in colour, 15 x 23 pixels (height x width)\n")
-    assert "  2 classes: left 21, right 20\n" in told
+    assert "  2 classes: left (21), right (20)\n" in told
     assert "  1 file equal to an earlier one, byte for byte\n" in told
     assert "  1 file cannot be read; the first: pictures/left/bad.png: it is no picture" in told
     assert "valid pictures, 80% to 90% of each class" in told
@@ -114,6 +114,10 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
         (["pictures", "--source-language", "de"], "--source-language is for translations"),
         (["clips.csv", "--target-field", "x"], "no column of classes is named 'x'"),
         (["one"], "one: all files are of the class 'left'; two are needed"),
+        (
+            ["whole"],
+            "all files are of the class 'left'; if a table there tells the classes, name it, as in: heedful init ",
+        ),
         (["few"], "few: 3 files of the class 'right', too few to hold some out; give 10 or more of each class"),
         (["flat"], "flat: holds no folders with pictures"),
         (["lost.csv"], r"lost.csv: no file can be read; the first: lost.csv, line 2: nowhere/0.wav: cannot be read"),
@@ -125,6 +129,8 @@ def test_what_cannot_become_a_recipe_is_refused_and_nothing_is_written(
 ) -> None:
     Path("empty").mkdir()
     shutil.copytree("pictures/left", "one/left")
+    shutil.copytree("one", "whole")
+    Path("whole/classes.csv").write_text("file,label\n")
     shutil.copytree("pictures/left", "few/left")
     write_pictures(here / "few/right", "right", 3)
     shutil.copytree("pictures/left", "flat")

@@ -3,13 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from invocation import invoke
 
 from heedful.checkpoint import write_model
+from heedful.decode.speech_windows import StampedWindows
 from heedful.decode.transcriber import Transcriber
 from heedful.decode.transcript import srt, vtt
-from heedful.errors import InputError
+from heedful.errors import InputError, Interrupted
 from heedful.models import weights
 from heedful.text.tokenizer_pair import TokenizerPair
 from toy_speech import RATE, languages, plain_tokenizer, random_transcriber, speech, stamped_tokenizer
@@ -109,6 +111,68 @@ def test_all_files_are_looked_at_before_the_work(stamped, here):
     assert first.startswith("text.wav: it is no sound")
     assert second == "  absent.wav: there is no such file; name a file of sound"
     assert not (here / "out.txt").exists()
+
+
+def test_a_file_that_is_cut_off_is_told_of_before_the_work(stamped, here, reporters):
+    soundfile.write("whole.flac", np.random.default_rng(1).normal(0, 0.1, 3 * RATE), RATE)
+    (here / "cut.flac").write_bytes((here / "whole.flac").read_bytes()[:-200])
+    with pytest.raises(InputError, match=r"cut\.flac: it is (cut off|no sound, damaged)"):
+        transcribe("one.wav", "cut.flac")
+    assert not reporters
+
+
+def test_a_folder_is_told_of(stamped, here):
+    (here / "folder").mkdir()
+    with pytest.raises(InputError, match="folder: is a folder; name the files of sound in it"):
+        transcribe("folder")
+
+
+@pytest.fixture
+def second_window_is_interrupted(monkeypatch):
+    take = StampedWindows.take
+    taken = []
+
+    def interrupting(windows, reading, said):
+        if reading in taken:
+            raise KeyboardInterrupt
+        if reading.left < reading.recording.length:
+            taken.append(reading)
+        take(windows, reading, said)
+
+    monkeypatch.setattr(StampedWindows, "take", interrupting)
+
+
+def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, here, second_window_is_interrupted):
+    (here / "a.srt").write_text("of an earlier run")
+    with pytest.raises(Interrupted) as caught:
+        transcribe("long.wav", "--format", "srt", "--output", "a.srt")
+    heard = str(caught.value).removeprefix(
+        "interrupted; a.srt.part has what was heard, and a.srt is as it was; long.wav was heard until 00:00:00."
+    )
+    assert 0 < int(heard) < 980
+    assert (here / "a.srt.part").read_text().startswith("1\n00:00:00,")
+    assert (here / "a.srt").read_text() == "of an earlier run"
+
+
+def test_what_was_heard_of_the_next_file_follows_the_files_that_are_done(stamped, second_window_is_interrupted):
+    with pytest.raises(Interrupted, match=r"as it was; the first file is done, long\.wav was heard until 00:00:00\."):
+        transcribe("one.wav", "long.wav", "--format", "json", "--output", "a.jsonl")
+    first, second = map(json.loads, Path("a.jsonl.part").read_text().splitlines())
+    assert (first["file"], first["seconds"]) == ("one.wav", 0.24)
+    assert second["file"] == "long.wav"
+    assert 0 < second["seconds"] < 0.98
+
+
+def test_an_interruption_before_anything_was_heard_leaves_nothing(stamped, here, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StampedWindows, "take", interrupted)
+    for options, end in [((), ""), (("--output", "a.srt"), "; nothing is written")]:
+        with pytest.raises(Interrupted) as caught:
+            transcribe("long.wav", "--format", "srt", *options)
+        assert str(caught.value) == f"interrupted before anything was heard{end}"
+    assert not list(here.glob("*.srt*"))
 
 
 def test_a_file_that_is_read_is_not_overwritten(stamped):

@@ -166,6 +166,7 @@ def test_a_wrong_override_is_named(file: Path, overrides: list[str], message: st
         ('dropout = "0.1"', 'line 13: model.dropout must be a number, but is "0.1"; write 0.1 without quotes'),
         ('attention_bias = "no"', 'must be true or false, but is "no"; write false without quotes'),
         ('norm = "prre"', 'line 13: model.norm must be "post" or "pre", but is "prre"; did you mean "pre"?'),
+        ("[image]\nchannels = 2", "line 14: image.channels must be 1 or 3, but is 2"),
         ("dropout = [1, 2]", "line 13: model.dropout must be a number, but is a list"),
         ("d_model = 35\npositions = 'none'", "line 12: model.d_model = 35 cannot be divided by model.heads = 2;"),
         ("[decode]\nbeam = 0", "line 14: decode.beam must be at least 1, but is 0"),

@@ -42,6 +42,8 @@ def test_the_header_of_a_table_is_no_class_and_is_reported(corpus, name, header,
     [
         (("Quality", "#1 String"), [("1", "a b"), ("0", "c d")]),
         (("en", "de"), [("one", "eins")]),
+        (("file", "label"), [("a.png", "left"), ("b.png", "")]),
+        (("图片", "说明"), [("a.png", "一只猫")]),
         (("comment", "points"), [("fine", "4.5"), ("dull", "-1")]),
         (("kind", "what"), [("a" if i % 2 else "b", f"text {i}") for i in range(11)]),
     ],

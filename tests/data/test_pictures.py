@@ -113,12 +113,15 @@ def test_a_picture_that_is_cut_off_is_refused(kind, share):
         read_picture(content[: int(share * len(content))], CONFIG)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"A text with the name of a picture.\n", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"\0" * 99]
-)
+@pytest.mark.parametrize("content", [b"A text with the name of a picture.\n", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"\0" * 99])
 def test_what_is_no_picture_is_refused(content):
     with pytest.raises(InputError, match="it is no picture, or of a kind that is not read"):
         read_picture(content, CONFIG)
+
+
+def test_an_empty_file_is_told_of():
+    with pytest.raises(InputError, match="the file is empty; take it out, or save it again"):
+        read_picture(b"", CONFIG)
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning:PIL", "ignore::PIL.Image.DecompressionBombWarning")  # by Pillow

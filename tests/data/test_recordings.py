@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config.modalities import AudioConfig
-from heedful.data.recordings import BLOCK, ArrayRecording, FileRecording, recording_of
+from heedful.data.recordings import BLOCK, ArrayRecording, FileRecording, file_recording, recording_of
 from heedful.data.sounds import read_sound
 from heedful.errors import InputError
 
@@ -72,6 +72,26 @@ def test_what_is_kept_is_no_more_than_what_was_asked_for(folder):
     for begin in (0, 8000, 12_007, 12_007, 100_003, 240_000, 5003):
         np.testing.assert_allclose(recording.read(begin, begin + 4001), whole[begin : begin + 4001], atol=1e-6)
         assert len(recording._kept) <= 4001 * 44_100 / 8000 + 5 * 441 + BLOCK
+
+
+@pytest.mark.parametrize("ending", KINDS)
+def test_a_file_that_was_read_to_its_end_is_read_again_from_its_beginning(folder, ending):
+    recording = file_recording(folder / f"tone.{ending}", CONFIG)
+    before = recording.read(0, recording.length)
+    recording.check()
+    np.testing.assert_array_equal(recording.read(0, recording.length), before)
+
+
+def test_what_is_wrong_with_a_file_is_found_by_reading_it_to_its_end(folder, tmp_path):
+    noise = np.random.default_rng(3).normal(0, 0.1, 3 * BLOCK).astype(np.float32)
+    soundfile.write(tmp_path / "whole.flac", noise, 8000)
+    (tmp_path / "cut.flac").write_bytes((tmp_path / "whole.flac").read_bytes()[:-1000])
+    noise[-5:] = np.nan
+    soundfile.write(tmp_path / "odd.wav", noise, 8000, subtype="FLOAT")
+    for name, words in {"cut.flac": "cut off|damaged", "odd.wav": "are no finite numbers"}.items():
+        recording = file_recording(tmp_path / name, CONFIG)
+        with pytest.raises(InputError, match=rf"{name}: .*({words})"):
+            recording.check()
 
 
 def test_arrays_and_tensors_are_taken_as_they_are():

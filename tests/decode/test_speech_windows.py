@@ -40,6 +40,22 @@ def test_a_single_segment_is_the_whole_window():
     assert taken([T[25], 7]) == ([(0.5, 30.0, [7])], 30.0)
 
 
+@pytest.mark.parametrize("text", [". .", "...", "。", "- ?", ""])
+def test_a_segment_of_punctuation_between_time_stamps_is_left_out(text):
+    recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
+    reading = Reading(recording, StampedWindows(30 * RATE, TOKENS))
+    reading.windows.take(reading, Said([T[0], 7, T[250], T[250], 13, T[900], T[900]], [-0.5] * 7))
+    found = reading.transcript(lambda tokens: text if 7 in tokens else "你好")
+    assert [(segment.start, segment.text) for segment in found.segments] == [(5.0, "你好")]
+
+
+def test_punctuation_is_kept_where_windows_are_joined_without_time_stamps():
+    recording = ArrayRecording(np.zeros(30 * RATE, np.float32), AudioConfig(rate=RATE))
+    reading = Reading(recording, OverlappingWindows(30 * RATE, 0.2))
+    reading.windows.take(reading, Said([13], [-0.5]))
+    assert reading.transcript(lambda _: ".").text == "."
+
+
 def test_times_start_at_the_window_and_end_with_the_recording():
     assert taken([T[50], 7, T[1500]], seconds=45.0, begin=30 * RATE) == ([(31.0, 45.0, [7])], 60.0)
 

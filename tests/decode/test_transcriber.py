@@ -94,6 +94,23 @@ def test_overlapping_windows_are_joined_where_they_say_the_same(plain, count, sh
     assert times[-1] == pytest.approx(found.seconds)
 
 
+def test_a_recording_is_given_as_soon_as_it_and_those_before_are_done(stamped):
+    told: list[int] = []
+    clips = [speech(some_runs(count)) for count in (2, 47, 3)]
+    found = parrot(stamped).transcribe_each(clips, done=told.append)
+    assert found.heard() == []
+    assert len(next(found).segments) == 2
+    assert len(told) == 1
+    long, short = found.heard()
+    assert len(short.segments) == 3
+    whole = parrot(stamped).transcribe(clips[1])
+    assert long.segments == whole.segments[: len(long.segments)]
+    assert long.segments[-1].end == pytest.approx(long.seconds)
+    assert long.seconds < whole.seconds
+    assert list(found) == [whole, short]
+    assert found.heard() == []
+
+
 def test_a_model_with_time_stamps_writes_none_where_none_are_asked_for(stamped):
     runs = some_runs(3, longest=5)
     short, long = speech(runs), speech(some_runs(17))

@@ -60,9 +60,10 @@ def test_a_stem_of_convolutions_has_a_vector_for_each_patch(stem, patch):
 def test_the_pooled_stem_convolves_at_every_pixel_and_keeps_the_largest_around_every_other():
     stem, pixels = PooledStem(CONFIG, 14), torch.randn(3, 12, 20, 3)
     x = pixels.permute(0, 3, 1, 2)
-    for convolution in stem.convolutions:
-        x = nn.functional.gelu(nn.functional.conv2d(x, convolution.weight, convolution.bias, padding=1))
-        x = nn.MaxPool2d(3, stride=2, padding=1)(x)
+    for (before, after), learned in zip([(3, 7), (7, 14)], stem.convolutions, strict=True):
+        every_pixel = nn.Conv2d(before, after, kernel_size=3, padding=1)
+        every_pixel.load_state_dict(learned.state_dict())
+        x = nn.MaxPool2d(3, stride=2, padding=1)(nn.functional.gelu(every_pixel(x)))
     expected = stem.project(x.permute(0, 2, 3, 1))
     torch.testing.assert_close(stem(pixels, torch.ones(3, 12, dtype=torch.bool)), expected)
 

@@ -296,7 +296,7 @@ def careless_of_padding(honest, *, seen=False):
 
 def a_stem_looks_at_the_whole_batch(patch):
     honest = LinearStem.forward
-    patch.setattr(LinearStem, "forward", lambda self, pixels: honest(self, pixels) - pixels.mean())
+    patch.setattr(LinearStem, "forward", lambda self, pixels, mask: honest(self, pixels, mask) - pixels.mean())
 
 
 def frames_of_padding_are_tubelets(patch):

@@ -53,6 +53,7 @@ def attention(
     try:
         if isinstance(seen.media, PictureInput):
             maps = seen.media.laid(weights.numpy())
+            subtitle += "\nframed: the largest weight, in brackets"
             missing = draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, subtitle), out)
         else:
             missing = draw(HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, subtitle), out)

@@ -58,19 +58,23 @@ def named_files(names: Sequence[str] | None, data: "DataConfig") -> list[Path]:
     """List the files that are named on the command line, and those below folders that are named.
 
     Raises:
-        InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind.
+        InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind; the
+            message has a line for each.
     """
     from heedful.data.media_files import ENDINGS, NOUNS, files_below
 
     if not names:
         raise InputError(f"the model reads {NOUNS[data.modality]}: name files, or folders of them")
     found: list[Path] = []
+    problems = []
     for name in names:
         path = Path(name)
-        if not path.exists():
-            raise InputError(f"{name}: there is no such file or folder")
         files = files_below(path, data) if path.is_dir() else [path]
-        if not files:
-            raise InputError(f"{name}: no file below this folder ends in {', '.join(ENDINGS[data.modality])}")
+        if not path.exists():
+            problems.append(f"{name}: there is no such file or folder")
+        elif not files:
+            problems.append(f"{name}: no file below this folder ends in {', '.join(ENDINGS[data.modality])}")
         found += files
+    if problems:
+        raise InputError("\n  ".join(problems))
     return found

@@ -30,11 +30,11 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     from heedful.machine import prepare_process
     from heedful.predict.patch_filler import GAP, WHITE, PatchFiller
 
-    if output is None or output.suffix.lower() != ".png":
-        raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
     prepare_process()
     loaded = load_model(model, device)
     filler = loaded.use_as(PatchFiller)
+    if output is None or output.suffix.lower() != ".png":
+        raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
     files = ReadFiles(named_files(names, loaded.recipe.data), filler.reader.decoded)
     with show_progress("filling", "files", len(files.files)) as progress:
         rows = []

@@ -129,7 +129,7 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
             f"{corpus.source}: {corpus.target_field!r} has {len(found.labels):,} different labels, and more than "
             f"{MOST_LABELS:,} are no classes; name another column with --target-field"
         )
-    shown = [f"{label} {count:,}" for label, count in found.labels.most_common(SHOWN)]
+    shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(

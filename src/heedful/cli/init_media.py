@@ -195,13 +195,14 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     tell = tell_sizes if request.kind == "image" else tell_seconds
     tell(found.facts)
     if len(found.labels) < 2:
-        raise InputError(f"{corpus.source}: all files are of the class {next(iter(found.labels))!r}; two are needed")
+        remedy = remedy_for_one_class(request.source)
+        raise InputError(f"{corpus.source}: all files are of the class {next(iter(found.labels))!r}; {remedy}")
     if len(found.labels) > MOST_LABELS:
         raise InputError(
             f"{corpus.source}: {len(found.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
             "another column with --target-field"
         )
-    shown = [f"{label} {count:,}" for label, count in found.labels.most_common(SHOWN)]
+    shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
@@ -211,8 +212,21 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         typer.echo(f"  equal files of different classes: {found.torn}; correct one of them")
     if found.bad:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
+        typer.echo(
+            "    those in training will be left out; mend or remove those held out, which would stop their scoring"
+        )
     if len(found.facts) < FEW:
         typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
+
+
+def remedy_for_one_class(source: Path) -> str:
+    """Say what to do about files of a single class: in their folder may lie tables that tell more of them."""
+    from heedful.data.rows import READERS
+
+    tables = sorted(path for path in source.glob("*") if path.suffix in READERS) if source.is_dir() else []
+    if not tables:
+        return "two are needed"
+    return f"if a table there tells the classes, name it, as in: heedful init {tables[0]}"
 
 
 def tell_sizes(facts: "Sequence[PictureFacts]") -> None:

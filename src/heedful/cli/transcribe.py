@@ -1,7 +1,7 @@
 """`heedful transcribe`: write down the speech in files of sound, as text or as subtitles."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +10,9 @@ import typer
 
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Model, Output, Precision
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.output import Results, check_output, free_name, writing_results
 from heedful.cli.translate import load
-from heedful.errors import InputError
+from heedful.errors import InputError, Interrupted
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def transcribe(
     reads at once. With --format json a line is {"file", "language", "seconds",
     "text", "segments": [{"start", "end", "text", "pieces", "token_scores"}]}.
     The score of a token is the natural logarithm of its probability.
+
+    After Ctrl-C, what was heard so far is written; with --output, into a file
+    that ends in .part.
     """
     from heedful.decode.transcriber import Transcriber
 
@@ -76,28 +79,59 @@ def transcribe(
         writing_results(output, None, unit="file") as results,
     ):
         found = transcriber.transcribe_each(file, done=progress.advance)
-        for path, transcript in zip(file, found, strict=True):
-            results.write(written(path, transcript, form, transcriber))
+        rest = iter(file)
+        try:
+            for transcript in found:
+                results.write(written(next(rest), transcript, form, transcriber))
+        except KeyboardInterrupt as error:
+            heard = list(zip(rest, found.heard(), strict=False))
+            for path, transcript in heard:
+                results.write(written(path, transcript, form, transcriber))
+            raise Interrupted(kept(results, output, heard)) from error
 
 
 def checked_files(files: list[Path]) -> list["Recording"]:
-    """Open all files, to find those that are no sound before the work begins.
+    """Read all files, to find those that are no sound, or are cut off, before the work begins.
 
     Raises:
         InputError: Some cannot be read; the message has a line for each of them.
     """
     from heedful.config.modalities import AudioConfig
-    from heedful.data.recordings import recording_of
+    from heedful.data.recordings import file_recording
 
     recordings, problems = [], []
     for path in files:
         try:
-            recordings.append(recording_of(path, AudioConfig()))
+            recording = file_recording(path, AudioConfig())
+            recording.check()
+            recordings.append(recording)
         except InputError as error:
             problems.append(str(error))
     if problems:
         raise InputError("\n  ".join(problems))
     return recordings
+
+
+def kept(results: Results, output: Path | None, heard: "Sequence[tuple[Path, Transcript]]") -> str:
+    """Keep what was heard before Ctrl-C; return a message with its place and its end.
+
+    Args:
+        results: What was written so far, of whole files and of others.
+        output: The file that it was written for; None: standard output.
+        heard: The files that were not heard to their end, with what was said in them.
+    """
+    from heedful.decode.transcript import clock
+
+    if not results.lines:
+        return f"interrupted before anything was heard{'; nothing is written' if output else ''}"
+    ends = [f"{path} was heard until {clock(transcript.seconds)}" for path, transcript in heard]
+    if whole := results.lines - len(heard):
+        ends.insert(0, "the first file is done" if whole == 1 else f"the first {whole:,} files are done")
+    if output is None:
+        return f"interrupted; {', '.join(ends)}"
+    part = free_name(output)
+    results.keep_whole(part)
+    return f"interrupted; {part} has what was heard, and {output} is as it was; {', '.join(ends)}"
 
 
 def written(path: Path, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> str:

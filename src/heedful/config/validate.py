@@ -119,7 +119,9 @@ def _mistyped(detail: ErrorDetails, prefix: str) -> Problem:
     if kind == "too_long":
         return Problem(key, f"{key} takes {context['max_length']} values, not {len(value)}")
     choices = context.get("expected", "").split("'")[1::2]
-    expected = " or ".join(f'"{choice}"' for choice in choices) or _EXPECTED.get(kind, detail["msg"])
+    expected = " or ".join(f'"{choice}"' for choice in choices) or _EXPECTED.get(
+        kind, context.get("expected", detail["msg"])
+    )
     remedy = _remedy(key, kind, value, choices)
     return Problem(key, f"{key} must be {expected}, but is {_shown(value)}{f'; {remedy}' if remedy else ''}")
 

@@ -27,7 +27,12 @@ LANGUAGE_NAMES = _named(
     "en de fr es it pt nl pl ru uk cs tr ar he zh ja ko vi th hi english german french spanish italian portuguese"
     " dutch polish russian ukrainian czech turkish arabic hebrew chinese japanese korean"
 )
-NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | {"id", "index", "idx", "key", "date", "split"}
+MEDIA_NAMES = _named(  # of files, and of the texts about them
+    "file filename file_name path image picture photo sound audio wav clip recording caption transcript"
+    " 文件 图片 图画 照片 声音 音频 录音 说明 文字稿"
+)
+OTHER_NAMES = _named("id index idx key date split")
+NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | MEDIA_NAMES | OTHER_NAMES
 
 LONGEST_NAME = 40  # characters
 NAME = re.compile(

@@ -50,6 +50,8 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
         InputError: The bytes are no such file, cut off, damaged, or have more than `max_pixels` pixels.
     """
     library = pillow()
+    if not content:
+        raise InputError("the file is empty; take it out, or save it again")
     try:
         with library.open(BytesIO(content), formats=formats) as picture:
             check_size(picture, max_pixels)

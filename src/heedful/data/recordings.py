@@ -103,6 +103,19 @@ class FileRecording(Recording):
         skipped = first * self._phases
         return samples[begin - skipped : end - skipped]
 
+    def check(self) -> None:
+        """Read the file to its end, which takes seconds where a transcript takes hours.
+
+        Raises:
+            InputError: It is cut off or damaged, or some samples are no numbers.
+        """
+        for begin in range(0, self._frames, BLOCK):
+            piece = self._piece(begin, min(begin + BLOCK, self._frames))
+            try:
+                checked(piece)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from error
+
     def _piece(self, begin: int, end: int) -> Samples:
         """Read a part of the file at its own rate, from what is kept and from the file behind it."""
         if self._sound is None or begin < self._first:
@@ -150,7 +163,17 @@ def recording_of(sound: Sound, config: AudioConfig) -> Recording:
         raise InputError(
             f"{type(sound).__name__} is no recording; give the name of a file, its bytes, or an array of samples"
         )
-    path = Path(fspath(sound))
+    return file_recording(Path(fspath(sound)), config)
+
+
+def file_recording(path: Path, config: AudioConfig) -> FileRecording:
+    """Open a file of sound.
+
+    Raises:
+        InputError: There is no such file, or it is no sound.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the files of sound in it")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; name a file of sound")
     return FileRecording(path, config)

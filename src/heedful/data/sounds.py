@@ -109,13 +109,15 @@ def unreadable(error: Any) -> InputError:
 
 
 def check_whole(stream: BinaryIO) -> None:
-    """Check that all bytes are there that the header of a WAV file announces: libsndfile reads what is left.
+    """Check that there are bytes, and all that the header of a WAV file announces: libsndfile reads what is left.
 
     Raises:
-        InputError: Some are not there.
+        InputError: There are none, or some are not there.
     """
     header, size = stream.read(8), stream.seek(0, SEEK_END)
     stream.seek(0)
+    if not size:
+        raise InputError("the file is empty; take it out, or save it again")
     announced = int.from_bytes(header[4:8], "little") + 8
     if header[:4] == b"RIFF" and size < announced < STREAMED:
         raise InputError(f"it is cut off: {size:,} of {announced:,} bytes are there; save it again")

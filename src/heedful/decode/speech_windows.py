@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
+from unicodedata import category
 
 from heedful.data.recordings import Recording
 from heedful.data.resampling import Samples
@@ -55,6 +56,11 @@ class Reading:
         return left <= 0 or (self.begin > 0 and left < SHORTEST * self.recording.rate)
 
     @property
+    def heard(self) -> float:
+        """Seconds of the recording that were read so far."""
+        return self.recording.seconds if self.finished else self.begin / self.recording.rate
+
+    @property
     def left(self) -> int:
         """Number of samples of the next window."""
         return min(self.windows.length, self.recording.length - self.begin)
@@ -64,10 +70,11 @@ class Reading:
         return self.recording.read(self.begin, self.begin + self.left)
 
     def transcript(self, spell: Callable[[Sequence[int]], str]) -> Transcript:
-        """Make the transcript of what was said, whose tokens `spell` turns into text."""
+        """Make the transcript of what was said so far, whose tokens `spell` turns into text."""
         spelled = [(start, end, said, spell(said.tokens)) for start, end, said in self.segments]
-        segments = [Segment(a, b, text, list(said.tokens), list(said.scores)) for a, b, said, text in spelled if text]
-        return Transcript(segments, self.recording.seconds, self.language)
+        kept = [one for one in spelled if self.windows.keeps(one[3])]
+        segments = [Segment(start, end, text, list(said.tokens), list(said.scores)) for start, end, said, text in kept]
+        return Transcript(segments, self.heard, self.language)
 
 
 class Windows(ABC):
@@ -87,6 +94,10 @@ class Windows(ABC):
         """Go on after a window in which nothing was said."""
         reading.begin += self.length
 
+    def keeps(self, text: str) -> bool:
+        """True if a segment with this text is part of the transcript."""
+        return bool(text)
+
     @abstractmethod
     def take(self, reading: Reading, said: Said) -> None:
         """Add what was said in the present window to a reading, and move on to the next window."""
@@ -99,6 +110,10 @@ class StampedWindows(Windows):
         super().__init__(length)
         self.tokens = tokens
         self.times = tokens.times
+
+    def keeps(self, text: str) -> bool:
+        """True if a text is more than punctuation, of which models write rows in long pauses."""
+        return any(category(char)[0] not in "PZ" for char in text)
 
     def take(self, reading: Reading, said: Said) -> None:
         """Add the segments between time stamps; what follows the last pair of them is read again in the next window."""

@@ -4,6 +4,7 @@ R recordings of a batch, N samples, T frames, F features.
 """
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -114,8 +115,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         window: int = WINDOW,
         done: Done = lambda _: None,
         **options: Unpack[TranscribeOptions],
-    ) -> Iterator[Transcript]:
-        """Transcribe any number of recordings, in their order.
+    ) -> "Transcripts":
+        """Transcribe any number of recordings, in their order; each is given as soon as it and those before are done.
 
         Args:
             sounds: the recordings.
@@ -126,7 +127,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         Raises:
             InputError: as for `transcribe`.
         """
-        return self.with_options(**options)._transcribed(iter(sounds), window, done)
+        return Transcripts(self.with_options(**options), iter(sounds), window, done)
 
     @property
     def language(self) -> str | None:
@@ -134,15 +135,12 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         only = self.settings.data.target_language
         return None if self.settings.transcribe.languages or only == UNKNOWN else only
 
-    def _transcribed(self, sounds: Iterator[Sound], window: int, done: Done) -> Iterator[Transcript]:
-        while given := list(islice(sounds, window)):
-            readings = [self._reading(sound) for sound in given]
-            while going := [reading for reading in readings if not reading.finished]:
-                self._read_on(going, done)
-            yield from (reading.transcript(self._spell) for reading in readings)
+    def begin(self, sound: Sound) -> Reading:
+        """Begin to read a recording: with time stamps if the model has them, and the settings ask for them.
 
-    def _reading(self, sound: Sound) -> Reading:
-        """Begin to read a recording: with time stamps if the model has them, and the settings ask for them."""
+        Raises:
+            InputError: the recording cannot be read.
+        """
         audio, transcribe = self.settings.audio, self.settings.transcribe
         recording, length = recording_of(sound, audio), round(audio.max_seconds * audio.rate)
         wanted = {"always": True, "long": recording.length > length, "never": False}[transcribe.timestamps]
@@ -150,8 +148,12 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         windows = StampedWindows(length, self.tokens) if stamped else OverlappingWindows(length, transcribe.overlap)
         return Reading(recording, windows, language=transcribe.language or self.language)
 
-    def _read_on(self, going: list[Reading], done: Done) -> None:
-        """Transcribe the next window of each reading."""
+    def read_on(self, going: list[Reading], done: Done) -> None:
+        """Transcribe the next window of each reading.
+
+        Raises:
+            InputError: a recording is cut off or damaged there.
+        """
         check_beam(self.settings.decode.beam, len(self.tokenizer), self.device)
         batches = list(self._batches(going))
         before = [whole_seconds(reading) for reading in going]
@@ -223,7 +225,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         else:
             reading.windows.take(reading, Said(found.tokens, found.token_scores[: len(found.tokens)]))
 
-    def _spell(self, tokens: Sequence[int]) -> str:
+    def spell(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, on one line."""
         return " ".join(self.tokenizer.decode(self.tokens.text(tokens)).split())
 
     def _check(self) -> None:
@@ -236,6 +239,37 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 f"[transcribe] of the recipe: the vocabulary of {len(self.tokenizer)} tokens has no {what}; put the "
                 "tokenizer there that the model was made with"
             )
+
+
+class Transcripts(Iterator[Transcript]):
+    """Transcripts of recordings that are read side by side, some at a time; and what is known of the next ones.
+
+    Args:
+        transcriber: what transcribes them.
+        sounds: the recordings.
+        window: number of recordings that are read side by side.
+        done: called with the seconds of sound just transcribed.
+    """
+
+    def __init__(self, transcriber: Transcriber, sounds: Iterator[Sound], window: int, done: Done) -> None:
+        self._transcriber = transcriber
+        self._sounds = sounds
+        self._window = window
+        self._done = done
+        self._readings: deque[Reading] = deque()
+
+    def __next__(self) -> Transcript:
+        if not self._readings:
+            self._readings.extend(map(self._transcriber.begin, islice(self._sounds, self._window)))
+        if not self._readings:
+            raise StopIteration
+        while not self._readings[0].finished:
+            self._transcriber.read_on([reading for reading in self._readings if not reading.finished], self._done)
+        return self._readings.popleft().transcript(self._transcriber.spell)
+
+    def heard(self) -> list[Transcript]:
+        """Return what was said so far in the recordings that come next; each is as long as what was heard of it."""
+        return [reading.transcript(self._transcriber.spell) for reading in self._readings if reading.begin]
 
 
 def whole_seconds(reading: Reading) -> int:

@@ -29,7 +29,7 @@ class Transcript:
 
     Attributes:
         segments: what was said, in order; none in silence. Without time stamps, a segment is a window of the recording.
-        seconds: the length of the recording.
+        seconds: the length of the recording; of one that was not heard to its end, of what was heard.
         language: the code of the language, such as "en"; None if the model does not say.
     """
 
