@@ -143,7 +143,7 @@ def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Text
     from heedful.data.media_text_proposal import propose_captions, propose_transcripts
 
     propose: Any = propose_captions if request.kind == "image" else propose_transcripts
-    return propose(found, SCRIPTS.get(found.side.script), this_machine(), texts)
+    return propose(found, SCRIPTS.get(found.side.script or ""), this_machine(), texts)
 
 
 def named_parts(parts: "Mapping[str, tuple[Path, Share]]", found: "MediaSurvey[Any]", folder: Path) -> "Corpora":

@@ -12,7 +12,7 @@ import numpy as np
 
 from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.data.media_survey import MediaSurvey, PictureFacts, SoundFacts
-from heedful.data.proposal import BEGINNING, MODEL, Machine, Size, Texts, choose, filled, quoted, save_interval
+from heedful.data.proposal import BEGINNING, MODEL, Keys, Machine, Size, Texts, choose, filled, quoted, save_interval
 
 SIZES = (  # by number of files
     Size("tiny", 5_000, 64, 128, 4, 4, dropout=0.1, lr=3e-3, warmup=100, passes=40),
@@ -62,7 +62,7 @@ def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig
     return ImageConfig(size=(height, width), patch=patch, channels=channels, stem="convolutional", shift=shift)
 
 
-def of_image(image: ImageConfig) -> dict[str, object]:
+def of_image(image: ImageConfig) -> Keys:
     """Values of [image] for a template."""
     keys = ("patch", "channels", "shift")
     return {"image_size": list(image.size)} | {key: getattr(image, key) for key in keys}
@@ -80,7 +80,7 @@ def audio_config(facts: Sequence[SoundFacts]) -> AudioConfig:
     )
 
 
-def of_audio(audio: AudioConfig) -> dict[str, object]:
+def of_audio(audio: AudioConfig) -> Keys:
     """Values of [audio] for a template."""
     return {key: getattr(audio, key) for key in ("rate", "window", "hop", "mels", "max_seconds")}
 

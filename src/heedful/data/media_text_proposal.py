@@ -22,7 +22,7 @@ from heedful.data.media_proposal import (
 )
 from heedful.data.media_survey import MediaSurvey, PictureFacts, SoundFacts
 from heedful.data.pair_survey import Side
-from heedful.data.proposal import MODEL, Machine, Texts, filled, quoted, room_for
+from heedful.data.proposal import MODEL, Keys, Machine, Texts, filled, quoted, room_for
 
 SPARE = 1.5  # tokens of the longest text, times the estimate
 
@@ -53,7 +53,7 @@ def propose_transcripts(found: MediaSurvey[SoundFacts], language: str | None, ma
     return filled(TRANSCRIPTS, texts, values, seen=f"{len(found.facts):,} sounds with texts", **told)
 
 
-def of_text(side: Side) -> dict[str, object]:
+def of_text(side: Side) -> Keys:
     """Choose the tokenizer, and how long a text may be."""
     longest = 10 * math.ceil(SPARE * float(side.tokens.max()) / 10)
     return {
