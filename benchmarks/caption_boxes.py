@@ -1,10 +1,9 @@
 """Cross-attention inside the box of what is said: python benchmarks/caption_boxes.py RUN... --data DATA [--help]
 
-Each RUN was trained by `heedful train recipes/shapes-caption --data DATA`, or by a recipe like it. For each word of a
-caption that is about an object, the attention that predicts the word is added up inside the object's box. The head that
-has most of it there on validation pictures is measured on test pictures: beside even attention over all patches, and
-beside the same model before training, whose best head is found likewise. A line for each run goes to the .jsonl file
-beside this script.
+Each RUN was trained by `heedful train recipes/shapes-caption --data DATA`, or by a recipe like it. The attention that
+predicts a word about an object is added up inside the box of the object. The head with the most there on validation
+pictures is measured on test pictures: beside even attention over all patches, and beside the same model before
+training, whose best head is found likewise. A line for each run goes to the .jsonl file beside this script.
 """
 
 import json
@@ -45,9 +44,8 @@ def main() -> None:
         head, by_place, even = measured(loaded, options.data, options.pictures)
         _, before, _ = measured(untrained(loaded), options.data, options.pictures)
         mass, start = (fmean(value for place in places for value in place) for places in (by_place, before))
-        words = [fmean(place) for place in by_place]
-        name, shown = f"{head[0] + 1}.{head[1] + 1}", ", ".join(f"{word:.2f}" for word in words)
-        table.add_row(run.name, name, f"{mass:.3f}", shown, f"{even:.3f}", f"{start:.3f}")
+        name, words = f"{head[0] + 1}.{head[1] + 1}", [round(fmean(place), 3) for place in by_place]
+        table.add_row(run.name, name, f"{mass:.3f}", str(words), f"{even:.3f}", f"{start:.3f}")
         found = {"run": run.name, "head": name, "mass": mass, "by place": words, "even": even, "untrained": start}
         record.append(__file__, facts | found)
         if options.draw:
@@ -67,7 +65,7 @@ def rows(data: Path, part: str) -> Iterator[dict[str, Any]]:
 
 
 def measured(loaded: LoadedModel, data: Path, pictures: int) -> tuple[tuple[int, int], list[list[float]], float]:
-    """The best head; its masses on test pictures for the first word about an object, the second ...; and chance."""
+    """The best head, its masses on test pictures for the first word about an object, the second ..., and chance."""
     masses = [found.mass for _, found in about_objects(loaded, islice(rows(data, "valid"), pictures))]
     mean = torch.stack(masses).mean(0)
     head = divmod(int(mean.argmax()), mean.size(1))
@@ -92,11 +90,9 @@ def draw(loaded: LoadedModel, row: dict[str, Any], head: tuple[int, int], file: 
     language = loaded.recipe.data.train[0].target_field
     seen = cross_attention(loaded.use_as(Captioner), row["picture"], row[language])
     assert isinstance(seen.media, PictureInput)
-    about = [number for number, (*_, box) in enumerate(row["boxes"][language]) if box]
-    maps, words = seen.media.laid(seen.weights[head][about].numpy()), [seen.target.words[number] for number in about]
-    boxes = {place: row["boxes"][language][number][2] for place, number in enumerate(about)}
-    title = f"Cross-attention, layer {head[0] + 1}, head {head[1] + 1}"
-    draw_maps(PictureMaps(seen.media.pixels, maps, words, title, row[language], boxes), file)
+    boxes = {number: box for number, (*_, box) in enumerate(row["boxes"][language]) if box}
+    maps, title = seen.media.laid(seen.weights[head].numpy()), f"Layer {head[0] + 1}, head {head[1] + 1}"
+    draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, row[language], boxes), file)
 
 
 if __name__ == "__main__":
