@@ -1,8 +1,10 @@
 """The scripts in benchmarks/: that each system runs, and that their arithmetic is that of torch's own counter."""
 
+import json
 from dataclasses import replace
 from functools import partial
 
+import caption_boxes
 import gpt_step
 import pytest
 import race
@@ -15,7 +17,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.compare.flops import count_flops
 from heedful.config.schema import ModelConfig
+from heedful.inspector.measures.boxes import box_masses
 from heedful.models.recurrent import RecurrentEncoderDecoder
+from toy_readers import CAPTION, PICTURE, loaded
 
 CPU = torch.device("cpu")
 TOY = ModelConfig(d_model=8, d_ff=24, heads=2, encoder_layers=3, decoder_layers=2, dropout=0.1)
@@ -96,3 +100,19 @@ def test_the_work_of_a_gpt_is_what_torch_counts_less_the_hidden_half_of_causal_s
         model(batch.read).sum().backward()
     hidden = 6 * TOY_GPT.model.d_model * TOY_GPT.model.decoder_layers * 3 * 13**2
     assert gpt_step.flops(TOY_GPT, batch) + hidden == counter.get_total_flops()
+
+
+def test_the_masses_of_the_best_head_are_sorted_by_the_place_of_the_word_among_those_about_an_object(tmp_path):
+    side, word = [0, 0, 7, 7], [3, 7, 10, 14]
+    boxes = [[0, 3, None], [4, 8, side], [9, 13, side], [14, 16, word], [17, 23, None]]
+    row = json.dumps({"picture": "a.png", "text": CAPTION, "boxes": {"text": boxes}})
+    (tmp_path / "a.png").write_bytes(PICTURE)
+    for part in ("valid", "test"):
+        (tmp_path / f"{part}.jsonl").write_text(f"{row}\n")
+    captioner = loaded("captioning", model={"decoder_layers": 3})
+    head, by_place, even = caption_boxes.measured(captioner, tmp_path, 1)
+    found = box_masses(captioner.use(), PICTURE, CAPTION, boxes)
+    masses = torch.stack([one.mass for one in found])
+    assert masses.mean(0)[head] == masses.mean(0).max()
+    assert by_place == [[float(found[0].mass[head]), float(found[2].mass[head])], [float(found[1].mass[head])]]
+    assert even == pytest.approx(sum(one.chance for one in found) / 3)

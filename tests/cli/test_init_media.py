@@ -10,6 +10,7 @@ from invocation import invoke
 from heedful.config.load import load_recipe
 from heedful.data.media_files import media_files
 from heedful.errors import InputError
+from toy_captions import write_table
 from toy_media import PITCHES, SIDES, write_files, write_pictures, write_sounds
 
 
@@ -62,6 +63,47 @@ def test_a_proposed_recipe_trains_evaluates_and_answers(name: str, here: Path) -
     assert answer in load_recipe("mine").data.labels
 
 
+@pytest.fixture
+def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of pictures and one of sounds, each with texts that are all different."""
+    monkeypatch.chdir(tmp_path)
+    for task, name in (("captioning", "pictures"), ("speech_recognition", "sounds")):
+        rows = map(json.loads, write_table(task, tmp_path / name).joinpath("train.jsonl").read_text().splitlines())
+        texts = [(row["file"], f"{row['text']} and number {number}") for number, row in enumerate(rows)]
+        Path(name, "all.csv").write_text("file,caption\n" + "".join(f"{file},{text}\n" for file, text in texts))
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "verb", "score"), [("pictures", "caption", "exact_match"), ("sounds", "transcribe", "wer")]
+)
+def test_a_proposed_recipe_for_texts_trains_evaluates_and_writes(
+    name: str, verb: str, score: str, described: Path
+) -> None:
+    told = run(f"{name}/all.csv", "--out", "mine")
+    assert f"{name}: file in 'file', text in 'caption'" in told
+    commands = [line.split()[1:] for line in told.splitlines() if line.startswith("  heedful ")]
+    assert [command[0] for command in commands] == ["train", "evaluate", verb]
+    few = ["max_updates=3", "save_every=3", "threads=1", "precision=float32", "device=cpu"]
+    assert invoke(*commands[0], *(word for key in few for word in ("--set", f"train.{key}"))).exit_code == 0
+    assert score in invoke(*commands[1]).output
+    assert invoke(*commands[2]).exit_code == 0
+
+
+def test_the_task_decides_between_texts_and_classes(described: Path) -> None:
+    run("pictures/all.csv", "--out", "texts")
+    recipe = load_recipe("texts")
+    assert (recipe.task, recipe.data.train[0].target_field) == ("captioning", "caption")
+    assert recipe.decode.max_extra >= max(
+        len(file.target.split()) for file in media_files(recipe.data.train[0], recipe.data)
+    )
+    run("pictures/all.csv", "--out", "classes", "--task", "image_classification")
+    assert load_recipe("classes").task == "image_classification"
+    with pytest.raises(InputError, match=r"--task speech_recognition: pictures/all\.csv holds pictures"):
+        run("pictures/all.csv", "--task", "speech_recognition")
+
+
 def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
     shutil.copy("pictures/left/00.png", "pictures/left/copy.png")
     Path("pictures/left/bad.png").write_bytes(b"x")
@@ -112,7 +154,7 @@ def test_a_file_of_a_table_is_in_one_part_with_its_copies(name: str, here: Path)
         (["empty", "--task", "image_classification"], "empty holds none of these files"),
         (["pictures", "--source-field", "x"], "pictures: a folder has no columns"),
         (["pictures", "--source-language", "de"], "--source-language is for translations"),
-        (["clips.csv", "--target-field", "x"], "no column of classes is named 'x'"),
+        (["clips.csv", "--target-field", "x"], "no column of classes or texts is named 'x'"),
         (["one"], "one: all files are of the class 'left'; two are needed"),
         (
             ["whole"],

@@ -14,7 +14,7 @@ from heedful.config.load import make_recipe
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.columns import columns_of
 from heedful.data.media_files import media_files
-from heedful.data.media_layout import class_column, file_column, kind_of_folder, parts_of_folder
+from heedful.data.media_layout import file_column, kind_of_folder, parts_of_folder, target_column
 from heedful.data.media_proposal import picture_size, propose_pictures, propose_sounds
 from heedful.data.media_survey import (
     MediaSurvey,
@@ -125,26 +125,33 @@ ROWS = [f"clips/{number}.wav,{'ab'[number % 2]},{number}" for number in range(17
 def test_the_columns_of_files_and_of_classes_are_found_by_what_they_hold(tmp_path):
     columns = table(tmp_path, "path,kind,seconds\n" + "\n".join(ROWS) + "\n")
     assert file_column(columns) == ("path", "audio")
-    assert class_column(columns, "path", None, "list.csv") == "kind"
-    assert class_column(columns, "path", "seconds", "list.csv") == "seconds"
+    assert target_column(columns, "path", None, "list.csv").name == "kind"
+    assert target_column(columns, "path", "seconds", "list.csv").name == "seconds"
     assert file_column(table(tmp_path, "text,kind\n" + "a text,b\n" * 7)) is None
 
 
 def test_a_usual_name_decides_between_columns_of_classes(tmp_path):
     rows = "".join(f"{row},{'mf'[number % 2]}\n" for number, row in enumerate(ROWS))
     columns = table(tmp_path, "path,label,seconds,sex\n" + rows)
-    assert class_column(columns, "path", None, "list.csv") == "label"
+    assert target_column(columns, "path", None, "list.csv").name == "label"
     columns = table(tmp_path, "path,kind,seconds,sex\n" + rows)
     with pytest.raises(InputError, match="say with --target-field which of them has the classes"):
-        class_column(columns, "path", None, "list.csv")
+        target_column(columns, "path", None, "list.csv")
 
 
-def test_texts_about_files_are_sent_elsewhere_and_unknown_columns_refused(tmp_path):
-    columns = table(tmp_path, "path,caption\n" + "".join(f"{n}.png,a picture of number {n}\n" for n in range(17)))
-    with pytest.raises(InputError, match=r"docs/how-to/captions.md has recipes to copy"):
-        class_column(columns, "path", None, "list.csv")
-    with pytest.raises(InputError, match="no column of classes is named 'label'"):
-        class_column(columns, "path", "label", "list.csv")
+def test_where_there_are_no_classes_texts_about_files_are_found(tmp_path):
+    rows = [f"{number}.png,a picture of number {number},{number}\n" for number in range(17)]
+    columns = table(tmp_path, "path,caption,id\n" + "".join(rows))
+    found = target_column(columns, "path", None, "list.csv")
+    assert (found.name, found.is_text) == ("caption", True)
+    with pytest.raises(InputError, match="no column of classes or texts is named 'label'"):
+        target_column(columns, "path", "label", "list.csv")
+    columns = table(
+        tmp_path, "path,en,de\n" + "".join(f"{n}.png,number {n} of it,davon Nummer {n}\n" for n in range(17))
+    )
+    with pytest.raises(InputError, match="say with --target-field which of them has the classes or the texts"):
+        target_column(columns, "path", None, "list.csv")
+    assert target_column(columns, "path", "de", "list.csv").name == "de"
 
 
 def facts(height: int, width: int, count: int = 101) -> list[PictureFacts]:

@@ -77,6 +77,15 @@ def test_rows_of_padding_change_no_patch_of_a_picture(stem):
     torch.testing.assert_close(vectors[found].unflatten(0, (2, -1)), seen(layer, pixels))
 
 
+def test_the_convolutional_stem_looks_over_the_upper_and_the_left_border_of_a_patch_only():
+    pixels = torch.randn(1, 12, 20, 3, requires_grad=True)
+    ConvolutionalStem(CONFIG, 13)(pixels)[0, 1, 2].sum().backward()
+    assert pixels.grad is not None
+    rows, columns = pixels.grad[0].abs().sum(-1).nonzero().unbind(1)
+    assert (rows.min(), rows.max()) == (1 * 4 - 3, 1 * 4 + 3)
+    assert (columns.min(), columns.max()) == (2 * 4 - 3, 2 * 4 + 3)
+
+
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 @torch.no_grad()
 def test_shuffled_patches_change_nothing_without_positions_and_everything_with_them(positions):

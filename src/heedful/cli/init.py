@@ -26,6 +26,8 @@ TASKS = (
     "regression",
     "image_classification",
     "audio_classification",
+    "captioning",
+    "speech_recognition",
 )
 
 
@@ -82,8 +84,9 @@ def init(
     of JSON objects becomes a classifier, a regression or a translator,
     whichever its columns suggest. A folder with a folder of pictures or of
     sounds for each class, or a table that names such files and their classes,
-    becomes a classifier of them. Your files are left as they are, and nothing
-    is overwritten.
+    becomes a classifier of them; with texts in place of classes, a model that
+    writes captions of pictures or recognises speech. Your files are left as
+    they are, and nothing is overwritten.
     """
     from heedful.cli.init_labelled import init_labelled
     from heedful.cli.init_media import init_media, media_request

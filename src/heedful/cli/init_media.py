@@ -1,4 +1,4 @@
-"""`heedful init` for pictures and sounds: the recipe of a classifier."""
+"""`heedful init` for pictures and sounds: the recipe of a classifier, or of a model that writes texts about them."""
 
 import os
 from collections import Counter
@@ -13,6 +13,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
     json_line,
+    tell_lengths,
     tell_parts,
     tell_recipe,
     this_machine,
@@ -20,6 +21,7 @@ from heedful.cli.first_recipe import (
     write_parts,
 )
 from heedful.cli.init_labelled import FEW, PARTS, RARE, SHARE, SHOWN
+from heedful.cli.init_languages import SCRIPTS
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -29,19 +31,21 @@ if TYPE_CHECKING:
     from heedful.data.media_files import MediaFile
     from heedful.data.media_layout import Kind, Share
     from heedful.data.media_survey import MediaSurvey, PictureFacts, SoundFacts
-    from heedful.data.proposal import Corpora
+    from heedful.data.proposal import Corpora, Texts
     from heedful.data.table_task import TaskChoice
 
 NOUNS = {"image": "pictures", "audio": "sounds"}
 TASKS = {"image": "image_classification", "audio": "audio_classification"}
+TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
 FEWEST = 10  # files of a class, of which some can be held out
 
 
 @dataclass(frozen=True)
 class MediaRequest:
-    """Arguments of `heedful init` for pictures or sounds: their kind, their corpus, and the output folder."""
+    """Arguments of `heedful init` for pictures or sounds: their kind, the task, their corpus, and the output folder."""
 
     kind: "Kind"
+    task: str
     corpus: CorpusConfig  # a folder, or a table with its columns
     out: Path | None
     bad_utf8: BadUtf8
@@ -52,9 +56,9 @@ class MediaRequest:
         return DataConfig(modality=self.kind, bad_utf8=self.bad_utf8)
 
     @property
-    def task(self) -> str:
-        """The task of the recipe."""
-        return TASKS[self.kind]
+    def writes(self) -> bool:
+        """True if the files have texts, which the model learns to write; False if they have classes."""
+        return self.task in TEXT_TASKS.values()
 
     @property
     def source(self) -> Path:
@@ -66,15 +70,15 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
     """Make the request for a folder or a table of pictures or sounds; None if there are none, or for another task.
 
     Raises:
-        InputError: The task does not fit the files, or the columns of the table do not tell their classes.
+        InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
     """
     from heedful.data.columns import columns_of
-    from heedful.data.media_layout import class_column, file_column, kind_of_folder
+    from heedful.data.media_layout import file_column, kind_of_folder, target_column
     from heedful.data.rows import READERS
 
-    if wanted.task not in (None, *TASKS.values()) or not source.exists():
+    if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
-    corpus = CorpusConfig(source=str(source))
+    corpus, tasks = CorpusConfig(source=str(source)), TASKS
     if source.is_dir():
         kind = kind_of_folder(source)
         if kind and (wanted.source or wanted.target):
@@ -84,30 +88,30 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
         wanted_files = [column for column in columns if wanted.source in (None, column.name)]
         files, kind = file_column(wanted_files) or (None, None)
         if files:
-            target = class_column(columns, files, wanted.target, str(source))
-            corpus = replace(corpus, source_field=files, target_field=target)
+            target = target_column(columns, files, wanted.target, str(source))
+            corpus = replace(corpus, source_field=files, target_field=target.name)
+            writes = target.is_text if wanted.task is None else wanted.task in TEXT_TASKS.values()
+            tasks = TEXT_TASKS if writes else TASKS
     else:
         kind = None
-    if wanted.task and (kind is None or TASKS[kind] != wanted.task):
+    if wanted.task and (kind is None or tasks[kind] != wanted.task):
         raise InputError(
-            f"--task {wanted.task}: {source} holds {'none of these files' if kind is None else NOUNS[kind]}; name a "
-            "folder with a folder of files for each class, or a table with a column of files"
+            f"--task {wanted.task}: {source} holds {'none of these files' if kind is None else NOUNS[kind]}; name "
+            "a table with a column of files, or for classes a folder with a folder of files for each"
         )
-    return MediaRequest(kind, corpus, out, bad_utf8) if kind else None
+    return MediaRequest(kind, tasks[kind], corpus, out, bad_utf8) if kind else None
 
 
 def init_media(request: MediaRequest) -> None:
-    """Write the recipe of a classifier of pictures or sounds, and hold some of the files out.
+    """Write the recipe of a model of pictures or sounds, and hold some of the files out.
 
     Raises:
         InputError: The files cannot be used, or something would be overwritten.
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.labelled import in_order
     from heedful.data.media_files import media_files
     from heedful.data.media_layout import parts_of_folder
-    from heedful.data.media_proposal import propose_pictures, propose_sounds
     from heedful.data.media_survey import listen_to_sound, look_at_picture, survey_media
     from heedful.data.proposal import Texts
 
@@ -119,12 +123,27 @@ def init_media(request: MediaRequest) -> None:
         files = list(progress.over(media_files(surveyed, request.data)))
         found: MediaSurvey[Any] = survey_media(files, surveyed, look)
     tell_files(found, request)
-    labels = in_order(found.labels)
     corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")
     texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
-    propose: Any = propose_pictures if request.kind == "image" else propose_sounds
-    write(folder / "config.toml", propose(found, labels, this_machine(), texts))
+    write(folder / "config.toml", (proposed_text if request.writes else proposed)(found, request, texts))
     tell_recipe(load_recipe(folder), folder, str(files[0].path))
+
+
+def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
+    """Write the recipe of a classifier, in TOML."""
+    from heedful.data.labelled import in_order
+    from heedful.data.media_proposal import propose_pictures, propose_sounds
+
+    propose: Any = propose_pictures if request.kind == "image" else propose_sounds
+    return propose(found, in_order(found.labels), this_machine(), texts)
+
+
+def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
+    """Write the recipe of a model that writes texts, in TOML."""
+    from heedful.data.media_text_proposal import propose_captions, propose_transcripts
+
+    propose: Any = propose_captions if request.kind == "image" else propose_transcripts
+    return propose(found, SCRIPTS.get(found.side.script or ""), this_machine(), texts)
 
 
 def named_parts(parts: "Mapping[str, tuple[Path, Share]]", found: "MediaSurvey[Any]", folder: Path) -> "Corpora":
@@ -185,31 +204,17 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.labelled import MOST_LABELS
-
     corpus = request.corpus
     where = "a folder for each class"
     if not request.source.is_dir():
-        where = f"file in {corpus.source_field!r}, class in {corpus.target_field!r}"
+        what = "text" if request.writes else "class"
+        where = f"file in {corpus.source_field!r}, {what} in {corpus.target_field!r}"
     typer.echo(f"{counted(len(found.facts), NOUNS[request.kind])}: {where}")
     tell = tell_sizes if request.kind == "image" else tell_seconds
     tell(found.facts)
-    if len(found.labels) < 2:
-        remedy = remedy_for_one_class(request.source)
-        raise InputError(f"{corpus.source}: all files are of the class {next(iter(found.labels))!r}; {remedy}")
-    if len(found.labels) > MOST_LABELS:
-        raise InputError(
-            f"{corpus.source}: {len(found.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
-            "another column with --target-field"
-        )
-    shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
-    typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
-    if rare := [label for label, count in found.labels.items() if count < RARE]:
-        typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
+    (tell_texts if request.writes else tell_classes)(found, request)
     if found.copies:
         typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
-    if found.torn:
-        typer.echo(f"  equal files of different classes: {found.torn}; correct one of them")
     if found.bad:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
         typer.echo(
@@ -217,6 +222,39 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         )
     if len(found.facts) < FEW:
         typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
+
+
+def tell_texts(found: "MediaSurvey[Any]", _request: MediaRequest) -> None:
+    """Print how long the texts are, and how many of them are different."""
+    side = found.side
+    unit, lengths = ("characters", side.characters) if side.is_spaceless else ("words", side.words)
+    tell_lengths("", unit, lengths)
+    typer.echo(f"  {len(found.labels):,} different texts")
+
+
+def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
+    """Print the classes, and what is odd about them.
+
+    Raises:
+        InputError: There is one class only, or there are too many.
+    """
+    from heedful.data.labelled import MOST_LABELS
+
+    source = request.corpus.source
+    if len(found.labels) < 2:
+        remedy = remedy_for_one_class(request.source)
+        raise InputError(f"{source}: all files are of the class {next(iter(found.labels))!r}; {remedy}")
+    if len(found.labels) > MOST_LABELS:
+        raise InputError(
+            f"{source}: {len(found.labels):,} different classes, and more than {MOST_LABELS:,} are none; name "
+            "another column with --target-field"
+        )
+    shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
+    typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if rare := [label for label, count in found.labels.items() if count < RARE]:
+        typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
+    if found.torn:
+        typer.echo(f"  equal files of different classes: {found.torn}; correct one of them")
 
 
 def remedy_for_one_class(source: Path) -> str:

@@ -12,8 +12,8 @@ def _named(words: str) -> frozenset[str]:
 # Usual names of columns, in lower case. A row of such names, all of them different, is hardly ever data.
 TEXT_NAMES = _named(
     "source src text texts sentence sentence1 sentence_1 text_a document article review reviews comment content body"
-    " message tweet question query premise input prompt title headline"
-    " 文本 句子 评论 内容 正文 标题 问题 原文"
+    " message tweet question query premise input prompt title headline caption transcript transcription"
+    " 文本 句子 评论 内容 正文 标题 问题 原文 说明 文字稿"
 )
 PAIR_NAMES = _named(
     "pair target tgt translation sentence2 sentence_2 text_b hypothesis answer response reply summary passage context"
@@ -23,16 +23,16 @@ LABEL_NAMES = _named(
     "label labels class category sentiment polarity stars rating score target y tag topic quality intent emotion"
     " 标签 类别 情感 评分 分类"
 )
+FILE_NAMES = _named(
+    "file files filename file_name path image image_path picture photo audio audio_path sound wav clip recording"
+    " 文件 图片 图画 照片 音频 声音 录音"
+)
 LANGUAGE_NAMES = _named(
     "en de fr es it pt nl pl ru uk cs tr ar he zh ja ko vi th hi english german french spanish italian portuguese"
     " dutch polish russian ukrainian czech turkish arabic hebrew chinese japanese korean"
 )
-MEDIA_NAMES = _named(  # of files, and of the texts about them
-    "file filename file_name path image picture photo sound audio wav clip recording caption transcript"
-    " 文件 图片 图画 照片 声音 音频 录音 说明 文字稿"
-)
 OTHER_NAMES = _named("id index idx key date split")
-NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | MEDIA_NAMES | OTHER_NAMES
+NAMES = TEXT_NAMES | PAIR_NAMES | LABEL_NAMES | LANGUAGE_NAMES | FILE_NAMES | OTHER_NAMES
 
 LONGEST_NAME = 40  # characters
 NAME = re.compile(

@@ -10,6 +10,7 @@ from string import Template
 import numpy as np
 
 from heedful.data.label_survey import LabelSurvey
+from heedful.data.pair_survey import Side
 from heedful.data.proposal import (
     ADAMW_OF_BERT,
     BEGINNING,
@@ -46,7 +47,7 @@ def propose_labelled(found: LabelSurvey, task: str, labels: tuple[str, ...], tex
     values = vars(SIZE) | {"size": SIZE.name, "more_dropout": 2 * SIZE.dropout, "task": task, "max_length": length}
     values |= {
         "kind": "character" if spaceless else "wordpiece",
-        "vocab_size": room_for(found.side.alphabet) if spaceless else pieces(found),
+        "vocab_size": room_for(found.side.alphabet) if spaceless else pieces(found.side),
     }
     values |= schedule(int(np.minimum(found.side.tokens, length).sum()))
     classes = f"labels = {quoted(labels)} # the classes\n" if labels else ""
@@ -64,9 +65,9 @@ def max_length(tokens: np.ndarray, *, pairs: bool) -> int:
     return int(min(LENGTHS[1], max(LENGTHS[0], 32 * math.ceil(longest / 32))))
 
 
-def pieces(found: LabelSurvey) -> int:
+def pieces(side: Side) -> int:
     """Choose the vocabulary size for subwords: 8000, or fewer where the texts would show each subword too seldom."""
-    return min(8000, max(1000, 1000 * round(int(found.side.words.sum()) / 15_000)))
+    return min(8000, max(1000, 1000 * round(int(side.words.sum()) / 15_000)))
 
 
 def schedule(tokens: int) -> dict[str, object]:

@@ -17,7 +17,6 @@ Share = tuple[float, float]
 KINDS: tuple[Kind, ...] = ("image", "audio")
 NAMES = {"train": ("train", "training"), "valid": ("valid", "val", "validation", "dev"), "test": ("test", "testing")}
 FILES = 0.9  # share of the values of a column of files that end like pictures or sounds
-CAPTIONS = "docs/how-to/captions.md"  # has recipes for texts about pictures and sounds
 
 
 def kind_of_folder(folder: Path) -> Kind | None:
@@ -39,8 +38,8 @@ def file_column(columns: Sequence[Column]) -> tuple[str, Kind] | None:
     return None
 
 
-def class_column(columns: Sequence[Column], files: str, wanted: str | None, name: str) -> str:
-    """Find the column of a table with the class of each file.
+def target_column(columns: Sequence[Column], files: str, wanted: str | None, name: str) -> Column:
+    """Find the column of a table with the class of each file or, if there is none, with a text about each file.
 
     Args:
         columns: All columns.
@@ -53,19 +52,17 @@ def class_column(columns: Sequence[Column], files: str, wanted: str | None, name
     """
     rest = [column for column in columns if column.name != files]
     if wanted is not None:
-        if wanted not in [column.name for column in rest]:
-            raise InputError(f"{name}: no column of classes is named {wanted!r}; it has {listed(columns)}")
-        return wanted
-    found = [column for column in rest if column.is_label]
-    found = [column for column in found if column.is_called_label] or found
-    if len(found) == 1:
-        return found[0].name
-    if not found and any(column.is_text for column in rest):
-        raise InputError(
-            f"{name}: it has {listed(columns)}; for texts about pictures or sounds {CAPTIONS} has recipes to copy. If "
-            "they are classes, name their column with --target-field"
-        )
-    raise InputError(f"{name}: it has {listed(columns)}; say with --target-field which of them has the classes")
+        named = [column for column in rest if column.name == wanted]
+        if not named:
+            raise InputError(f"{name}: no column of classes or texts is named {wanted!r}; it has {listed(columns)}")
+        return named[0]
+    classes = [column for column in rest if column.is_label]
+    classes = [column for column in classes if column.is_called_label] or classes
+    found = classes or [column for column in rest if column.is_text]
+    if len(found) != 1:
+        what = "classes" if classes else "classes or the texts"
+        raise InputError(f"{name}: it has {listed(columns)}; say with --target-field which of them has the {what}")
+    return found[0]
 
 
 def parts_of_folder(folder: Path, data: DataConfig) -> dict[str, tuple[Path, Share]]:

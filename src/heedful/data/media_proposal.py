@@ -12,7 +12,7 @@ import numpy as np
 
 from heedful.config.modalities import AudioConfig, ImageConfig
 from heedful.data.media_survey import MediaSurvey, PictureFacts, SoundFacts
-from heedful.data.proposal import BEGINNING, MODEL, Machine, Size, Texts, choose, filled, quoted, save_interval
+from heedful.data.proposal import BEGINNING, MODEL, Keys, Machine, Size, Texts, choose, filled, quoted, save_interval
 
 SIZES = (  # by number of files
     Size("tiny", 5_000, 64, 128, 4, 4, dropout=0.1, lr=3e-3, warmup=100, passes=40),
@@ -39,38 +39,55 @@ def propose_pictures(found: MediaSurvey[PictureFacts], labels: Sequence[str], ma
         machine: The machine that training will run on.
         texts: Name and corpora for the recipe.
     """
-    height, width, patch = picture_size(found.facts, machine)
-    image = ImageConfig(size=(height, width), patch=patch, stem="convolutional")
-    grey = all(facts.is_grey for facts in found.facts)
-    values = {
-        "task": "image_classification",
-        "image_size": list(image.size),
-        "patch": patch,
-        "channels": 1 if grey else 3,
-        "shift": max(1, round(min(height, width) / 16)),
-        "zoom": 0.8 if max(height, width) <= PATCHES[0][0] else 0.5,
-        "tokens": image.tokens,
-    }
+    image = image_config(found.facts, machine)
+    values = {"task": "image_classification", **of_image(image), "tokens": image.tokens}
+    values["zoom"] = 0.8 if max(image.size) <= PATCHES[0][0] else 0.5
     values |= settings(len(found.facts), image.tokens, image.tokens, machine)
     return filled(PICTURES, texts, values, seen=f"{len(found.facts):,} pictures", **of_data(found, labels))
 
 
 def propose_sounds(found: MediaSurvey[SoundFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
     """Write a first recipe, in TOML, for a classifier of sounds, from a survey of them; arguments as for pictures."""
-    rate = min(MOST_RATE, Counter(facts.rate for facts in found.facts).most_common(1)[0][0])
-    seconds = [facts.seconds for facts in found.facts]
-    audio = AudioConfig(
+    audio = audio_config(found.facts)
+    values = {"task": "audio_classification", **of_audio(audio)}
+    values |= settings(len(found.facts), typical_tokens(found.facts, audio), audio.longest, machine)
+    return filled(SOUNDS, texts, values, seen=f"{len(found.facts):,} sounds", **of_data(found, labels))
+
+
+def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig:
+    """Choose size, channels and patches of pictures, and how far training shifts them."""
+    height, width, patch = picture_size(facts, machine)
+    shift = max(1, round(min(height, width) / 16))
+    channels = 1 if all(one.is_grey for one in facts) else 3
+    return ImageConfig(size=(height, width), patch=patch, channels=channels, stem="convolutional", shift=shift)
+
+
+def of_image(image: ImageConfig) -> Keys:
+    """Values of [image] for a template."""
+    keys = ("patch", "channels", "shift")
+    return {"image_size": list(image.size)} | {key: getattr(image, key) for key in keys}
+
+
+def audio_config(facts: Sequence[SoundFacts]) -> AudioConfig:
+    """Choose the rate and the spectrum of sounds, and the longest clip."""
+    rate = min(MOST_RATE, Counter(one.rate for one in facts).most_common(1)[0][0])
+    return AudioConfig(
         rate=rate,
         window=max(2, rate // 40),
         hop=max(1, rate // 100),
         mels=min(80 if rate >= MOST_RATE else 40, max(1, rate // 80)),
-        max_seconds=math.ceil(2 * max(seconds) + 0.01) / 2,
+        max_seconds=math.ceil(2 * max(one.seconds for one in facts) + 0.01) / 2,
     )
-    values = {"task": "audio_classification"}
-    values |= {key: getattr(audio, key) for key in ("rate", "window", "hop", "mels", "max_seconds")}
-    typical = round(float(np.mean([audio.tokens(round(length * rate)) for length in seconds])))
-    values |= settings(len(found.facts), max(1, typical), audio.longest, machine)
-    return filled(SOUNDS, texts, values, seen=f"{len(found.facts):,} sounds", **of_data(found, labels))
+
+
+def of_audio(audio: AudioConfig) -> Keys:
+    """Values of [audio] for a template."""
+    return {key: getattr(audio, key) for key in ("rate", "window", "hop", "mels", "max_seconds")}
+
+
+def typical_tokens(facts: Sequence[SoundFacts], audio: AudioConfig) -> int:
+    """Mean number of positions of sounds in the stack, at least 1."""
+    return max(1, round(float(np.mean([audio.tokens(round(one.seconds * audio.rate)) for one in facts]))))
 
 
 def picture_size(facts: Sequence[PictureFacts], machine: Machine) -> tuple[int, int, int]:
@@ -115,9 +132,13 @@ def settings(files: int, typical: int, longest: int, machine: Machine) -> dict[s
 
 
 def of_data(found: MediaSurvey[PictureFacts] | MediaSurvey[SoundFacts], labels: Sequence[str]) -> dict[str, str]:
-    """Write the keys of [data] that a survey decides."""
-    bad = 'bad_files = "skip" # training files that cannot be read\n' if found.bad else ""
-    return {"classes": f"labels = {quoted(labels)} # the classes\n", "bad": bad}
+    """Write the keys of [data] that a survey of files with classes decides."""
+    return {"told": f"labels = {quoted(labels)} # the classes\n", "bad": of_bad(found.bad)}
+
+
+def of_bad(bad: Sequence[str]) -> str:
+    """Write the key of [data] that leaves out files that cannot be read; nothing if there are none."""
+    return 'bad_files = "skip" # training files that cannot be read\n' if bad else ""
 
 
 DATA = (
@@ -128,7 +149,7 @@ task = $task
 
 [data]
 bad_utf8 = $bad_utf8
-$classes$bad
+$told$bad
 $corpora
 """
 )
@@ -152,15 +173,31 @@ keep_last = 4
 average_last = 4
 """
 
-PICTURES = Template(
-    DATA
-    + """
+IMAGE = """
 [image]
 size = $image_size # height and width that every picture is brought to
 channels = $channels # 1: grey; 3: colour
 patch = $patch # side of a patch, in pixels
 stem = "convolutional"
-# In training, pictures are changed at random:
+"""
+
+AUDIO = """
+[audio]
+rate = $rate # samples a second; others are resampled
+window = $window # 25 milliseconds
+hop = $hop # 10 milliseconds
+mels = $mels
+max_seconds = $max_seconds # a longer clip is refused
+# In training, sounds are changed at random:
+speed = 0.1
+time_masks = 2
+frequency_masks = 2
+"""
+
+PICTURES = Template(
+    DATA
+    + IMAGE
+    + """# In training, pictures are changed at random:
 shift = $shift
 flip = false # true if a mirrored picture is of the same class, unlike a letter
 zoom = $zoom
@@ -176,18 +213,7 @@ max_positions = $tokens
 
 SOUNDS = Template(
     DATA
-    + """
-[audio]
-rate = $rate # samples a second; others are resampled
-window = $window # 25 milliseconds
-hop = $hop # 10 milliseconds
-mels = $mels
-max_seconds = $max_seconds # a longer clip is refused
-# In training, sounds are changed at random:
-speed = 0.1
-time_masks = 2
-frequency_masks = 2
-"""
+    + AUDIO
     + MODEL
     + """\
 positions = "rotary"

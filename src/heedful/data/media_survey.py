@@ -1,4 +1,4 @@
-"""Survey of a user's own pictures or sounds: sizes, lengths, classes, copies, and files that cannot be read."""
+"""Survey of a user's own pictures or sounds: sizes, lengths, classes or texts, copies, and files that are bad."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,6 +12,7 @@ from heedful.config.modalities import ImageConfig
 from heedful.config.schema import CorpusConfig
 from heedful.data import pictures, sounds
 from heedful.data.media_files import MediaFile, read_content
+from heedful.data.pair_survey import Side, TextStatistics
 from heedful.errors import InputError
 
 GREY_MODES = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}  # of Pillow
@@ -45,12 +46,12 @@ class MediaSurvey(Generic[F]):
     """Survey of pictures or sounds.
 
     Attributes:
-        labels: The classes, and how many files each has.
+        labels: The classes or texts, and how many files each has.
         facts: The facts of each file that can be read.
         digests: For each file a digest of its bytes; None for a file that cannot be read.
         bad: A message for each of these.
         copies: Number of files that are equal to an earlier one, byte for byte.
-        torn: Two equal files of different classes, in words; None if there are none.
+        torn: Two equal files of different classes or texts, in words; None if there are none.
     """
 
     labels: Counter[str]
@@ -59,6 +60,14 @@ class MediaSurvey(Generic[F]):
     bad: list[str]
     copies: int
     torn: str | None
+
+    @property
+    def side(self) -> Side:
+        """Statistics of the texts, one for each file, where files have texts."""
+        tally = TextStatistics()
+        for text in self.labels.elements():
+            tally.add(text)
+        return tally.side()
 
 
 def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callable[[bytes], F]) -> MediaSurvey[F]:

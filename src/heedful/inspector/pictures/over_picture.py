@@ -4,8 +4,8 @@ T output words, R rows and P columns of patches, H height, W width, C channels. 
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,17 +24,28 @@ SIDE = 1.7  # inches of a picture
 
 @dataclass(frozen=True)
 class PictureMaps:
-    """A picture, and a map of attention weights over its patches for each output word."""
+    """A picture, and a map of attention weights over its patches for each output word.
+
+    Attributes:
+        pixels: the pixels, of 8 bits.
+        maps: attention weights of each word.
+        words: the output words.
+        title: first line above the pictures.
+        subtitle: second line above them.
+        boxes: what a word is about, where that is known, by the number of the word, from 0: left, top, right and
+            bottom in pixels.
+    """
 
     pixels: UInt8[np.ndarray, "H W C"]
     maps: Float[np.ndarray, "T R P"]
     words: Sequence[str]
     title: str
     subtitle: str
+    boxes: Mapping[int, Sequence[int | float]] = field(default_factory=dict)
 
 
 def draw_maps(picture: PictureMaps, path: Path) -> set[str]:
-    """Draw the picture once for each word, dark where the word does not look; the largest weight is outlined.
+    """Draw the picture once for each word, dark where the word does not look; largest weight and box are outlined.
 
     Args:
         picture: Picture, weights, words and titles.
@@ -50,9 +61,11 @@ def draw_maps(picture: PictureMaps, path: Path) -> set[str]:
         figure = Figure(figsize=(across * SIDE, down * (SIDE + 0.25) + 0.7), layout="constrained")
         figure.suptitle(f"{picture.title}\n{picture.subtitle}", fontsize=11, parse_math=False)
         places = list(figure.subplots(down, across, squeeze=False).flat)
-        for number, (axes, word, weights) in enumerate(zip(places, picture.words, picture.maps, strict=False), 1):
+        for number, (axes, word, weights) in enumerate(zip(places, picture.words, picture.maps, strict=False)):
             _over(axes, picture.pixels, weights)
-            label = str(number) if fonts.missing.intersection(word) else word
+            if number in picture.boxes:
+                _outline(axes, picture.boxes[number], picture.pixels.shape[0] // weights.shape[0])
+            label = str(number + 1) if fonts.missing.intersection(word) else word
             axes.set_title(f"{label} ({weights.max():.2f})", fontsize=9, parse_math=False)
         for axes in places[len(picture.words) :]:
             axes.set_visible(False)
@@ -75,3 +88,9 @@ def _over(axes: Axes, pixels: np.ndarray, weights: Float[np.ndarray, "R P"]) -> 
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_color(FAINT)
+
+
+def _outline(axes: Axes, box: Sequence[int | float], patch: int) -> None:
+    left, top, right, bottom = (side / patch for side in box)
+    outline = Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor="white", linestyle=":")
+    axes.add_patch(outline)
