@@ -46,9 +46,9 @@ def test_the_linear_stem_is_a_convolution_in_three_dimensions_whose_kernel_and_s
     embedding = layer(video=replace(VIDEO, tubelet=tubelet), class_token=False)
     frames = torch.randn(3, 10, 12, 28, 3)
     convolution = nn.Conv3d(3, 11, kernel_size=(tubelet, 4, 4), stride=(tubelet, 4, 4))
-    weight = embedding.stem.project.weight.data.unflatten(1, (4, 4, tubelet, 3))
+    weight = embedding.get_parameter("stem.project.weight").data.unflatten(1, (4, 4, tubelet, 3))
     convolution.weight.data = weight.permute(0, 4, 3, 1, 2)
-    convolution.bias.data = embedding.stem.project.bias.data
+    convolution.bias.data = embedding.get_parameter("stem.project.bias").data
     expected = convolution(frames.permute(0, 4, 1, 2, 3)).flatten(2).transpose(1, 2)
     torch.testing.assert_close(seen(embedding, frames), expected)
 
