@@ -54,6 +54,11 @@ def test_a_folder_stands_for_the_files_below_it_and_json_has_probabilities(here,
     assert found[0] == found[-1]
 
 
+def test_a_classifier_has_no_cross_attention_to_draw(here, task):
+    with pytest.raises(InputError, match=f'is a model for the task "{task}"; use it with `heedful predict`'):
+        invoke("attention", str(next(Path("valid").rglob("*.*"))), "--model", "model")
+
+
 def test_results_may_go_to_a_file(here, task):
     invoke("predict", "--model", "model", "valid", "--output", "classes.tsv")
     assert len(Path("classes.tsv").read_text().splitlines()) == len(list(Path("valid").rglob("*.*")))

@@ -10,7 +10,7 @@ from torch import nn
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.config.schema import ModelConfig
 from heedful.models import EncoderOnly
-from heedful.nn.patches import LinearStem, PatchEmbedding
+from heedful.nn.patches import PatchEmbedding
 from heedful.nn.tubelets import SinusoidalTimes, TubeletEmbedding, stacked
 
 VIDEO = VideoConfig(frames=10, tubelet=2)
@@ -46,10 +46,9 @@ def test_the_linear_stem_is_a_convolution_in_three_dimensions_whose_kernel_and_s
     embedding = layer(video=replace(VIDEO, tubelet=tubelet), class_token=False)
     frames = torch.randn(3, 10, 12, 28, 3)
     convolution = nn.Conv3d(3, 11, kernel_size=(tubelet, 4, 4), stride=(tubelet, 4, 4))
-    assert isinstance(embedding.stem, LinearStem)
-    weight = embedding.stem.project.weight.data.unflatten(1, (4, 4, tubelet, 3))
+    weight = embedding.get_parameter("stem.project.weight").data.unflatten(1, (4, 4, tubelet, 3))
     convolution.weight.data = weight.permute(0, 4, 3, 1, 2)
-    convolution.bias.data = embedding.stem.project.bias.data
+    convolution.bias.data = embedding.get_parameter("stem.project.bias").data
     expected = convolution(frames.permute(0, 4, 1, 2, 3)).flatten(2).transpose(1, 2)
     torch.testing.assert_close(seen(embedding, frames), expected)
 

@@ -26,7 +26,7 @@ def predict(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts to classify, score or tag, questions to answer, or files of pictures or sounds.",
+            help="Texts to classify, score or tag, questions to answer, or files of pictures, sounds or videos.",
             show_default=STDIN,
         ),
     ] = None,
@@ -39,14 +39,15 @@ def predict(
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Classify texts, pictures or sounds, score or tag texts, or answer questions; one in, one line out.
+    """Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
 
     The task that the model was trained for decides what the command does. For
     a pair of texts, or a question and the text that holds its answer, put a
     tab between the two on one line. In a table, the command reads the columns
     that the model's recipe names; it ignores other columns, such as labels,
-    and does not take the header for a text. A model of pictures or of sounds
-    takes files, and folders of them: each line is a file, a tab and its class.
+    and does not take the header for a text. A model of pictures, of sounds or
+    of videos takes files, and folders of them: each line is a file, a tab and
+    its class.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process

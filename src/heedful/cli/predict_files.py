@@ -1,4 +1,4 @@
-"""`heedful predict` with a model of pictures or sounds: the class of each file."""
+"""`heedful predict` with a model of pictures, sounds or videos: the class of each file."""
 
 import json
 from pathlib import Path
