@@ -3,7 +3,7 @@
 import { selection, type Page } from "./selection.svelte";
 import { mediaLine } from "./media";
 import { Held, Live, type MediaFile, type Source, type Tensors } from "./source";
-import type { Head, Look, Model, Question } from "./types";
+import type { FileKind, Head, Look, Model, Question } from "./types";
 import { statesIn } from "../views/states/layers";
 
 /** Views that ask a model what no file can know. */
@@ -63,9 +63,10 @@ class Session {
     return Object.keys(look.lines).filter((line) => `${line}.tok` in look.tensors && line !== mediaLine(look));
   }
 
-  /** Whether the model reads files. */
-  get readsFiles(): boolean {
-    return (this.model?.modality ?? "text") !== "text";
+  /** What the model reads from files; null: it reads text. */
+  get fileKind(): FileKind | null {
+    const kind = this.model?.modality ?? "text";
+    return kind === "text" ? null : kind;
   }
 
   /** Somebody has chosen a file: it is sent with each question, and kept nowhere. */
@@ -117,7 +118,7 @@ class Session {
 
   /** What is asked about: the text, or the name and the content of the file. */
   private asked(): { name: string; file: string | null } {
-    if (!this.readsFiles) return { name: selection.text, file: null };
+    if (!this.fileKind) return { name: selection.text, file: null };
     return this.file ?? { name: "", file: null };
   }
 

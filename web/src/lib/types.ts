@@ -1,11 +1,14 @@
 // What /api/v1 sends (heedful/inspector/overview.py).
 
+/** What a model may read from files. */
+export type FileKind = "image" | "audio" | "video";
+
 export interface Model {
   name: string;
   task: string;
   command: string;
   /** What it reads. */
-  modality: "text" | "image" | "audio";
+  modality: "text" | FileKind;
   /** What it reads and what it writes, such as "en" and "de"; empty where nobody said. */
   languages: [string, string];
   /** Whether the run that trained it is there; a file does not say. */
