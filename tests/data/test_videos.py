@@ -95,7 +95,12 @@ def test_a_video_whose_frames_have_too_many_pixels_is_refused():
         read_video(animated(frames(3)), VIDEO, replace(IMAGE, max_pixels=76))
 
 
-@pytest.mark.parametrize("content", [b"", b"A text.\n", b"\0" * 99, picture(kind="JPEG"), picture(kind="BMP")])
+def test_an_empty_file_is_told_of_as_empty():
+    with pytest.raises(InputError, match="the file is empty; take it out, or save it again"):
+        read_video(b"", VIDEO, IMAGE)
+
+
+@pytest.mark.parametrize("content", [b"A text.\n", b"\0" * 99, picture(kind="JPEG"), picture(kind="BMP")])
 def test_what_is_no_video_is_refused(content):
     message = r"it is no video, or of a kind that is not read \(GIF, WEBP, PNG\)"
     with pytest.raises(InputError, match=message):

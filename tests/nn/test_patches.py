@@ -78,8 +78,8 @@ def test_rows_of_padding_change_no_patch_of_a_picture(stem):
 
 
 def test_the_convolutional_stem_looks_over_the_upper_and_the_left_border_of_a_patch_only():
-    pixels = torch.randn(1, 12, 20, 3, requires_grad=True)
-    ConvolutionalStem(CONFIG, 13)(pixels)[0, 1, 2].sum().backward()
+    pixels, real = torch.randn(1, 12, 20, 3, requires_grad=True), torch.ones(1, 12, dtype=torch.bool)
+    ConvolutionalStem(CONFIG, 13)(pixels, real)[0, 1, 2].sum().backward()
     assert pixels.grad is not None
     rows, columns = pixels.grad[0].abs().sum(-1).nonzero().unbind(1)
     assert (rows.min(), rows.max()) == (1 * 4 - 3, 1 * 4 + 3)

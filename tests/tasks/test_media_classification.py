@@ -243,7 +243,8 @@ def test_a_run_does_not_go_on_with_other_pictures(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_what_can_be_seen_or_heard_is_learned(name, tmp_path):
-    once = {"max_updates": 67, "validate_every": 67, "save_every": 67}
+    updates = 131 if name == VIDEOS else 67
+    once = {"max_updates": updates, "validate_every": updates, "save_every": updates}
     settings = recipe(name, write_files(name, tmp_path / "files"), train=once, **PLAIN[name])
     train(settings, tmp_path / "run")
     scores = load_model(tmp_path / "run").test(replace(settings.data, test=settings.data.valid), print)

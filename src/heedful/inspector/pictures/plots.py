@@ -4,7 +4,6 @@ Needs matplotlib, which comes with the extra `plot`.
 """
 
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import rc_context
@@ -12,11 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from heedful.errors import InputError
+from heedful.inspector.capture.trace import Recorded
 from heedful.inspector.pictures.drawing import FAINT, INK, SHADES
 from heedful.inspector.pictures.fonts import fonts_for
-
-if TYPE_CHECKING:
-    from heedful.inspector.capture.trace import Recorded
 
 ABREAST = 4  # panels
 CELL, NARROW = 0.22, 0.02  # inches per position: with labels, without
@@ -24,7 +21,7 @@ LONGEST = 12.0  # inches, of a panel
 NAMES = 12  # characters
 
 
-def plot(recorded: "Recorded", head: int | None = None) -> Figure:
+def plot(recorded: Recorded, head: int | None = None) -> Figure:
     """Plot a recorded tensor with matplotlib: a panel for each head, rows and columns for its last two axes.
 
     Args:
