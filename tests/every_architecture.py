@@ -1,7 +1,9 @@
 """Small models of every architecture, for the tests of what must hold for all of them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,6 +18,7 @@ from heedful.config.schema import (
     DataConfig,
     DecodeConfig,
     GenerateConfig,
+    Modality,
     ModelConfig,
     Recipe,
     TextModelConfig,
@@ -74,6 +77,7 @@ ENCODERS: dict[str, TextModelConfig] = {
 IMAGES = (
     ImageConfig(size=(14, 22), patch=2),
     ImageConfig(size=(14, 22), patch=2, stem="convolutional", positions="learned"),
+    ImageConfig(size=(14, 22), patch=2, stem="pooled"),
     ImageConfig(size=(14, 22), patch=2, channels=1, class_token=False),
 )
 AUDIOS = (
@@ -93,30 +97,24 @@ VIDEOS = (
     ),
 )
 ONE_CHANNEL = {name: config for name, config in ENCODERS.items() if not getattr(config, "multichannel", False)}
-MEDIA_CLASSIFIERS: dict[str, dict[str, Recipe]] = {  # by task and architecture; the input layers take turns
-    "image_classification": {
-        name: Recipe(
-            task="image_classification",
-            data=DataConfig(modality="image"),
-            model=config if image.class_token else replace(config, pooling="mean"),
-            image=image,
-        )
-        for (name, config), image in zip(ONE_CHANNEL.items(), cycle(IMAGES), strict=False)
-    },
-    "audio_classification": {
-        name: Recipe(task="audio_classification", data=DataConfig(modality="audio"), model=config, audio=audio)
-        for (name, config), audio in zip(ONE_CHANNEL.items(), cycle(AUDIOS), strict=False)
-    },
-    "video_classification": {
-        name: Recipe(
-            task="video_classification",
-            data=DataConfig(modality="video"),
-            model=config if image.class_token else replace(config, pooling="mean"),
-            image=image,
-            video=video,
-        )
-        for (name, config), (video, image) in zip(ONE_CHANNEL.items(), cycle(VIDEOS), strict=False)
-    },
+
+
+def media_classifiers(modality: Modality, inputs: Sequence[Mapping[str, Any]]) -> dict[str, Recipe]:
+    """Recipes of classifiers by architecture; the input layers, tables of a recipe, take turns."""
+
+    def classifier(config: TextModelConfig, tables: Mapping[str, Any]) -> Recipe:
+        pools_first = tables.get("image", ImageConfig()).class_token
+        model = config if pools_first else replace(config, pooling="mean")
+        return Recipe(task=f"{modality}_classification", data=DataConfig(modality=modality), model=model, **tables)
+
+    pairs = zip(ONE_CHANNEL.items(), cycle(inputs), strict=False)
+    return {name: classifier(config, tables) for (name, config), tables in pairs}
+
+
+MEDIA_CLASSIFIERS: dict[str, dict[str, Recipe]] = {  # by task and architecture
+    "image_classification": media_classifiers("image", [{"image": image} for image in IMAGES]),
+    "audio_classification": media_classifiers("audio", [{"audio": audio} for audio in AUDIOS]),
+    "video_classification": media_classifiers("video", [{"video": video, "image": image} for video, image in VIDEOS]),
 }
 
 

@@ -81,7 +81,7 @@ def test_equal_texts_and_equal_pictures_are_no_negatives_of_each_other(task):
     batch = task.read([store], np.array([0, 1, 18, 1, 4]), None, CPU)
     texts = [0, 1, 0, 1, 4]
     assert batch.answers.tolist() == [[a == b for b in texts] for a in texts]
-    assert batch.tokens == 5 * 14 + 5 * 9  # rows of pixels; <bos>, seven words and <eos>
+    assert batch.tokens == 5 * 7 + 5 * 9  # class token and six patches; <bos>, seven words and <eos>
     assert task.tokenizers.source.decode(store.target(1).tolist()[1:-1]) == TEXTS[1]
 
 

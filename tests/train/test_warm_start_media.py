@@ -47,6 +47,16 @@ def begun(settings: Recipe) -> tuple[Any, list[str], list[str]]:
     return model, copy_start_weights(settings, model, NoTokenizers(), notes.append), notes
 
 
+def check_only_the_head_is_fresh(settings: Recipe, start: Path) -> None:
+    """Check that a model begins with the whole backbone of another, and that nothing had to be told of it."""
+    model, fresh, notes = begun(settings)
+    theirs = weights(load_model(start).model)
+    for name, value in weights(model.backbone).items():
+        assert torch.equal(value, theirs[f"backbone.{name}"])
+    assert fresh == ["output.weight", "output.bias"]
+    assert notes == []
+
+
 def classifier(folder: Path, start: Path, labels: tuple[str, ...] = SIDES, **tables: Any) -> Recipe:
     given = {"data": {"labels": list(labels)}, "train": {"start": str(start)}}
     return recipe("image_classification", folder, **given, **tables)
@@ -64,12 +74,7 @@ def test_a_classifier_begins_with_input_layer_backbone_and_positions_of_masked_p
     assert (shaped.image.patch, shaped.image.channels, shaped.image.positions) == (5, 1, "learned")
     assert (shaped.image.mean, shaped.image.std) == ((0.3,), (0.2,))  # the scale that was learned
     assert (shaped.image.flip, shaped.model.encoder_layers) == (True, 3)
-    model, fresh, notes = begun(settings)
-    theirs = weights(load_model(masked).model)
-    for name, value in weights(model.backbone).items():
-        assert torch.equal(value, theirs[f"backbone.{name}"])
-    assert fresh == ["output.weight", "output.bias"]
-    assert notes == []
+    check_only_the_head_is_fresh(settings, masked)
 
 
 def test_masked_patches_begin_with_a_classifier(pictures, masked, tmp_path):
@@ -215,12 +220,7 @@ def test_a_classifier_of_videos_begins_with_another_that_has_its_frames_and_thei
     shaped = with_warm_start(settings)
     assert (shaped.image.size, shaped.image.flip, shaped.model.positions) == ((14, 21), True, "learned")
     assert shaped.video == replace(old.video, max_frames=31)
-    model, fresh, notes = begun(settings)
-    theirs = weights(load_model(there).model)
-    for name, value in weights(model.backbone).items():
-        assert torch.equal(value, theirs[f"backbone.{name}"])
-    assert fresh == ["output.weight", "output.bias"]
-    assert notes == []
+    check_only_the_head_is_fresh(settings, there)
 
 
 def test_a_classifier_of_videos_does_not_begin_with_one_of_pictures(pictures, masked, tmp_path):

@@ -39,8 +39,8 @@ def propose_captions(found: MediaSurvey[PictureFacts], language: str | None, mac
     image, side = image_config(found.facts, machine), found.side
     values = {"task": "captioning", **of_image(image), **of_text(side)}
     values |= settings(len(found.facts), image.tokens + typical_text(side), image.tokens, machine)
-    told = {"told": of_language(language), "bad": of_bad(found.bad)}
-    return filled(CAPTIONS, texts, values, seen=f"{len(found.facts):,} pictures with texts", **told)
+    seen = f"{len(found.facts):,} pictures with texts"
+    return filled(CAPTIONS, texts, values, seen=seen, told=of_language(language), bad=of_bad(found.bad))
 
 
 def propose_transcripts(found: MediaSurvey[SoundFacts], language: str | None, machine: Machine, texts: Texts) -> str:
@@ -49,8 +49,8 @@ def propose_transcripts(found: MediaSurvey[SoundFacts], language: str | None, ma
     values = {"task": "speech_recognition", **of_audio(audio), **of_text(side)}
     typical = typical_tokens(found.facts, audio) + typical_text(side)
     values |= settings(len(found.facts), typical, audio.longest, machine)
-    told = {"told": of_language(language), "bad": of_bad(found.bad)}
-    return filled(TRANSCRIPTS, texts, values, seen=f"{len(found.facts):,} sounds with texts", **told)
+    seen = f"{len(found.facts):,} sounds with texts"
+    return filled(TRANSCRIPTS, texts, values, seen=seen, told=of_language(language), bad=of_bad(found.bad))
 
 
 def of_text(side: Side) -> Keys:
@@ -82,15 +82,19 @@ kind = $kind
 vocab_size = $vocab_size # an upper bound
 """
 
-DECODER = """\
+WRITER = (
+    MODEL
+    + """\
+positions = "rotary"
 decoder_layers = $layers
 """
-
-DECODE = """
+    + TRAINING
+    + """
 [decode]
 beam = 4
 max_extra = $longest # the length of the longest text, in tokens
 """
+)
 
 CAPTIONS = Template(
     DATA
@@ -101,24 +105,7 @@ class_token = false
 positions = "learned"
 shift = $shift # in training, pictures are moved at random; 0 where texts tell exact places
 """
-    + MODEL
-    + """\
-positions = "rotary"
-"""
-    + DECODER
-    + TRAINING
-    + DECODE
+    + WRITER
 )
 
-TRANSCRIPTS = Template(
-    DATA
-    + TEXT
-    + AUDIO
-    + MODEL
-    + """\
-positions = "rotary"
-"""
-    + DECODER
-    + TRAINING
-    + DECODE
-)
+TRANSCRIPTS = Template(DATA + TEXT + AUDIO + WRITER)

@@ -23,7 +23,7 @@ from heedful.losses import Loss
 from heedful.models.dual_encoder import DualEncoder
 from heedful.models.input_layers import media_and_text
 from heedful.predict.image_text_retriever import ImageTextRetriever
-from heedful.tasks.media import MediaTextTask, place_of
+from heedful.tasks.media import MediaTextTask, places
 from heedful.tasks.ranking import PaddedTexts, ranking_loss, texts_of
 from heedful.tasks.task import Scores
 from heedful.text.padding import pad
@@ -43,7 +43,7 @@ class ImageTextBatch:
     picture_mask: Bool[Tensor, "B N"]
     texts: PaddedTexts
     answers: Bool[Tensor, "B B"]  # True if a text belongs to a picture: its own, the same text, or one of its twin
-    tokens: int  # real rows of pixels, and real tokens
+    tokens: int  # positions of the pictures in the stack, and real tokens
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -105,7 +105,7 @@ class ImageTextRetrieval(MediaTextTask[ImageTextBatch]):
         examples = [(store.content(index), store.target(index).tolist()) for store, index in places(stores, ids)]
         texts, _ = pad([text for _, text in examples])
         answers = same(content for content, _ in examples) | same(tuple(text) for _, text in examples)
-        tokens = int(mask.sum()) + sum(len(text) for _, text in examples)
+        tokens = self.positions(stores, ids) + sum(len(text) for _, text in examples)
         return ImageTextBatch(
             inputs.to(device), mask.to(device), texts_of(texts, device), torch.from_numpy(answers).to(device), tokens
         )
@@ -134,11 +134,6 @@ class ImageTextRetrieval(MediaTextTask[ImageTextBatch]):
         pictures = kinds(store.content(index) for index in range(len(store)))
         texts = kinds(tuple(store.target(index).tolist()) for index in range(len(store)))
         return retrieval(vectors[:, 0], vectors[:, 1], pictures, texts)
-
-
-def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaStore, int]]:
-    """Find the examples of a batch, numbered through several stores: the store of each, and its number there."""
-    return [place_of(stores, number) for number in ids.tolist()]
 
 
 def kinds(items: Iterable[Hashable]) -> np.ndarray:

@@ -95,8 +95,12 @@ class MaskedPatches(MediaTask[MaskedPatchBatch]):
         key = (0, 0) if epoch is None else (self.recipe.train.seed, epoch)
         image, rate = self.recipe.image, self.recipe.masking.rate
         hidden = np.stack([hidden_patches(image.grid, rate, *key, number) for number in ids.tolist()])
-        tokens = int(padding_mask.sum())
-        return MaskedPatchBatch(inputs.to(device), padding_mask.to(device), torch.from_numpy(hidden).to(device), tokens)
+        return MaskedPatchBatch(
+            inputs.to(device),
+            padding_mask.to(device),
+            torch.from_numpy(hidden).to(device),
+            self.positions(stores, ids),
+        )
 
     def loss(self, model: MaskedPatchModel, batch: MaskedPatchBatch) -> tuple[Loss, ...]:
         """Compute the squared error of the pixels of hidden patches; visible ones do not count."""

@@ -87,6 +87,11 @@ class MediaTask(ExampleTask[B, MediaStore]):
         """Read the inputs of a batch, with their padding mask; epoch None: without augmentation."""
         return padded(list(map_on_cores(lambda number: self.features(stores, number, epoch), ids.tolist(), CPU)))
 
+    @staticmethod
+    def positions(stores: Sequence[MediaStore], ids: np.ndarray) -> int:
+        """Number of positions in the stack of the inputs of a batch, as long as they are without augmentation."""
+        return sum(int(store.lengths[index, 0]) for store, index in places(stores, ids))
+
     def features(self, stores: Sequence[MediaStore], number: int, epoch: int | None) -> Float32[Tensor, "N ..."]:
         """Read one input, augmented at random by a key of seed, epoch and its number."""
         store, index = place_of(stores, number)
@@ -115,6 +120,11 @@ class MediaTextTask(MediaTask[B]):
     def load_tokenizers(folder: Path, /) -> TokenizerPair:
         """Load the tokenizer of the texts."""
         return TokenizerPair.load(folder)
+
+
+def places(stores: Sequence[MediaStore], ids: np.ndarray) -> list[tuple[MediaStore, int]]:
+    """Find the examples of a batch, numbered through several stores: the store of each, and its number there."""
+    return [place_of(stores, number) for number in ids.tolist()]
 
 
 def place_of(stores: Sequence[MediaStore], number: int) -> tuple[MediaStore, int]:

@@ -24,7 +24,7 @@ from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
 from heedful.tasks.classification import label_scores
-from heedful.tasks.media import MediaTask, place_of
+from heedful.tasks.media import MediaTask, places
 from heedful.tasks.task import Scores
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
@@ -110,13 +110,11 @@ class MediaClassification(MediaTask[MediaBatch]):
             mixed, _ = self.inputs(stores, others, epoch)
             inputs = torch.lerp(of_length(mixed, inputs.size(1)), inputs, weights.view(-1, *[1] * (inputs.dim() - 1)))
             shares = torch.lerp(self.shares(stores, others), shares, weights[:, None])
-        tokens = int(padding_mask.sum())
-        return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), tokens)
+        return MediaBatch(inputs.to(device), padding_mask.to(device), shares.to(device), self.positions(stores, ids))
 
     def shares(self, stores: Sequence[MediaStore], ids: np.ndarray) -> Float32[Tensor, "B C"]:
         """Read the classes of examples: 1 for the class of each."""
-        places = (place_of(stores, number) for number in ids.tolist())
-        classes = torch.tensor([int(store.target(index)[0]) for store, index in places])
+        classes = torch.tensor([int(store.target(index)[0]) for store, index in places(stores, ids)])
         return F.one_hot(classes, len(self.recipe.data.labels)).float()
 
     def partners(self, ids: np.ndarray, epoch: int) -> tuple[np.ndarray, Float32[Tensor, " B"]]:

@@ -23,7 +23,7 @@ from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, perplexity
 from heedful.models.input_layers import media_to_text
 from heedful.models.model import SourceToTarget
-from heedful.tasks.media import MediaTextTask, place_of
+from heedful.tasks.media import MediaTextTask, places
 from heedful.tasks.sequence_to_sequence import WITHOUT_DECODING, PairBatch, exact_match, loss, pair_batch
 from heedful.tasks.task import Mean, Scores
 from heedful.text.padding import pad
@@ -71,9 +71,9 @@ class MediaToText(MediaTextTask[PairBatch]):
     def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> PairBatch:
         """Read the examples of a batch: inputs, in training augmented, and the tokens of their texts."""
         inputs, padding_mask = self.inputs(stores, ids, epoch)
-        places = (place_of(stores, number) for number in ids.tolist())
-        target, _ = pad([store.target(index).tolist() for store, index in places])
-        return pair_batch(inputs, padding_mask, torch.from_numpy(target), device)
+        target, _ = pad([store.target(index).tolist() for store, index in places(stores, ids)])
+        batch = pair_batch(inputs, padding_mask, torch.from_numpy(target), device)
+        return replace(batch, source_tokens=self.positions(stores, ids))
 
     def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
         """Compute the loss of the target tokens of a batch."""

@@ -1,5 +1,8 @@
 // How keys move in a grid.
 
+import type { HTMLAttributes } from "svelte/elements";
+import { t } from "./language.svelte";
+
 const MOVES: Record<string, [rows: number, columns: number]> = {
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
@@ -23,3 +26,16 @@ export const inside = (at: number | null, size: number): number | null => (at !=
 
 /** The place nearest to `at` of those from 0 to `size` - 1. */
 export const within = (at: number, size: number): number => Math.max(0, Math.min(size - 1, at));
+
+/** Attributes of an element in which arrow keys and the pointer choose a place. */
+export const steered = (
+  label: string,
+  press: (event: KeyboardEvent) => void,
+  point: (event: PointerEvent) => void,
+): HTMLAttributes<HTMLElement> => ({
+  role: "application",
+  "aria-label": `${label}. ${t("matrix.keys")}`,
+  tabindex: 0,
+  onkeydown: press,
+  onpointerdown: point,
+});
