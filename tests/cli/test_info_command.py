@@ -46,6 +46,11 @@ def test_a_recipe_is_counted_at_its_largest_vocabulary(tmp_path: Path) -> None:
     assert run(tmp_path / "config.toml", "--set", "model.d_model=128") == lines
 
 
+def test_a_model_that_writes_about_pictures_has_one_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('task = "captioning"\n[tokenizer]\nvocab_size = 7001\n')
+    assert run(tmp_path)[0][-2:] == ["vocabulary", "7,001"]
+
+
 @pytest.mark.parametrize(
     ("name", "layers", "vocabulary", "total"),
     [("bert-base", "12", "30,522", "110,106,428"), ("gpt2-medium", "24", "50,257", "354,823,168")],

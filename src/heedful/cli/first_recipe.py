@@ -148,7 +148,7 @@ def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> N
     total = count_model(recipe, *vocabs).total
     run = folder / "run"
     task = find_task(recipe.task)
-    typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe.model, vocabs)}: up to {total / 1e6:.1f}M parameters")
+    typer.echo(f"\n{folder / 'config.toml'}: {summary(recipe, vocabs)}: up to {total / 1e6:.1f}M parameters")
     typer.echo("\nnext (training says how long it will take as soon as it has begun):")
     for command in (
         ["heedful", "train", str(folder), "--out", str(run)],

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from heedful.config.presets import Table3Row
-    from heedful.config.schema import ModelConfig, Recipe
+    from heedful.config.schema import Recipe
     from heedful.models.parameters import ParameterCounts
 
 
@@ -50,7 +50,7 @@ def info(
     recipe, vocabs = describe(model, overrides or [])
     vocabs = (vocab, vocab) if vocab else vocabs
     counts = count_model(recipe, *vocabs)
-    typer.echo(f"{summary(recipe.model, vocabs)}\n")
+    typer.echo(f"{summary(recipe, vocabs)}\n")
     console.print(kinds_table(counts))
     if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
         typer.echo("\nin the paper, Table 3:\n")
@@ -89,9 +89,10 @@ def vocabularies(recipe: "Recipe") -> tuple[int, int]:
     return size, size
 
 
-def summary(config: "ModelConfig", vocabs: tuple[int, int]) -> str:
-    """Describe the shape of a model in one line, with the size of its vocabulary if it reads text."""
-    apart = FAMILIES[config.family].pairs and not config.one_vocabulary
+def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:
+    """Describe the shape of a model in one line, with the size of its vocabulary if it reads or writes text."""
+    config = recipe.model
+    apart = recipe.data.modality == "text" and FAMILIES[config.family].pairs and not config.one_vocabulary
     vocabulary = f"{vocabs[0]:,} + {vocabs[1]:,}" if apart else f"{vocabs[0]:,}"
     return f"{config.shape()}, vocabulary {vocabulary}" if any(vocabs) else config.shape()
 
