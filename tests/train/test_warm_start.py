@@ -11,6 +11,7 @@ from heedful.config.load import recipe_from_dict
 from heedful.config.schema import Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import weights
+from heedful.nn.masks import AttentionMask
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -164,6 +165,34 @@ def test_a_translator_begins_with_a_translator(tmp_path):
     there = weights(load_model(old).model)
     assert all(torch.equal(value, there[name]) for name, value in weights(model).items())
     assert fresh == []
+
+
+TRANSLATORS = {
+    "transformer": {**SHAPE, "encoder_layers": 2, "decoder_layers": 1},
+    "transformer, one matrix": {**SHAPE, "encoder_layers": 2, "decoder_layers": 1, "tie": "all"},
+    "recurrent": {"architecture": "recurrent", "cell": "gru", "layers": 2, "d_model": 14, "tie": "none"},
+    "convolutional": {"architecture": "convolutional", "d_model": 14, "tie": "none", "max_positions": 53},
+}
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+@pytest.mark.parametrize("kind", TRANSLATORS)
+def test_a_task_on_texts_begins_with_the_encoder_of_a_translator_and_computes_the_same(tmp_path, task, kind):
+    there = trained(tmp_path / "there", "translation", TRANSLATORS[kind], filters={"max_tokens": 3})
+    own = {"family": "encoder", "architecture": TRANSLATORS[kind].get("architecture", "transformer")}
+    model, fresh, _ = begun(recipe(task, start=there, model=own))
+    ids, padding_mask = texts()
+    translator = load_model(there).model
+    x, mask = translator.source_embedding(ids), AttentionMask(padding_mask, ids.size(1), causal=False)
+    expected = translator.encoder(x, mask)
+    torch.testing.assert_close(model.backbone(ids, padding_mask), expected)
+    assert not any(name.startswith("backbone.") for name in fresh)
+
+
+def test_a_causal_classifier_does_not_begin_with_a_translator(tmp_path):
+    there = trained(tmp_path / "there", "translation", TRANSLATORS["transformer"], filters={"max_tokens": 3})
+    with pytest.raises(InputError, match='a model of family "encoder_decoder" .* is learned by a model of family'):
+        with_warm_start(recipe("classification", start=there, model={"family": "decoder"}))
 
 
 FAMILIES = {"translation": {}, "classification": {"family": "encoder"}, "masked_lm": {"family": "encoder"}}

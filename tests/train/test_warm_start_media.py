@@ -1,6 +1,6 @@
 """Warm start of models of pictures and sound: what goes over, what is new, and pictures of another size."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task
-from heedful.text.tokenizer_pair import NoTokenizers
+from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.text.training import train_tokenizer
 from heedful.train import loop
 from heedful.train.preflight import preflight
 from heedful.train.warm_start import copy_start_weights, with_warm_start
@@ -203,6 +204,24 @@ def test_a_classifier_of_sounds_begins_with_another_and_refuses_longer_ones(tmp_
     longer = make_recipe(settings, ["audio.max_seconds=1.5", "model.max_positions=38"])
     with pytest.raises(InputError, match=r"has learned 25 positions, .* sound of 38: set audio\.max_seconds = 1,"):
         with_warm_start(longer)
+
+
+def test_a_classifier_of_sounds_begins_with_the_encoder_of_a_speech_recogniser(tmp_path):
+    old = listener(tmp_path, ["high", "low"])
+    model = {"positions": "learned", "max_positions": 50, "max_target_positions": 17, "decoder_layers": 1, "tie": "all"}
+    values = {"task": "speech_recognition", "audio": asdict(old.audio) | {"pad_seconds": 2.0, "max_seconds": 2.0}}
+    texts = {"tokenizer": {"kind": "character"}, "data": {"filters": {"max_tokens": 5}}, "decode": {"max_extra": 5}}
+    recogniser = make_recipe(values | texts | {"model": asdict(old.model) | {"family": "encoder_decoder"} | model})
+    tokenizers = TokenizerPair(*[train_tokenizer(["one", "two"], recogniser.tokenizer)] * 2)
+    there = find_task("speech_recognition").build(recogniser, tokenizers).eval()
+    write_model(tmp_path / "there", recogniser, tokenizers, weights(there))
+    here, fresh, _ = begun(make_recipe(old, [f"train.start={tmp_path / 'there'}", "audio.speed=0.2"]))
+    assert fresh == ["output.weight", "output.bias"]
+    frames, mask = torch.randn(2, 20, 7), torch.arange(20) < torch.tensor([[20], [13]])
+    states, padding_mask = here.backbone.encode(frames, mask)
+    expected = there.encode(frames, mask)
+    torch.testing.assert_close(states, expected.states)
+    assert torch.equal(padding_mask, expected.padding_mask)
 
 
 def test_a_classifier_of_videos_begins_with_another_that_has_its_frames_and_their_size(tmp_path):

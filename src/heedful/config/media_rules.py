@@ -3,6 +3,7 @@
 import math
 
 from heedful.config.families import FAMILIES
+from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.rule import Rule
 from heedful.config.schema import ModelConfig, Recipe, TextModelConfig
 
@@ -29,7 +30,12 @@ def pools_first_patch(recipe: Recipe) -> bool:
     return reads_pictures(recipe) and not recipe.image.class_token and model.family == "encoder" and pooling == "first"
 
 
+UNREAD = 'a model for the task "{{r.task}}" reads nothing that [{}] would be about; take that table out of the recipe'
+
 RULES = (
+    Rule("image", lambda r: not reads_pictures(r) and r.image != ImageConfig(), UNREAD.format("image")),
+    Rule("audio", lambda r: not reads_sound(r) and r.audio != AudioConfig(), UNREAD.format("audio")),
+    Rule("video", lambda r: not reads_videos(r) and r.video != VideoConfig(), UNREAD.format("video")),
     Rule(
         "image.patch",
         lambda r: reads_pictures(r) and any(side % r.image.patch for side in r.image.size),

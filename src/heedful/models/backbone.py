@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.config.schema import ModelConfig, TextModelConfig
-from heedful.models.model import OUTPUT_ROWS, Model, Names
+from heedful.models.model import OUTPUT_ROWS, Model, Names, SourceToTarget
 from heedful.nn.convolution import ConvolutionalStack, NamedConvolutionalStack
 from heedful.nn.embedding import Embedding, InputLayer, segment_embedding
 from heedful.nn.masks import AttentionMask
@@ -170,10 +170,13 @@ class BackboneModel(Model):
         )
 
     def warm_start_names(self, start: Model) -> Names:
-        """All weights of the same kind of model; of another kind its backbone and, if there is one, its pooler."""
-        return super().warm_start_names(start) or BACKBONE_NAMES
+        """All weights of the same kind of model; of another kind its encoder, or its backbone and its pooler, if any."""
+        return super().warm_start_names(start) or (
+            ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
+        )
 
 
 SIDE_NAMES = {"encoder": "enc", "decoder": "dec"}
 BACKBONE_NAMES: Names = {"backbone.": "backbone.", "next_sentence.pooler.": "pooler.", "pooler.": "pooler."}
+ENCODER_NAMES: Names = {"source_embedding.": "backbone.embedding.", "encoder.": "backbone.stack."}
 BACKBONES: dict[str, type[Backbone[Any]]] = {"encoder": EncoderOnly, "decoder": DecoderOnly}

@@ -2,7 +2,7 @@
 
 Weights that both models have are copied; the rest, such as the head of another task, is freshly initialised. The
 backbone of a masked language model can become the encoder of a translator, that of a language model its decoder (Rothe
-et al. 2020).
+et al. 2020); and the encoder of a translator, or of a speech recogniser, the backbone of a classifier.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,9 +41,10 @@ OWN = {  # keys of [model] that a recipe decides for itself
     "target_vectors",
     "freeze_vectors",
 }
-HALF = {  # and further keys, where a model becomes the encoder or decoder of another
+HALF = {  # and further keys, where a model becomes the encoder or decoder of another, or its encoder another's backbone
     "encoder": {"family", "tie", "segments", "decoder_layers"},
     "decoder": {"family", "tie", "segments", "encoder_layers"},
+    "encoder_decoder": {"family", "tie", "segments", "pooler", "decoder_layers", "max_target_positions"},
 }
 HEAD = "output."  # of a classifier: with other classes it is a new one
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
@@ -109,7 +110,8 @@ def check_family(start: LoadedModel, recipe: Recipe) -> None:
             f'has "{recipe.model.architecture}"; start from one of its own architecture, or leave train.start out'
         )
     family, families = start.recipe.model.family, find_task(recipe.task).families
-    if family not in (*families, *(HALF if takes_pairs(recipe) else ())):
+    begins = family in HALF if takes_pairs(recipe) else family == "encoder_decoder" and recipe.model.family == "encoder"
+    if family not in families and not begins:
         raise InputError(
             f'train.start = {start.path}: this is a model of family "{family}" for the task "{start.recipe.task}", and '
             f'the task "{recipe.task}" is learned by a model of family {" or ".join(families)}; start from one of '
