@@ -191,7 +191,7 @@ def test_a_task_on_texts_begins_with_the_encoder_of_a_translator_and_computes_th
 
 def test_a_causal_classifier_does_not_begin_with_a_translator(tmp_path):
     there = trained(tmp_path / "there", "translation", TRANSLATORS["transformer"], filters={"max_tokens": 3})
-    with pytest.raises(InputError, match='a model of family "encoder_decoder" .* is learned by a model of family'):
+    with pytest.raises(InputError, match=r'a model of family "encoder_decoder" .* is learned by a model of family'):
         with_warm_start(recipe("classification", start=there, model={"family": "decoder"}))
 
 

@@ -170,7 +170,7 @@ class BackboneModel(Model):
         )
 
     def warm_start_names(self, start: Model) -> Names:
-        """All weights of the same kind of model; of another kind its encoder, or its backbone and its pooler, if any."""
+        """All weights of the same kind of model; of another kind its encoder, or its backbone and any pooler."""
         return super().warm_start_names(start) or (
             ENCODER_NAMES if isinstance(start, SourceToTarget) else BACKBONE_NAMES
         )
