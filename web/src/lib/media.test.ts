@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boxOf, laid, meanRow, mediaLine, pitches, spectrumOf, strongest, times } from "./media";
+import { boxOf, laid, firstOfText, meanRow, mediaLine, pitches, spectrumOf, strongest, times } from "./media";
 import type { PictureMedia, SoundMedia } from "./types";
 
 const picture: PictureMedia = { kind: "picture", height: 14, width: 21, rows: 2, columns: 3, before: 1, png: "" };
@@ -50,6 +50,12 @@ test("axes have few and round numbers", () => {
 test("the strongest come first, and a mean is over the rows", () => {
   expect(strongest(Float32Array.of(1, 3, 2), 2)).toEqual([1, 2]);
   expect([...meanRow({ shape: [2, 2], values: Float32Array.of(1, 2, 3, 6) })]).toEqual([2, 4]);
+});
+
+test("the first token of text is found behind marks, and marks alone have a first one, too", () => {
+  expect(firstOfText(["<|notimestamps|>", " And", " so"])).toBe(1);
+  expect(firstOfText(["<", ">", "<|en|>"])).toBe(0);
+  expect(firstOfText(["<bos>"])).toBe(0);
 });
 
 test("the line of a picture is the one that is read first, and a text has none", () => {

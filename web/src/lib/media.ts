@@ -49,6 +49,13 @@ export function boxOf(media: Media, position: number, positions: number): Box | 
   return { left: column / columns, top: row / rows, width: 1 / columns, height: 1 / rows };
 }
 
+/** The place of the first token that is text, and no mark such as <|notimestamps|>; the first of all if there is none. */
+export const firstOfText = (tokens: string[]): number =>
+  Math.max(
+    0,
+    tokens.findIndex((token) => !/^<.+>$/.test(token)),
+  );
+
 /** The positions with the largest weights, largest first. */
 export function strongest(weights: Float32Array, count: number): number[] {
   return [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, count);
