@@ -137,6 +137,12 @@ def test_a_decoder_begins_with_a_language_model_only(bert, gpt):
         with_warm_start(recipe("classification", start_decoder=gpt, model={"family": "decoder"}))
 
 
+@pytest.mark.parametrize("key", ["start", "start_decoder"])
+def test_a_model_that_is_not_there_is_refused_with_the_key_that_names_it(key, tmp_path):
+    with pytest.raises(InputError, match=rf'train\.{key}: no model ".*/missing": there is no such folder'):
+        with_warm_start(recipe(**{key: tmp_path / "missing"}))
+
+
 def test_texts_longer_than_the_learned_positions_are_refused_with_the_remedy(bert, tmp_path):
     short = trained(tmp_path / "short", "masked_lm", {**BERT, "max_positions": 29}, max_length=29)
     with pytest.raises(InputError, match=r"has learned 29 positions, .* = 31 tokens: set data\.max_length = 29"):

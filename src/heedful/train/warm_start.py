@@ -83,17 +83,29 @@ def starts(recipe: Recipe) -> Iterator[LoadedModel]:
             `train.start_decoder` is no language model, or the recipe's model has no decoder to begin.
     """
     if recipe.train.start is not None:
-        start = load_model(recipe.train.start)
+        start = loaded("train.start", recipe.train.start)
         check_family(start, recipe)
         yield start
     if recipe.train.start_decoder is not None:
-        start = load_model(recipe.train.start_decoder)
+        start = loaded("train.start_decoder", recipe.train.start_decoder)
         if not (FAMILIES[start.recipe.model.family].causal and takes_pairs(recipe)):
             raise InputError(
                 f"train.start_decoder = {start.path}: a language model begins the decoder of an encoder-decoder, and "
                 f'this is a model of family "{start.recipe.model.family}" for the task "{recipe.task}"; use train.start'
             )
         yield start
+
+
+def loaded(key: str, folder: str) -> LoadedModel:
+    """Load the model that a key of the recipe names.
+
+    Raises:
+        InputError: it cannot be loaded; the message begins with the key.
+    """
+    try:
+        return load_model(folder)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from error
 
 
 def check_family(start: LoadedModel, recipe: Recipe) -> None:
