@@ -25,6 +25,7 @@ from interrupted import train, train_aloud
 from toy_patches import SIDES, recipe, write_pictures
 
 DEEPER = {"encoder_layers": 3, "positions": "learned", "max_positions": 16}
+TOLD = "learned positions of 3 x 5 patches are interpolated to 4 x 6"
 GRID = {"size": [15, 25], "patch": 5, "channels": 1, "positions": "learned"}
 
 
@@ -147,7 +148,7 @@ def test_a_run_begins_with_masked_patches_of_another_size_and_tells(pictures, ma
     assert preflight(settings).data.labels == ("columns", "rows", "slopes")
     outcome, screen = train_aloud(preflight(settings), tmp_path / "run")
     assert outcome == loop.Outcome(11, 0)
-    assert "learned positions of 3 x 5 patches are interpolated to 4 x 6" in screen
+    assert TOLD in screen
     assert f"begins with the weights of {masked}; fresh: output.weight, output.bias" in screen
     assert load_model(tmp_path / "run").recipe.image.size == (20, 30)
 
@@ -206,15 +207,27 @@ def test_a_classifier_of_sounds_begins_with_another_and_refuses_longer_ones(tmp_
         with_warm_start(longer)
 
 
+def writer(folder: Path, recipe: Recipe) -> Any:
+    """An encoder-decoder that writes texts, in a folder."""
+    tokenizers = TokenizerPair(*[train_tokenizer(["one", "two"], recipe.tokenizer)] * 2)
+    model = find_task(recipe.task).build(recipe, tokenizers).eval()
+    write_model(folder, recipe, tokenizers, weights(model))
+    return model
+
+
+TEXTS = {
+    "tokenizer": {"kind": "character"},
+    "decode": {"max_extra": 5},
+    "model": {"family": "encoder_decoder", "decoder_layers": 1, "max_target_positions": 17, "tie": "all"},
+}
+
+
 def test_a_classifier_of_sounds_begins_with_the_encoder_of_a_speech_recogniser(tmp_path):
     old = listener(tmp_path, ["high", "low"])
-    model = {"positions": "learned", "max_positions": 50, "max_target_positions": 17, "decoder_layers": 1, "tie": "all"}
-    values = {"task": "speech_recognition", "audio": asdict(old.audio) | {"pad_seconds": 2.0, "max_seconds": 2.0}}
-    texts = {"tokenizer": {"kind": "character"}, "data": {"filters": {"max_tokens": 5}}, "decode": {"max_extra": 5}}
-    recogniser = make_recipe(values | texts | {"model": asdict(old.model) | {"family": "encoder_decoder"} | model})
-    tokenizers = TokenizerPair(*[train_tokenizer(["one", "two"], recogniser.tokenizer)] * 2)
-    there = find_task("speech_recognition").build(recogniser, tokenizers).eval()
-    write_model(tmp_path / "there", recogniser, tokenizers, weights(there))
+    audio = asdict(old.audio) | {"pad_seconds": 2.0, "max_seconds": 2.0}
+    model = asdict(old.model) | TEXTS["model"] | {"max_positions": 50}
+    values = {"data": {"filters": {"max_tokens": 5}}, "audio": audio, "model": model}
+    there = writer(tmp_path / "there", make_recipe(TEXTS | values | {"task": "speech_recognition"}))
     here, fresh, _ = begun(make_recipe(old, [f"train.start={tmp_path / 'there'}", "audio.speed=0.2"]))
     assert fresh == ["output.weight", "output.bias"]
     frames, mask = torch.randn(2, 20, 7), torch.arange(20) < torch.tensor([[20], [13]])
@@ -222,6 +235,20 @@ def test_a_classifier_of_sounds_begins_with_the_encoder_of_a_speech_recogniser(t
     expected = there.encode(frames, mask)
     torch.testing.assert_close(states, expected.states)
     assert torch.equal(padding_mask, expected.padding_mask)
+
+
+def test_a_classifier_of_larger_pictures_begins_with_the_encoder_of_a_captioner_and_tells(pictures, tmp_path):
+    old = recipe("image_classification", pictures, data={"labels": list(SIDES)}, model=DEEPER, image=GRID)
+    model = asdict(old.model) | TEXTS["model"]
+    values = {"data": {"filters": {"max_tokens": 5}}, "image": asdict(old.image), "model": model}
+    there = writer(tmp_path / "there", make_recipe(TEXTS | values | {"task": "captioning"}))
+    same, fresh, notes = begun(make_recipe(old, [f"train.start={tmp_path / 'there'}"]))
+    pixels, mask = torch.randn(2, 15, 25, 1), torch.ones(2, 15, dtype=torch.bool)
+    torch.testing.assert_close(same.backbone.encode(pixels, mask)[0], there.encode(pixels, mask).states)
+    assert (fresh, notes) == (["output.weight", "output.bias"], [])
+    larger = ["image.size=[20, 30]", "model.max_positions=25"]
+    _, fresh, notes = begun(make_recipe(old, [f"train.start={tmp_path / 'there'}", *larger]))
+    assert (fresh, notes) == (["output.weight", "output.bias"], [TOLD])
 
 
 def test_a_classifier_of_videos_begins_with_another_that_has_its_frames_and_their_size(tmp_path):
