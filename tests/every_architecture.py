@@ -62,6 +62,9 @@ LANGUAGE_MODELS: dict[str, TextModelConfig] = {
 }
 ENCODERS: dict[str, TextModelConfig] = {
     **{name: replace(config, family="encoder", segments=2) for name, config in TRANSFORMERS.items()},
+    "transformer with attention over its states": replace(
+        _TRANSFORMER, family="encoder", pooler="attention", segments=2
+    ),
     "transformer decoder": replace(_TRANSFORMER, family="decoder", segments=2),
     "elman": replace(_RECURRENT, family="encoder", cell="elman", layers=1),
     "lstm": replace(_RECURRENT, family="encoder", residual=True, segments=2),

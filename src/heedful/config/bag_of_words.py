@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import TextModelConfig
+from heedful.config.schema import Poolers, TextModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class BagOfWordsConfig(TextModelConfig):
     family: Literal["encoder"] = "encoder"
     d_model: int = 100  # size of word vectors
     scale_embeddings: bool = False
-    pooler: Literal["dense", "none"] = "none"
+    pooler: Poolers = "none"
 
     def shape(self) -> str:
         """Describe the shape of a bag of words in words: the pooling and the size of word vectors."""

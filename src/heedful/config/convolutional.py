@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import TextModelConfig
+from heedful.config.schema import Poolers, TextModelConfig
 from heedful.wording import counted
 
 
@@ -22,7 +22,7 @@ class ConvolutionalConfig(TextModelConfig):
     positions: Literal["learned", "none"] = "learned"
     max_positions: int = 1024  # size of the learned table
     scale_embeddings: bool = False  # token and position vectors begin small, and equal in size (section 3.5)
-    pooler: Literal["dense", "none"] = "none"
+    pooler: Poolers = "none"
 
     @property
     def width(self) -> int:
@@ -63,7 +63,7 @@ class TextCNNConfig(TextModelConfig):
     multichannel: bool = False  # the sum of word vectors that are trained and of ones that stay as they began
     dropout: float = 0.5  # on the pooled vector of a text
     scale_embeddings: bool = False
-    pooler: Literal["dense", "none"] = "none"
+    pooler: Poolers = "none"
 
     @property
     def hidden_size(self) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import TextModelConfig
+from heedful.config.schema import Poolers, TextModelConfig
 from heedful.wording import counted
 
 Scores = Literal["none", "additive", "dot", "general", "concat"]
@@ -22,7 +22,7 @@ class RecurrentConfig(TextModelConfig):
     variational_dropout: bool = False  # the same units are dropped at all steps (Gal & Ghahramani 2016)
     attention: Scores = "general"  # additive: Bahdanau et al. 2015; dot, general, concat: Luong et al. 2015
     input_feeding: bool = False  # a decoder with Luong's attention reads its last output too (Luong et al. 2015, 3.3)
-    pooler: Literal["dense", "none"] = "none"
+    pooler: Poolers = "none"
 
     def shape(self) -> str:
         """Describe the shape of a recurrent model in words: cells, layers, sizes and attention."""

@@ -12,6 +12,7 @@ from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig
 from heedful.wording import counted
 
 Poolings = Literal["first", "mean", "max", "last", "sum"]
+Poolers = Literal["dense", "attention", "none"]
 Shardings = Literal["none", "full", "hybrid"]
 Modality = Literal["text", "image", "audio", "video"]
 
@@ -144,7 +145,8 @@ class TextModelConfig(ArchitectureConfig):
     segments: int = 0  # kinds of text in one sequence that have a trained vector each; BERT: 2
     init: Literal["glorot", "normal", "scaled"] = "glorot"  # normal: N(0, 0.02), BERT's; scaled: GPT-2's
     pooling: Poolings | None = None  # None: encoder first, decoder last, ranking mean; other architectures have others
-    pooler: Literal["dense", "none"] = "dense"  # before a classifier's output; dense: tanh(W x + b), BERT's
+    # before a classifier's output; dense: tanh(W x + b), BERT's; attention: a learned mean, in place of `pooling`
+    pooler: Poolers = "dense"
 
     @property
     def one_vocabulary(self) -> bool:
@@ -231,6 +233,7 @@ class TrainConfig:
     seed: int = 1  # random seed
     start: str | None = None  # warm start: a model folder or a run to begin with, its shape and tokenizer too
     start_decoder: str | None = None  # a language model to begin the decoder of a translator with
+    freeze: tuple[str, ...] = ()  # weights that are not trained: how their names begin, such as "backbone.embedding"
     vocabulary: Literal["keep", "extend", "remap"] | None = None  # what to do if its vocabulary is not the recipe's
     max_updates: int = 100_000  # training steps
     max_epochs: int | None = None  # passes over the training data

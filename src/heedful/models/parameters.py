@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import ModelConfig
-from heedful.models.pooling import Pooler
+from heedful.models.pooling import AttentionPooler, Pooler
 from heedful.models.text_cnn import TextCNNStack
 from heedful.models.transformer import EncoderDecoder
 from heedful.models.word2vec import WordTable
@@ -30,6 +30,7 @@ KINDS: dict[type[nn.Module], str] = {
     FeedForward: "feed-forward",
     SwiGLU: "feed-forward",
     Pooler: "pooler",
+    AttentionPooler: "pooler",
     nn.LayerNorm: "norms",
     nn.RMSNorm: "norms",
     nn.Linear: "linear",

@@ -70,4 +70,26 @@ class PlainPooler(nn.Module):
         return self.pool(states, padding_mask)
 
 
-POOLERS: dict[str, type[Pooler | PlainPooler]] = {"dense": Pooler, "none": PlainPooler}
+class AttentionPooler(nn.Module):
+    """Pooler with attention: the mean of the hidden states, weighted by their dot product with one learned query.
+
+    It learns what to leave out, such as silence (Safari et al. 2020, "Self-attention encoding and pooling for speaker
+    recognition", section 2).
+    """
+
+    def __init__(self, config: TextModelConfig, pooling: str) -> None:
+        super().__init__()
+        del pooling
+        self.query = nn.Linear(config.hidden_size, 1, bias=False)
+
+    def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
+        """Compute the vector of each text from the hidden states of its tokens."""
+        scores = self.query(states).squeeze(-1).masked_fill(~padding_mask, -torch.inf)
+        return (scores.softmax(1)[:, None] @ states).squeeze(1)
+
+
+POOLERS: dict[str, type[Pooler | AttentionPooler | PlainPooler]] = {
+    "dense": Pooler,
+    "attention": AttentionPooler,
+    "none": PlainPooler,
+}

@@ -12,6 +12,7 @@ from heedful.nn.stack import stacks
 from heedful.plan.paper import Paper
 from heedful.tasks import Task
 from heedful.tasks.task import Batch
+from heedful.train.freezing import freeze
 from heedful.train.training_step import TrainingStep
 
 
@@ -65,6 +66,7 @@ class UpdateOnPaper:
         self.paper = Paper(device)
         with torch.device("meta"):
             self.model = task.build(recipe, task.tokenizers)
+            freeze(self.model, recipe)
             self.step = TrainingStep(self.model, self.objective, self.recipe)
         self.paper.move(self.model)
         self.weights = self.paper.live

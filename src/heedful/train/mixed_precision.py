@@ -58,8 +58,7 @@ class MasterWeights(Float32):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(copy.deepcopy(model).bfloat16())
-        self.masters = [p for p in model.parameters() if p.requires_grad]
-        self.copies = [p for p in self.replica.parameters() if p.requires_grad]
+        self.masters, self.copies = list(model.parameters()), list(self.replica.parameters())
 
     @torch.no_grad()
     def refresh(self) -> None:

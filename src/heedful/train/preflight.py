@@ -24,6 +24,7 @@ from heedful.tasks import Task, import_task
 from heedful.tasks.task import check
 from heedful.text.languages import check_language
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.train.freezing import freeze
 from heedful.train.logger import tensorboard
 from heedful.train.resume import check_same_run
 from heedful.train.warm_start import transfers, with_warm_start
@@ -191,10 +192,11 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
 
 
 def check_start(task: type[Task], recipe: Recipe) -> None:
-    """Check that the weights of the models of a warm start have a place in the recipe's own model.
+    """Check that the weights of the models of a warm start have a place in the recipe's own model, and what is frozen.
 
     Raises:
-        InputError: a model has no weight with a place, or one weight would be copied from two models.
+        InputError: a model has no weight with a place, one weight would be copied from two models, or `train.freeze`
+            names what the model does not have.
     """
     path = recipe.tokenizer.path
     untrained = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of what a captioner writes
@@ -203,3 +205,4 @@ def check_start(task: type[Task], recipe: Recipe) -> None:
         with torch.device("meta"):
             model = task.build(recipe, tokenizers)
         transfers(recipe, model)
+        freeze(model, recipe)

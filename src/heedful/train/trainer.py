@@ -31,6 +31,7 @@ from heedful.train.checkpoint_averaging import (
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
 from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
+from heedful.train.freezing import freeze
 from heedful.train.log_file import LOG, flushed_mark, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.resume import check_tensors
@@ -74,6 +75,7 @@ class Trainer:
         fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
         if fresh:
             console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
+        freeze(self.model, recipe)
         check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
