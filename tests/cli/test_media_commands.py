@@ -59,6 +59,16 @@ def test_a_classifier_has_no_cross_attention_to_draw(here, task):
         invoke("attention", str(next(Path("valid").rglob("*.*"))), "--model", "model")
 
 
+def test_a_table_stands_for_the_files_that_it_names(here, task):
+    want = invoke("predict", "--model", "model", "valid").stdout
+    files = sorted(Path("valid").rglob("*.*"))
+    Path("source.csv").write_text("source\n" + "".join(f"{path}\n" for path in files))
+    Path("name.tsv").write_text("class\tname\n" + "".join(f"\t{path}\n" for path in files))
+    assert invoke("predict", "--model", "model", "source.csv").stdout == want
+    assert invoke("predict", "--model", "model", "--input", "source.csv").stdout == want
+    assert invoke("predict", "--model", "model", "name.tsv", "--source-field", "name").stdout == want
+
+
 def test_results_may_go_to_a_file(here, task):
     invoke("predict", "--model", "model", "valid", "--output", "classes.tsv")
     assert len(Path("classes.tsv").read_text().splitlines()) == len(list(Path("valid").rglob("*.*")))
@@ -80,14 +90,14 @@ def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], r"the model reads (pictures|sounds|videos): name files, or folders of them"),
+        ([], r"the model reads (pictures|sounds|videos): name files, folders of them, or a table of"),
         (
             ["--input", "config.toml"],
-            r"--input config.toml: model reads files, not lines; name them behind the options",
+            r"--input config.toml: model reads files, not lines; .* or in a table whose name ends in \.tsv",
         ),
         (["nowhere", "valid", "away"], r"nowhere: there is no such file or folder\n  away: there is no such file"),
         (["empty"], r"empty: no file below this folder ends in \.(png|wav|gif), "),
-        (["valid", "--source-field", "x"], "model reads files, which have no columns; leave --source-field"),
+        (["valid", "--pair-field", "x"], "model reads one file at a time; leave --pair-field out"),
     ],
 )
 def test_what_names_no_files_is_refused(arguments, message, here):

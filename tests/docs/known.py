@@ -26,9 +26,17 @@ FOREIGN = [builtins, typing, torch, torch.nn, torch.nn.functional, transformers]
 Command = TyperCommand | TyperGroup
 
 
+@cache
+def command_line() -> Command:
+    """The command `heedful` with all below it."""
+    found = typer.main.get_command(app)
+    assert isinstance(found, TyperGroup)
+    return found
+
+
 def command_at(words: list[str]) -> Command | str:
     """The command that these words reach, arguments behind it ignored; else the word that is no command."""
-    found: Any = typer.main.get_command(app)
+    found: Any = command_line()
     for word in words:
         if not isinstance(found, TyperGroup):
             break
@@ -53,14 +61,14 @@ def options(command: Command) -> set[str]:
 @cache
 def all_commands() -> dict[str, Command]:
     """Every command by its last word."""
-    return dict(commands("heedful", typer.main.get_command(app)))
+    return dict(commands("heedful", command_line()))
 
 
 @cache
 def all_options() -> frozenset[str]:
     """The options of all commands, and of the scripts in benchmarks/ and faults/."""
     scripts = {text for text in strings() if text.startswith("--")}
-    found = [command for _, command in commands("heedful", typer.main.get_command(app))]
+    found = [command for _, command in commands("heedful", command_line())]
     return frozenset(scripts.union(*map(options, found)))
 
 
@@ -93,15 +101,16 @@ def key(name: str) -> dict[str, Any] | None:
 
 
 @cache
-def trees(paths: tuple[Path, ...]) -> list[ast.Module]:
-    """Syntax trees of files."""
-    return [ast.parse(path.read_text()) for path in paths]
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text())
 
 
 @cache
 def strings() -> frozenset[str]:
     """Every string in the sources that is no sentence; of parts of names, such as ".attn", the name."""
-    found = (node.value for tree in trees(tuple(SOURCES)) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    nodes = (node for path in SOURCES for node in ast.walk(tree(path)))
+    found = (node.value for node in nodes if isinstance(node, ast.Constant))
     return frozenset(text.strip(".") for text in found if isinstance(text, str) and " " not in text)
 
 
@@ -128,7 +137,7 @@ def recipes() -> frozenset[str]:
 @cache
 def names() -> frozenset[str]:
     """What the sources and the page define, and the words that they know: tasks, presets, taps, commands, keys."""
-    python = {name for tree in trees((*SOURCES, *TESTS)) for name in defined(tree)}
+    python = {name for path in (*SOURCES, *TESTS) for name in defined(tree(path))}
     exported = r"export (?:const|let|function|class|type|interface) (\w+)"
     page = {name for path in (ROOT / "web/src").rglob("*.ts") for name in re.findall(exported, path.read_text())}
     modules = {name for path in SOURCES for name in (path.stem, path.parent.name)}

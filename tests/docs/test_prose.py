@@ -145,8 +145,8 @@ def test_whatever_a_page_names_exists(page: Path) -> None:
 def test_a_name_is_in_the_file_that_a_page_says(page: Path) -> None:
     problems = []
     for match in (match for form in PLACED for match in form.finditer(page.read_text(encoding="utf-8"))):
-        files = tuple(home / match["file"] for home in HOMES if (home / match["file"]).is_file())
-        there = {name for tree in known.trees(files) for name in known.defined(tree)}
+        files = [home / match["file"] for home in HOMES if (home / match["file"]).is_file()]
+        there = {name for path in files for name in known.defined(known.tree(path))}
         problems += [
             f"{name} is not in {match['file']}" for name in re.findall(r"\w+", match["names"]) if name not in there
         ]
@@ -174,11 +174,9 @@ def shown_commands() -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize(("place", "line"), sorted(shown_commands()))
 def test_every_command_that_is_shown_parses(place: str, line: str) -> None:
-    root = known.command_at([])
-    assert not isinstance(root, str)
-    for _, command in known.commands("heedful", root):
+    for _, command in known.commands("heedful", known.command_line()):
         command.callback = lambda **_: None
-    root.main(shlex.split(line)[1:], standalone_mode=False)
+    known.command_line().main(shlex.split(line)[1:], standalone_mode=False)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

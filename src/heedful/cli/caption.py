@@ -51,7 +51,7 @@ def caption(
     options = {"beam": beam, "n_best": n_best}
     chosen = {key: value for key, value in options.items() if value is not None}
     captioner.config = changed(loaded, "decode", chosen).decode
-    read = ReadFiles(named_files(files, loaded.recipe.data), captioner.reader.decoded)
+    read = ReadFiles(named_files(files, loaded.recipe), captioner.reader.decoded)
     with (
         show_progress("captioning", "files", len(read.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,

@@ -1,16 +1,18 @@
 """Files of pictures or sounds that a command reads: found, decoded one by one, and told of if they cannot be read."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import typer
 
+from heedful.cli.tables import columns_of
 from heedful.errors import InputError
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import DataConfig
+    from heedful.config.schema import Recipe
 
 T = TypeVar("T")
 
@@ -54,22 +56,30 @@ class ReadFiles(Generic[T]):
             raise InputError(f"{counted(len(self.bad), 'files')} of {len(self.files):,} could not be read, see above")
 
 
-def named_files(names: Sequence[str] | None, data: "DataConfig") -> list[Path]:
-    """List the files that are named on the command line, and those below folders that are named.
+def named_files(names: Sequence[str] | None, recipe: "Recipe", field: str | None = None) -> list[Path]:
+    """List the files that are named on the command line, those below folders, and those that tables name.
+
+    Args:
+        names: Files, folders and tables.
+        recipe: The recipe of the model, which says what it reads.
+        field: The column of a table that names its files; None: the one of the recipe.
 
     Raises:
         InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind; the
-            message has a line for each.
+            message has a line for each. Or a table cannot be read.
     """
     from heedful.data.media_files import ENDINGS, NOUNS, files_below
+    from heedful.data.unlabelled import is_table
 
+    data = recipe.data
     if not names:
-        raise InputError(f"the model reads {NOUNS[data.modality]}: name files, or folders of them")
+        raise InputError(f"the model reads {NOUNS[data.modality]}: name files, folders of them, or a table of files")
     found: list[Path] = []
     problems = []
     for name in names:
         path = Path(name)
-        files = files_below(path, data) if path.is_dir() else [path]
+        tabled = path.is_file() and is_table(path)
+        files = files_below(path, data) if path.is_dir() else files_in_table(path, recipe, field) if tabled else [path]
         if not path.exists():
             problems.append(f"{name}: there is no such file or folder")
         elif not files:
@@ -78,3 +88,16 @@ def named_files(names: Sequence[str] | None, data: "DataConfig") -> list[Path]:
     if problems:
         raise InputError("\n  ".join(problems))
     return found
+
+
+def files_in_table(table: Path, recipe: "Recipe", field: str | None) -> list[Path]:
+    """List the files that a column of a table names, or else the column that the recipe names; classes are not read.
+
+    Raises:
+        InputError: The table cannot be read, or has no such column.
+    """
+    from heedful.config.schema import CorpusConfig
+    from heedful.data.media_files import media_files
+
+    corpus = CorpusConfig(source=str(table), source_field=field or columns_of(recipe).source_field)
+    return [file.path for file in media_files(corpus, replace(recipe.data, labelled=False, root="."))]

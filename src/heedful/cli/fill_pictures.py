@@ -35,7 +35,7 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     filler = loaded.use_as(PatchFiller)
     if output is None or output.suffix.lower() != ".png":
         raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
-    files = ReadFiles(named_files(names, loaded.recipe.data), filler.reader.decoded)
+    files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
     with show_progress("filling", "files", len(files.files)) as progress:
         rows = []
         for found in filler.answers(files):

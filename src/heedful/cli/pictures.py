@@ -8,10 +8,10 @@ from heedful.cli.files import named_files
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
-    from heedful.config.schema import DataConfig
+    from heedful.config.schema import Recipe
 
 
-def queries(texts: Iterable[str], data: "DataConfig") -> Iterator[str | Path]:
+def queries(texts: Iterable[str], recipe: "Recipe") -> Iterator[str | Path]:
     """Tell pictures from texts among the queries of a command: pictures are files and folders that are there.
 
     Raises:
@@ -22,7 +22,7 @@ def queries(texts: Iterable[str], data: "DataConfig") -> Iterator[str | Path]:
     for text in texts:
         named = text.lower().endswith(ENDINGS) and not any(map(str.isspace, text))
         if named or is_folder(text):
-            yield from named_files([text], data)
+            yield from named_files([text], recipe)
         else:
             yield text
 

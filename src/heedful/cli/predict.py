@@ -46,8 +46,8 @@ def predict(
     tab between the two on one line. In a table, the command reads the columns
     that the model's recipe names; it ignores other columns, such as labels,
     and does not take the header for a text. A model of pictures, of sounds or
-    of videos takes files, and folders of them: each line is a file, a tab and
-    its class.
+    of videos takes files, folders of them, and tables that name a file in
+    each row: each line is a file, a tab and its class.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -56,9 +56,9 @@ def predict(
 
     check_output(output, source)
     if recipe_of(model).data.modality != "text":
-        if source_field or pair_field:
-            raise InputError(f"{model} reads files, which have no columns; leave --source-field and --pair-field out")
-        predict_files(model, text, source, output, device, as_json=as_json)
+        if pair_field:
+            raise InputError(f"{model} reads one file at a time; leave --pair-field out")
+        predict_files(model, text or [], source, source_field, output, device, as_json=as_json)
         return
     check_columns(source, "--input", source_field, pair_field)
     given = input_lines(text, source)

@@ -11,31 +11,45 @@ from heedful.progress import show_progress
 
 
 def predict_files(
-    model: str, names: list[str] | None, source: Path | None, output: Path | None, device: str, *, as_json: bool
+    model: str,
+    names: list[str],
+    source: Path | None,
+    field: str | None,
+    output: Path | None,
+    device: str,
+    *,
+    as_json: bool,
 ) -> None:
     """Write the class of each file, in order; a file that cannot be read is told of on standard error.
 
     Args:
         model: A model folder or a run.
-        names: Files, or folders of files.
-        source: The file that `--input` names, which is refused: there are no lines to read.
+        names: Files, folders of files, and tables of files.
+        source: A further table of files, which `--input` names.
+        field: The column of tables that names the files; None: the one of the recipe.
         output: The file to write; None: standard output.
         device: The device to compute on.
         as_json: True for a JSON object for each file.
 
     Raises:
-        InputError: No files are named, there are none, or some cannot be read.
+        InputError: No files are named, there are none, or some cannot be read; or `source` is no table.
     """
     from heedful.checkpoint import load_model
+    from heedful.data.unlabelled import is_table
     from heedful.machine import prepare_process
     from heedful.predict.media_classifier import MediaClassifier
 
-    if source:
-        raise InputError(f"--input {source}: {model} reads files, not lines; name them behind the options")
+    if source and not is_table(source):
+        raise InputError(
+            f"--input {source}: {model} reads files, not lines; name them behind the options, or in a table whose name "
+            "ends in .tsv, .csv or .jsonl"
+        )
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(MediaClassifier)
-    files = ReadFiles(named_files(names, loaded.recipe.data), predictor.reader.decoded)
+    files = ReadFiles(
+        named_files([*names, *([str(source)] if source else [])], loaded.recipe, field), predictor.reader.decoded
+    )
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,

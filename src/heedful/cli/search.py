@@ -224,7 +224,7 @@ def queries_of(
     """
     tokenizer, columns = loaded.tokenizers.source, columns_of(loaded.recipe)
     if texts and reads_pictures(loaded):
-        items = list(queries(texts, loaded.recipe.data))
+        items = list(queries(texts, loaded.recipe))
         spelled = warning_if_unknown(items, tokenizer, lambda item: item if isinstance(item, str) else "")
         return Queries(spelled, len(items), "line")
     field = columns.target_field if reads_pictures(loaded) else columns.source_field
@@ -242,7 +242,7 @@ def corpus_of(loaded: "LoadedModel", path: Path, field: str) -> Corpus:
     from heedful.data.unlabelled import is_table
 
     if path.is_dir():
-        pictures = named_files([str(path)], loaded.recipe.data)
+        pictures = named_files([str(path)], loaded.recipe)
         return Corpus(path, pictures, None, files_digest(pictures, path))
     lines, texts = zip(*read_corpus(path, field).items(), strict=True)
     digest = text_digest(path)

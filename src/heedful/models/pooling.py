@@ -80,11 +80,11 @@ class AttentionPooler(nn.Module):
     def __init__(self, config: TextModelConfig, pooling: str) -> None:
         super().__init__()
         del pooling
-        self.query = nn.Linear(config.hidden_size, 1, bias=False)
+        self.query = nn.Parameter(torch.zeros(config.hidden_size))  # at first all count alike
 
     def forward(self, states: Float[Tensor, "B S D"], padding_mask: Bool[Tensor, "B S"]) -> Float[Tensor, "B D"]:
         """Compute the vector of each text from the hidden states of its tokens."""
-        scores = self.query(states).squeeze(-1).masked_fill(~padding_mask, -torch.inf)
+        scores = (states @ self.query).masked_fill(~padding_mask, -torch.inf)
         return (scores.softmax(1)[:, None] @ states).squeeze(1)
 
 
