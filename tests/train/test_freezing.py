@@ -1,13 +1,16 @@
 """Frozen weights: they stay what they were to the bit, and everything else is trained."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from every_architecture import ENCODERS
 from heedful.checkpoint import load_model
+from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, weights
+from heedful.models import EncoderDecoder, TextClassifier, weights
 from heedful.train.freezing import freeze
 from heedful.train.preflight import preflight
 from interrupted import train
@@ -48,6 +51,19 @@ def test_a_part_that_is_not_there_is_refused_with_those_that_are():
 def test_something_is_left_to_train():
     with pytest.raises(InputError, match=r"train\.freeze leaves nothing to train"):
         frozen("source_embedding", "target_embedding", "encoder", "decoder", "output")
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_what_is_frozen_whole_computes_in_training_what_it_computes_in_use(name):
+    shape = replace(ENCODERS[name], dropout=0.5)
+    shape = replace(shape, attention_dropout=0.5) if hasattr(shape, "attention_dropout") else shape
+    model = TextClassifier(shape, 17, 2)
+    trained = [weight for weight, _ in model.named_parameters() if not weight.startswith("backbone")]
+    freeze(model, Recipe(model=shape, train=TrainConfig(freeze=("backbone",))))
+    ids = torch.randint(4, 17, (3, 7))
+    used, frozen = (model.train(mode).backbone(ids, ids > 5, torch.zeros_like(ids)) for mode in (False, True))
+    assert torch.equal(used, frozen)
+    assert [weight for weight, value in model.named_parameters() if value.requires_grad] == trained
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -47,9 +47,8 @@ def predict_files(
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(MediaClassifier)
-    files = ReadFiles(
-        named_files([*names, *([str(source)] if source else [])], loaded.recipe, field), predictor.reader.decoded
-    )
+    named = [*names, str(source)] if source else names
+    files = ReadFiles(named_files(named, loaded.recipe, field), predictor.reader.decoded)
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,

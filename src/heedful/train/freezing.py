@@ -6,7 +6,9 @@ from heedful.models import Model
 
 
 def freeze(model: Model, recipe: Recipe) -> None:
-    """Exclude the weights that `train.freeze` names from training; dropout in frozen layers stays.
+    """Exclude the weights that `train.freeze` names from training. Modules that are frozen whole drop nothing out.
+
+    They compute what they would compute in use, as trained weights that cannot adapt to dropout expect it.
 
     Args:
         model: the recipe's own model; its weights may be without values, on the meta device.
@@ -28,3 +30,9 @@ def freeze(model: Model, recipe: Recipe) -> None:
             value.requires_grad_(False)
     if recipe.train.freeze and not any(value.requires_grad for value in parameters.values()):
         raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
+    for module in model.modules():
+        values = list(module.parameters())
+        if values and not any(value.requires_grad for value in values):
+            for layer in module.modules():
+                if hasattr(layer, "rate"):  # of dropout
+                    layer.rate = 0.0
