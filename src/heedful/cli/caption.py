@@ -15,7 +15,7 @@ from heedful.progress import show_progress
 
 
 def caption(
-    files: Annotated[list[str], typer.Argument(help="Pictures, or folders of pictures.")],
+    files: Annotated[list[str], typer.Argument(help="Pictures, folders of pictures, or tables of them.")],
     model: Model,
     output: Output = None,
     beam: Annotated[
@@ -32,8 +32,9 @@ def caption(
 ) -> None:
     """Write a caption for each picture; one line out: the file, a tab, and the text.
 
-    A folder stands for all pictures below it. A file that cannot be read is
-    told of on standard error, and the others are captioned. With --json a line
+    A folder stands for all pictures below it, and a table (.csv, .tsv, .jsonl)
+    for those that it names. A file that cannot be read is told of on standard
+    error, and the others are captioned. With --json a line
     is {"file": "...", "captions": [...]} with the best caption first, each
     {"text", "score", "pieces", "token_scores", "complete"}, as `heedful
     translate` gives them.
