@@ -23,6 +23,7 @@ CASES = {
     "muon": {"name": "muon", "weight_decay": 0.01},
     "bfloat16": {"precision": "bfloat16", "norm": "pre", "dropout": 0.1},
     "autocast": {"precision": "autocast"},
+    "frozen": {"frozen": ("encoder", "decoder.blocks.0.feed_forward.down"), "dropout": 0.1, "clip_norm": 0.3},
     "computed again": {"activation_checkpointing": True, "dropout": 0.1},
 }
 

@@ -36,7 +36,7 @@ def test_two_processes_share_the_weights_and_get_what_one_gets_to_the_last_bit(t
     found = found_by(2, tmp_path)
     saving, refused = found.pop("saving"), found.pop("refused")
     assert found == dict.fromkeys(found, 0.0)
-    assert len(found) == 5
+    assert len(found) == 6
     assert "2 processes cannot be divided into groups of 3" in refused
     assert "process 1 cannot write" in saving["said"]
     assert saving["left"] == ["step-00000001"]

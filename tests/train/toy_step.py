@@ -7,6 +7,7 @@ from heedful.config.schema import ModelConfig, OptimizerConfig, Recipe, TrainCon
 from heedful.models import EncoderDecoder
 from heedful.parallel import SINGLE_PROCESS
 from heedful.tasks.sequence_to_sequence import loss
+from heedful.train.freezing import freeze
 from heedful.train.training_step import TrainingStep
 
 CPU = torch.device("cpu")
@@ -19,6 +20,7 @@ def learner(
     norm="post",
     reducer=SINGLE_PROCESS,
     activation_checkpointing=False,
+    frozen=(),
     **optimizer,
 ):
     torch.manual_seed(0)
@@ -27,13 +29,15 @@ def learner(
     recipe = Recipe(
         model=model,
         optimizer=OptimizerConfig(**{"lr": 0.01, "schedule": "constant", "warmup": 0, **optimizer}),
-        train=TrainConfig(precision=precision, activation_checkpointing=activation_checkpointing),
+        train=TrainConfig(precision=precision, activation_checkpointing=activation_checkpointing, freeze=frozen),
     )
+    network = EncoderDecoder(model, 23, 23)
+    freeze(network, recipe)
 
     def objective(model, batch):
         return [loss(model, batch, recipe.train.label_smoothing)]
 
-    return TrainingStep(EncoderDecoder(model, 23, 23), objective, recipe, reducer)
+    return TrainingStep(network, objective, recipe, reducer)
 
 
 def rows(*lengths):

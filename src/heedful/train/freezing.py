@@ -17,6 +17,8 @@ def freeze(model: Model, recipe: Recipe) -> None:
     Raises:
         InputError: the model has no weights of such a name, or nothing is left to train.
     """
+    if not recipe.train.freeze:
+        return
     parameters = dict(model.named_parameters(remove_duplicate=False))
     for beginning in recipe.train.freeze:
         found = [value for name, value in parameters.items() if f"{name}.".startswith(f"{beginning}.")]
@@ -28,7 +30,7 @@ def freeze(model: Model, recipe: Recipe) -> None:
             )
         for value in found:
             value.requires_grad_(False)
-    if recipe.train.freeze and not any(value.requires_grad for value in parameters.values()):
+    if not any(value.requires_grad for value in parameters.values()):
         raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
     for module in model.modules():
         values = list(module.parameters())
