@@ -1,10 +1,19 @@
 """Dropout (Srivastava et al. 2014), fast on a CPU: 15 random bits for each value."""
 
+from typing import Protocol, runtime_checkable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 BITS = 15  # the rate is rounded to a multiple of 2^-15, but not to 0 or 1
+
+
+@runtime_checkable
+class Dropping(Protocol):
+    """A layer that drops something out in training, with probability `rate`."""
+
+    rate: float
 
 
 class Dropout(nn.Module):

@@ -3,6 +3,7 @@
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.models import Model
+from heedful.nn.dropout import Dropping
 
 
 def freeze(model: Model, recipe: Recipe) -> None:
@@ -36,5 +37,5 @@ def freeze(model: Model, recipe: Recipe) -> None:
         values = list(module.parameters())
         if values and not any(value.requires_grad for value in values):
             for layer in module.modules():
-                if hasattr(layer, "rate"):  # of dropout
+                if isinstance(layer, Dropping):
                     layer.rate = 0.0
