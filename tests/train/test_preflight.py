@@ -215,9 +215,7 @@ STARTS = {
 @pytest.mark.parametrize(
     ("start", "task"),
     [
-        ("translation", "classification"),
         ("translation", "language_model"),
-        ("translation", "masked_lm"),
         ("masked_lm", "language_model"),
         ("language_model", "masked_lm"),
     ],
