@@ -45,6 +45,15 @@ def test_a_folder_stands_for_the_pictures_below_it(made, files):
     assert [line.split("\t")[0] for line in lines] == [str(file) for file in files]
 
 
+def test_a_table_stands_for_the_pictures_that_it_names(made, files, tmp_path):
+    table = tmp_path / "some.csv"
+    table.write_text("file,text\n" + "".join(f"{file},a text\n" for file in files[2:4]))
+    wanted = invoke("caption", "--model", made / "model", *files[2:4]).stdout
+    assert invoke("caption", "--model", made / "model", table).stdout == wanted
+    with pytest.raises(InputError, match="would be overwritten"):
+        invoke("caption", "--model", made / "model", table, "--output", table)
+
+
 def test_json_has_the_n_best_captions_with_their_tokens(made, files):
     found = json.loads(invoke("caption", "--model", made / "model", "--json", "--n-best", 2, files[0]).stdout)
     assert found["file"] == str(files[0])

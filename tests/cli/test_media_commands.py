@@ -66,7 +66,7 @@ def test_a_table_stands_for_the_files_that_it_names(here, task):
     Path("name.tsv").write_text("class\tname\n" + "".join(f"\t{path}\n" for path in files))
     assert invoke("predict", "--model", "model", "source.csv").stdout == want
     assert invoke("predict", "--model", "model", "--input", "source.csv").stdout == want
-    assert invoke("predict", "--model", "model", "name.tsv", "--source-field", "name").stdout == want
+    assert invoke("predict", "--model", "model", "--input", "name.tsv", "--source-field", "name").stdout == want
 
 
 def test_results_may_go_to_a_file(here, task):
@@ -98,10 +98,16 @@ def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here,
         (["nowhere", "valid", "away"], r"nowhere: there is no such file or folder\n  away: there is no such file"),
         (["empty"], r"empty: no file below this folder ends in \.(png|wav|gif), "),
         (["valid", "--pair-field", "x"], "model reads one file at a time; leave --pair-field out"),
+        (["valid", "--source-field", "x"], r"columns are named \(x\), but there is no --input FILE"),
+        (["--input", "valid", "--source-field", "x"], r"columns are named \(x\), but --input valid is no table"),
+        (["--input", "nowhere.csv"], "nowhere.csv: there is no such"),
+        (["empty.csv"], "empty.csv: has no rows that name files"),
+        (["empty.csv", "--output", "empty.csv"], "is read as empty.csv and would be overwritten; name another file"),
     ],
 )
 def test_what_names_no_files_is_refused(arguments, message, here):
     Path("empty").mkdir()
+    Path("empty.csv").write_text("source\n")
     with pytest.raises(InputError, match=message):
         invoke("predict", "--model", "model", *arguments)
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from toy_step import learner
 
 from every_architecture import ENCODERS
 from heedful.checkpoint import load_model
 from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import InputError
-from heedful.models import EncoderDecoder, TextClassifier, weights
+from heedful.models import EncoderDecoder, TextClassifier, load_weights, weights
 from heedful.train.freezing import freeze
 from heedful.train.preflight import preflight
 from interrupted import train
@@ -77,6 +78,14 @@ def test_a_run_trains_all_but_what_is_frozen(precision, text, tmp_path):
     assert same == {"encoder", "source_embedding"}
     changed = {name.split(".")[0] for name in after if not torch.equal(before[name], after[name])}
     assert changed == {"decoder", "target_embedding", "output"}
+
+
+def test_a_run_that_goes_on_computes_with_the_frozen_weights_of_its_checkpoint():
+    step = learner("bfloat16", frozen=("encoder",))
+    load_weights(step.model, {name: torch.randn_like(value) for name, value in weights(step.model).items()})
+    step.precision.refresh()
+    for name, value in weights(step.precision.replica).items():
+        assert torch.equal(value, step.model.get_parameter(name).bfloat16())
 
 
 def test_a_wrong_name_is_found_before_anything_is_made(text, tmp_path):

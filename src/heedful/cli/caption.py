@@ -1,6 +1,7 @@
 """`heedful caption`: write a text about each picture or sound with an encoder-decoder."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,7 +46,7 @@ def caption(
 
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one caption a line; add --json")
-    check_output(output)
+    check_output(output, *map(Path, files))
     prepare_process()
     loaded = load_model(model, device)
     captioner = loaded.use_as(Captioner)

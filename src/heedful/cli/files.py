@@ -56,48 +56,62 @@ class ReadFiles(Generic[T]):
             raise InputError(f"{counted(len(self.bad), 'files')} of {len(self.files):,} could not be read, see above")
 
 
-def named_files(names: Sequence[str] | None, recipe: "Recipe", field: str | None = None) -> list[Path]:
+def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     """List the files that are named on the command line, those below folders, and those that tables name.
 
     Args:
         names: Files, folders and tables.
-        recipe: The recipe of the model, which says what it reads.
-        field: The column of a table that names its files; None: the one of the recipe.
+        recipe: The recipe of the model, which says what it reads, and which column of a table names files.
 
     Raises:
         InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind; the
             message has a line for each. Or a table cannot be read.
     """
-    from heedful.data.media_files import ENDINGS, NOUNS, files_below
-    from heedful.data.unlabelled import is_table
+    from heedful.data.media_files import ENDINGS, NOUNS
 
-    data = recipe.data
+    modality = recipe.data.modality
     if not names:
-        raise InputError(f"the model reads {NOUNS[data.modality]}: name files, folders of them, or a table of files")
+        raise InputError(f"the model reads {NOUNS[modality]}: name files, folders of them, or a table of files")
     found: list[Path] = []
     problems = []
     for name in names:
         path = Path(name)
-        tabled = path.is_file() and is_table(path)
-        files = files_below(path, data) if path.is_dir() else files_in_table(path, recipe, field) if tabled else [path]
+        files = files_at(path, recipe) if path.exists() else []
         if not path.exists():
             problems.append(f"{name}: there is no such file or folder")
         elif not files:
-            problems.append(f"{name}: no file below this folder ends in {', '.join(ENDINGS[data.modality])}")
+            problems.append(f"{name}: no file below this folder ends in {', '.join(ENDINGS[modality])}")
         found += files
     if problems:
         raise InputError("\n  ".join(problems))
     return found
 
 
-def files_in_table(table: Path, recipe: "Recipe", field: str | None) -> list[Path]:
+def files_at(path: Path, recipe: "Recipe") -> list[Path]:
+    """List the files below a folder, those that a table names, or the one file itself.
+
+    Raises:
+        InputError: A table cannot be read.
+    """
+    from heedful.data.media_files import files_below
+    from heedful.data.unlabelled import is_table
+
+    if path.is_dir():
+        return files_below(path, recipe.data)
+    return files_in_table(path, recipe) if is_table(path) else [path]
+
+
+def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> list[Path]:
     """List the files that a column of a table names, or else the column that the recipe names; classes are not read.
 
     Raises:
-        InputError: The table cannot be read, or has no such column.
+        InputError: The table cannot be read, has no such column, or no rows.
     """
     from heedful.config.schema import CorpusConfig
     from heedful.data.media_files import media_files
 
     corpus = CorpusConfig(source=str(table), source_field=field or columns_of(recipe).source_field)
-    return [file.path for file in media_files(corpus, replace(recipe.data, labelled=False, root="."))]
+    found = [file.path for file in media_files(corpus, replace(recipe.data, labelled=False, root="."))]
+    if not found:
+        raise InputError(f"{table}: has no rows that name files")
+    return found

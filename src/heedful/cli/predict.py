@@ -58,6 +58,7 @@ def predict(
     if recipe_of(model).data.modality != "text":
         if pair_field:
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
+        check_columns(source, "--input", source_field)
         predict_files(model, text or [], source, source_field, output, device, as_json=as_json)
         return
     check_columns(source, "--input", source_field, pair_field)

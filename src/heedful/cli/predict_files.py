@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from heedful.cli.files import ReadFiles, named_files
+from heedful.cli.files import ReadFiles, files_in_table, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.output import writing_results
+from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -26,19 +26,21 @@ def predict_files(
         model: A model folder or a run.
         names: Files, folders of files, and tables of files.
         source: A further table of files, which `--input` names.
-        field: The column of tables that names the files; None: the one of the recipe.
+        field: The column of that table that names the files; None: the one of the recipe.
         output: The file to write; None: standard output.
         device: The device to compute on.
         as_json: True for a JSON object for each file.
 
     Raises:
-        InputError: No files are named, there are none, or some cannot be read; or `source` is no table.
+        InputError: No files are named, there are none, some cannot be read, or the output would overwrite one; or
+            `source` is no table.
     """
     from heedful.checkpoint import load_model
     from heedful.data.unlabelled import is_table
     from heedful.machine import prepare_process
     from heedful.predict.media_classifier import MediaClassifier
 
+    check_output(output, *map(Path, names))
     if source and not is_table(source):
         raise InputError(
             f"--input {source}: {model} reads files, not lines; name them behind the options, or in a table whose name "
@@ -47,8 +49,9 @@ def predict_files(
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(MediaClassifier)
-    named = [*names, str(source)] if source else names
-    files = ReadFiles(named_files(named, loaded.recipe, field), predictor.reader.decoded)
+    named = named_files(names, loaded.recipe) if names or not source else []
+    tabled = files_in_table(source, loaded.recipe, field) if source else []
+    files = ReadFiles([*named, *tabled], predictor.reader.decoded)
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,

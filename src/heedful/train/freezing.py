@@ -1,5 +1,7 @@
 """Freezing: weights that a run leaves as they are, named in the recipe by how their names begin."""
 
+from torch import nn
+
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.models import Model
@@ -31,11 +33,15 @@ def freeze(model: Model, recipe: Recipe) -> None:
             )
         for value in found:
             value.requires_grad_(False)
-    if not any(value.requires_grad for value in parameters.values()):
+    if is_frozen(model):
         raise InputError("train.freeze leaves nothing to train; take a part of the model out of it")
-    for module in model.modules():
-        values = list(module.parameters())
-        if values and not any(value.requires_grad for value in values):
-            for layer in module.modules():
-                if isinstance(layer, Dropping):
-                    layer.rate = 0.0
+    for module in filter(is_frozen, model.modules()):
+        for layer in module.modules():
+            if isinstance(layer, Dropping):
+                layer.rate = 0.0
+
+
+def is_frozen(module: nn.Module) -> bool:
+    """True if a module has weights, and none of them is trained."""
+    values = list(module.parameters())
+    return bool(values) and not any(value.requires_grad for value in values)

@@ -58,6 +58,7 @@ class MasterWeights(Float32):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(copy.deepcopy(model).bfloat16())
+        # those that are frozen, too: a run that goes on has them from its checkpoint
         self.masters, self.copies = list(model.parameters()), list(self.replica.parameters())
 
     @torch.no_grad()
