@@ -125,9 +125,12 @@ def in_a_class(folder: Path, name: str, content: bytes, task: str) -> tuple[Path
     file = folder / "train/some" / name
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
-    settings = {"image": {"size": [7, 11], "patch": 1}, "audio": {"rate": RATE, "max_seconds": 2.0}}
+    settings = {
+        "image_classification": {"image": {"size": [7, 11], "patch": 1}},
+        "audio_classification": {"audio": {"rate": RATE, "max_seconds": 2.0}},
+    }
     corpora = {"train": [{"source": "train"}]}
-    return file, make_recipe({"task": task, "data": corpora, **settings}, data_root=folder)
+    return file, make_recipe({"task": task, "data": corpora, **settings[task]}, data_root=folder)
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")  # by Pillow, of a picture that is refused

@@ -105,11 +105,13 @@ def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> l
     """List the files that a column of a table names, or else the column that the recipe names; classes are not read.
 
     Raises:
-        InputError: The table cannot be read, has no such column, or no rows.
+        InputError: There is no such table, it cannot be read, has no such column, or no rows.
     """
     from heedful.config.schema import CorpusConfig
     from heedful.data.media_files import media_files
 
+    if not table.exists():
+        raise InputError(f"{table}: there is no such file")
     corpus = CorpusConfig(source=str(table), source_field=field or columns_of(recipe).source_field)
     found = [file.path for file in media_files(corpus, replace(recipe.data, labelled=False, root="."))]
     if not found:
