@@ -12,8 +12,6 @@ from heedful.losses import Loss
 from heedful.predict.image_text_retriever import ImageTextRetriever
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval, kinds, retrieval
 from interrupted import train
-from resumed import check_resumes_exactly
-from several_processes import validated
 from toy_retrieval import COUNTS, TEXTS, recipe, write_tables
 
 CPU = torch.device("cpu")
@@ -140,15 +138,6 @@ def test_without_validation_data_there_are_no_scores(folder, tmp_path):
     assert task.validate(built(task)) is None
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("processes", [2, 3])
-def test_several_processes_validate_exactly_as_one(task, processes):
-    model = built(task)
-    alone = task.validate(model)
-
-    assert validated(task, model, processes) == [alone] * processes
-
-
 def test_a_batch_holds_texts_of_all_lengths_and_no_more_than_its_size(folder, tmp_path):
     lines = [f"files/train-{number:03}.png\t{'a ' * (1 + number % 7)}\n" for number in range(COUNTS["train"])]
     (folder / "lengths.tsv").write_text("".join(lines))
@@ -207,11 +196,6 @@ def test_a_model_learns_to_find_both_ways(folder, causal, tmp_path):
     picture, retriever = folder / "files" / "valid-007.png", loaded.use_as(ImageTextRetriever)
     assert retriever.search(picture, TEXTS, k=1)[0].text == TEXTS[7]
     assert retriever.search(TEXTS[7], [folder / "files" / f"valid-{i:03}.png" for i in range(18)], 1)[0].number == 7
-
-
-def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(folder, tmp_path, monkeypatch):
-    settings = recipe(folder)
-    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 def test_a_run_can_begin_with_another_model(folder, tmp_path):

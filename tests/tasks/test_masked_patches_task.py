@@ -17,8 +17,6 @@ from heedful.errors import InputError
 from heedful.tasks import find_task
 from heedful.train.log_file import RESULT
 from interrupted import train
-from resumed import check_resumes_exactly
-from several_processes import validated
 from toy_patches import drawn, recipe, write_pictures
 
 
@@ -94,24 +92,6 @@ def test_keys_that_the_task_has_no_use_for_are_refused(pictures, tmp_path):
         recipe("masked_patches", pictures, image={"size": [5, 5], "patch": 5})
     with pytest.raises(InputError, match=r'learned by a Transformer here, .* "recurrent"'):
         make_recipe({"task": "masked_patches", "model": {"architecture": "recurrent"}})
-
-
-def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(pictures, tmp_path, monkeypatch):
-    image = {"size": [16, 24], "patch": 4, "channels": 1, "stem": "convolutional", "shift": 2, "flip": True}
-    tables = {"image": image, "train": {"accumulate": 2, "batch_tokens": 131}}
-    settings = recipe("masked_patches", pictures, **tables)
-    check_resumes_exactly(settings, tmp_path, monkeypatch)
-
-
-@pytest.mark.parametrize("processes", [2, 3])
-def test_several_processes_validate_exactly_as_one(processes, pictures, tmp_path):
-    task = prepared(pictures, tmp_path / "data")
-    model = task.build(task.recipe, task.tokenizers).eval()
-
-    with torch.no_grad():
-        alone = task.validate(model)
-    assert set(alone) == {"loss"}
-    assert validated(task, model, processes) == [alone] * processes
 
 
 @pytest.fixture(scope="module")

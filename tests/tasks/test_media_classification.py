@@ -19,7 +19,6 @@ from heedful.text.tokenizer_pair import NoTokenizers
 from heedful.train.preflight import preflight
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
-from resumed import check_resumes_exactly
 from toy_media import COUNTS, LABELS, TASKS, recipe, write_files
 
 CPU = torch.device("cpu")
@@ -221,12 +220,6 @@ def test_uneven_batches_accumulate_to_the_gradient_of_one(task):
     assert len(gradients[0]) == len(gradients[1]) > 15
     for whole, cut in zip(*gradients, strict=True):
         torch.testing.assert_close(whole, cut, atol=1e-6, rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(name, tmp_path, monkeypatch):
-    settings = recipe(name, write_files(name, tmp_path / "files"))
-    check_resumes_exactly(settings, tmp_path, monkeypatch)
 
 
 def test_a_run_does_not_go_on_with_other_pictures(tmp_path, monkeypatch):

@@ -7,19 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 
 import heedful
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import GenerationRequest
 from heedful.errors import InputError
 from heedful.predict.batching import Text
-from heedful.tasks import find_task
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT
 from interrupted import begin, train
-from resumed import check_resumes_exactly
-from several_processes import validated
 from toy_tasks import TASKS, recipe, write_text
 
 
@@ -35,23 +31,6 @@ def fingerprint(folder: Path) -> tuple[str, bytes, bytes]:
 
 def result(folder: Path) -> dict[str, float]:
     return json.loads((folder / RESULT).read_text())
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_run_that_is_interrupted_equals_a_whole_run_bit_for_bit(task, text, tmp_path, monkeypatch):
-    settings = recipe(task, text, train={"accumulate": 2})
-    check_resumes_exactly(settings, tmp_path, monkeypatch)
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("processes", [2, 3])
-def test_several_processes_validate_exactly_as_one(task, processes, text, tmp_path):
-    prepared = find_task(task).prepare(recipe(task, text), tmp_path / "data", lambda _: None)
-    model = prepared.build(prepared.recipe, prepared.tokenizers).eval()
-
-    with torch.no_grad():
-        alone = prepared.validate(model)
-    assert validated(prepared, model, processes) == [alone] * processes
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,6 +1,7 @@
 """Every check passes on every architecture, and fails where a bug of its kind is planted."""
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from heedful.optim import load_optimizer_tensors
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
-from heedful.verify import CHECKS, of_outputs, of_search, of_training, subject_of
+from heedful.verify import CHECKS, Check, of_outputs, of_search, of_training, subject_of
 from heedful.verify import subject as subject_module
 from heedful.verify.of_training import WAYS
 from subjects import TOKENIZER
@@ -37,119 +38,107 @@ from subjects import TOKENIZER
 [SEVERAL] = [check for check in CHECKS if check.measure is of_training.several_processes]
 FAST = [check for check in CHECKS if check is not SEVERAL]
 TRAINED = ("translation", "lstm with general attention")
-MAKERS = {
+HIDING = ("masked_patches", "linear")
+LABELS = ("a", "b", "c")
+BOTH = TokenizerPair(TOKENIZER, TOKENIZER)
+TEXT_MODELS = {
     "translation": (ENCODER_DECODERS, lambda name: every_architecture.encoder_decoder(name, len(TOKENIZER))),
     "language_model": (LANGUAGE_MODELS, lambda name: every_architecture.language_model(name, len(TOKENIZER))),
     "classification": (ENCODERS, lambda name: every_architecture.text_classifier(name, 3, len(TOKENIZER))),
     "tagging": (ENCODERS, lambda name: every_architecture.token_classifier(name, 3, len(TOKENIZER))),
 }
+WRITERS = {"captioning": "image_classification", "speech_recognition": "audio_classification"}
+PATCHES: dict[str, dict[str, object]] = {
+    "linear": {},
+    "learned positions": {"class_token": False, "positions": "learned"},
+    "convolutional": {"stem": "convolutional", "size": [28, 20], "patch": 4, "channels": 3},
+}
+PAIRS: dict[str, dict[str, object]] = {
+    "causal texts": {},
+    "whole texts": {"text_causal": False, "text_pooling": "mean", "norm": "post"},
+}
 
 
-def loaded(task: str, name: str) -> LoadedModel:
-    if task in MEDIA_CLASSIFIERS:
-        recipe = MEDIA_CLASSIFIERS[task][name]
-        recipe = replace(recipe, data=replace(recipe.data, labels=("a", "b", "c")))
-        recipe = replace(recipe, model=replace(recipe.model, dropout=0.1))
-        return LoadedModel(recipe, every_architecture.of_media(task, name, 3), NoTokenizers(), Path("model"))
-    configs, make = MAKERS[task]
+def of_text(task: str, name: str) -> LoadedModel:
+    configs, make = TEXT_MODELS[task]
     recipe = Recipe(task=task, model=replace(configs[name], dropout=0.1))
-    recipe = replace(recipe, data=replace(recipe.data, labels=("a", "b", "c"), max_length=61))
-    return LoadedModel(recipe, make(name), TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
+    recipe = replace(recipe, data=replace(recipe.data, labels=LABELS, max_length=61))
+    return LoadedModel(recipe, make(name), BOTH, Path("model"))
 
 
-ALL = [(task, name) for task, (configs, _) in MAKERS.items() for name in configs]
-ALL += [(task, name) for task, recipes in MEDIA_CLASSIFIERS.items() for name in recipes]
+def of_media(task: str, name: str) -> LoadedModel:
+    recipe = MEDIA_CLASSIFIERS[task][name]
+    recipe = replace(recipe, data=replace(recipe.data, labels=LABELS), model=replace(recipe.model, dropout=0.1))
+    return LoadedModel(recipe, every_architecture.of_media(task, name, 3), NoTokenizers(), Path("model"))
 
 
-@pytest.mark.parametrize(("task", "name"), ALL)
-def test_every_check_passes_on_every_architecture(task, name):
-    found = loaded(task, name)
-    subject = subject_of(found)
-    before = {key: value.clone() for key, value in weights(found.model).items()}
-    for check in FAST:
-        difference = check.measure(subject, found)
-        assert difference is None or check.passes(difference), (check.name, difference)
-    assert all(torch.equal(value, before[key]) for key, value in weights(found.model).items())
-
-
-@pytest.mark.parametrize("modality", ["image", "audio"])
-@pytest.mark.parametrize("name", ["transformer", "lstm with general attention", "convolutional"])
-def test_every_check_passes_on_a_model_that_writes_about_pictures_or_sounds(name, modality):
-    task = {"image": "captioning", "audio": "speech_recognition"}[modality]
-    medium = MEDIA_CLASSIFIERS[f"{modality}_classification"][with_stem(f"{modality}_classification")]
+def of_media_and_written_text(task: str, name: str) -> LoadedModel:
+    medium = MEDIA_CLASSIFIERS[WRITERS[task]][with_stem(WRITERS[task])]
     recipe = replace(medium, task=task, model=ENCODER_DECODERS[name])
     torch.manual_seed(3)
-    model = every_architecture.opinionated(media_to_text(recipe, len(TOKENIZER)))
-    found = LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
-    differences = {check: check.measure(subject_of(found), found) for check in FAST}
-    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
+    return LoadedModel(recipe, opinionated(media_to_text(recipe, len(TOKENIZER))), BOTH, Path("model"))
 
 
-def dual_encoder(**changes: object) -> LoadedModel:
-    """A model of pictures and texts."""
+def of_pictures_and_texts(task: str, name: str) -> LoadedModel:
     recipe = replace(toy_retrieval.recipe(Path("nowhere")), image=ImageConfig(size=(14, 21), patch=7))
-    recipe = replace(recipe, model=replace(recipe.model, text_max_positions=61, **changes))
+    recipe = replace(recipe, task=task, model=replace(recipe.model, text_max_positions=61, **PAIRS[name]))
     torch.manual_seed(3)
-    model = stirred(media_and_text(recipe, len(TOKENIZER)))
-    return LoadedModel(recipe, model, TokenizerPair(TOKENIZER, TOKENIZER), Path("model"))
+    return LoadedModel(recipe, stirred(media_and_text(recipe, len(TOKENIZER))), BOTH, Path("model"))
 
 
-@pytest.mark.parametrize("changes", [{}, {"text_causal": False, "text_pooling": "mean", "norm": "post"}])
-def test_every_check_passes_on_a_model_of_pictures_and_texts(changes):
-    found = dual_encoder(**changes)
-    differences = {check: check.measure(subject_of(found), found) for check in FAST}
-    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
-    assert sum(value is not None for value in differences.values()) >= 6
-
-
-def test_padding_that_a_text_encoder_sees_is_noticed(monkeypatch):
-    padding_is_seen(monkeypatch)
-    found = dual_encoder(text_causal=False)
-    difference = FAST[0].measure(subject_of(found), found)
-    assert difference is not None
-    assert not FAST[0].passes(difference)
-
-
-def masked_patches(**image: object) -> LoadedModel:
-    """A model of pictures with hidden patches."""
-    tables = {"image": {"size": [35, 25], **image}, "model": {"pooling": "mean"}}
-    recipe = toy_patches.recipe("masked_patches", Path("nowhere"), **tables)
+def of_hidden_patches(task: str, name: str) -> LoadedModel:
+    tables = {"image": {"size": [35, 25], **PATCHES[name]}, "model": {"pooling": "mean"}}
+    recipe = toy_patches.recipe(task, Path("nowhere"), **tables)
     torch.manual_seed(3)
-    model = opinionated(find_task(recipe.task).build(recipe, NoTokenizers()))
+    model = opinionated(find_task(task).build(recipe, NoTokenizers()))
     return LoadedModel(recipe, model, NoTokenizers(), Path("model"))
 
 
-@pytest.mark.parametrize(
-    "image",
-    [
-        {},
-        {"class_token": False, "positions": "learned"},
-        {"stem": "convolutional", "size": [28, 20], "patch": 4, "channels": 3},
-    ],
-    ids=["linear", "learned positions", "convolutional"],
-)
-def test_every_check_passes_on_a_model_of_masked_patches(image):
-    found = masked_patches(**image)
-    differences = {check: check.measure(subject_of(found), found) for check in FAST}
-    assert [check.name for check, value in differences.items() if value is not None and not check.passes(value)] == []
-    assert sum(value is not None for value in differences.values()) == 7
+MAKERS: dict[tuple[str, str], Callable[[str, str], LoadedModel]] = {  # by task and name
+    **{(task, name): of_text for task, (configs, _) in TEXT_MODELS.items() for name in configs},
+    **{(task, name): of_media for task, recipes in MEDIA_CLASSIFIERS.items() for name in recipes},
+    **{
+        (task, name): of_media_and_written_text
+        for task in WRITERS
+        for name in ("transformer", "lstm with general attention", "convolutional")
+    },
+    **{("image_text_retrieval", name): of_pictures_and_texts for name in PAIRS},
+    **{("masked_patches", name): of_hidden_patches for name in PATCHES},
+}
+
+
+def loaded(task: str, name: str) -> LoadedModel:
+    return MAKERS[task, name](task, name)
+
+
+def failing(differences: dict[Check, float | None]) -> list[str]:
+    return [check.name for check, value in differences.items() if value is not None and not check.passes(value)]
+
+
+def measured(task: str, name: str) -> dict[Check, float | None]:
+    found = loaded(task, name)
+    subject = subject_of(found)
+    before = {key: value.clone() for key, value in weights(found.model).items()}
+    differences = {check: check.measure(subject, found) for check in FAST}
+    assert all(torch.equal(value, before[key]) for key, value in weights(found.model).items())
+    return differences
+
+
+@pytest.mark.parametrize(("task", "name"), MAKERS)
+def test_every_check_passes_on_every_architecture(task, name):
+    differences = measured(task, name)
+    assert failing(differences) == []
+    assert sum(value is not None for value in differences.values()) >= 6
 
 
 def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():
-    subject = subject_of(masked_patches())
+    subject = subject_of(loaded(*HIDING))
     assert [(hidden.any().item(), hidden.all().item()) for _, hidden in subject.examples] == [(True, False)] * 4
     with torch.no_grad():
         loss = subject.loss(subject.model, subject.examples)
         alone = [subject.loss(subject.model, [example]) for example in subject.examples]
     assert loss.count == sum(int(hidden.sum()) for _, hidden in subject.examples)
     torch.testing.assert_close(loss.sum, torch.stack([one.sum for one in alone]).sum())
-
-
-def failing(task: str, name: str) -> list[str]:
-    found = loaded(task, name)
-    subject = subject_of(found)
-    differences = {check: check.measure(subject, found) for check in FAST}
-    return [check.name for check, value in differences.items() if value is not None and not check.passes(value)]
 
 
 def padding_is_seen(patch):
@@ -351,21 +340,15 @@ LANGUAGE_MODEL = "transformer: sinusoidal, post, layer, None"
         (padding_is_seen, "video_classification", LANGUAGE_MODEL, "in a batch"),
         (frames_of_padding_are_tubelets, "video_classification", "gru", "in a batch"),
         (moments_are_lost, "audio_classification", "gru", "a checkpoint on the way"),
+        (padding_is_seen, "image_text_retrieval", "whole texts", "in a batch"),
+        (padding_is_seen, *HIDING, "in a batch"),
+        (hidden_patches_are_shared, *HIDING, "in a batch"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_a_planted_bug_is_noticed(bug, task, name, noticed, monkeypatch):
     bug(monkeypatch)
-    assert any(noticed in check for check in failing(task, name))
-
-
-@pytest.mark.parametrize("bug", [padding_is_seen, hidden_patches_are_shared])
-def test_a_picture_with_hidden_patches_that_sees_its_batch_is_noticed(bug, monkeypatch):
-    bug(monkeypatch)
-    found = masked_patches()
-    difference = FAST[0].measure(subject_of(found), found)
-    assert difference is not None
-    assert not FAST[0].passes(difference)
+    assert any(noticed in check for check in failing(measured(task, name)))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.models import Model
 from heedful.models.model import misfits
+from heedful.nn.meta_device import meta_device
 from heedful.storage.manifest import Manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import check
@@ -65,7 +66,7 @@ def _layers(recipe: Recipe) -> int:
 def _shapes(build: Callable[[], Model], refusal: str) -> dict[str, torch.Size]:
     """The shapes of the parameters of the model that `build` makes, without memory for them."""
     try:
-        with torch.device("meta"):
+        with meta_device():
             return {name: parameter.shape for name, parameter in build().named_parameters()}
     except (RuntimeError, OverflowError, ZeroDivisionError) as error:  # a product that is no number of torch's
         raise InputError(f"{refusal} ({error}): copy the model again from where it is whole") from error

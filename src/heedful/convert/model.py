@@ -7,7 +7,6 @@ from pathlib import Path
 from shutil import copymode
 from typing import Any, Protocol, runtime_checkable
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -20,6 +19,7 @@ from heedful.convert.settings import CONFIG, names_of
 from heedful.convert.weights import SINGLE, read_safetensors
 from heedful.errors import InputError
 from heedful.models import weights
+from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
 from heedful.tasks import find_task
 from heedful.tasks.task import Task
@@ -165,7 +165,7 @@ def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:
 
 def expected(build: Callable[[], nn.Module]) -> Weights:
     """Build a model on the meta device and return its weights by name: shapes only, without memory for values."""
-    with torch.device("meta"):
+    with meta_device():
         return weights(build())
 
 

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import DecodeConfig, FilterConfig, Recipe
-from heedful.convert.model import Model, recipe_of
+from heedful.convert.model import Model, expected, recipe_of
 from heedful.convert.names import Weights, compare
 from heedful.convert.vocabulary import check_rows, reorder, silence
 from heedful.models.input_layers import media_to_text
-from heedful.models.model import weights
 from heedful.tasks.media_to_text import SpeechRecognition
 from heedful.text.speech_tokens import SpeechTokens, speech_tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -106,8 +105,7 @@ def tables_of(
 
 def expected_of(recipe: Recipe, rows: int) -> Weights:
     """Build the model of a recipe on the meta device, and return its weights by name: shapes only."""
-    with torch.device("meta"):
-        return weights(media_to_text(recipe, rows))
+    return expected(lambda: media_to_text(recipe, rows))
 
 
 def with_biases_of_keys(ours: Weights) -> Weights:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-import torch
 from torch import nn
 
 from heedful.config.schema import ModelConfig
@@ -16,6 +15,7 @@ from heedful.nn.attention import Attention
 from heedful.nn.convolutional_decoder import SourceAttention
 from heedful.nn.embedding import InputLayer, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
+from heedful.nn.meta_device import meta_device
 from heedful.nn.positions import Positions
 from heedful.nn.weight_norm import NormalisedLinear
 
@@ -85,7 +85,7 @@ def _kind(module: nn.Module, name: str) -> str:
 
 def count_without_building(build: Callable[[], nn.Module]) -> ParameterCounts:
     """Count the parameters of the model that `build` makes, without memory for its weights."""
-    with torch.device("meta"):
+    with meta_device():
         return count_parameters(build())
 
 

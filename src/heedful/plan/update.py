@@ -8,6 +8,7 @@ import torch
 from heedful.config.schema import Recipe
 from heedful.losses import Loss
 from heedful.machine.flops import count_flops, taken_apart
+from heedful.nn.meta_device import meta_device
 from heedful.nn.stack import stacks
 from heedful.plan.paper import Paper
 from heedful.tasks import Task
@@ -64,7 +65,7 @@ class UpdateOnPaper:
         self.recipe = replace(recipe, train=replace(recipe.train, compile=False))
         self.task = task
         self.paper = Paper(device)
-        with torch.device("meta"):
+        with meta_device():
             self.model = task.build(recipe, task.tokenizers)
             freeze(self.model, recipe)
             self.step = TrainingStep(self.model, self.objective, self.recipe)

@@ -20,6 +20,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_device
 from heedful.models.word_vectors import check_vectors
+from heedful.nn.meta_device import meta_device
 from heedful.tasks import Task, import_task
 from heedful.tasks.task import check
 from heedful.text.languages import check_language
@@ -202,7 +203,7 @@ def check_start(task: type[Task], recipe: Recipe) -> None:
     untrained = path is None and FAMILIES[recipe.model.family].pairs  # the tokenizer of what a captioner writes
     if (recipe.train.start or recipe.train.start_decoder) and not untrained:
         tokenizers = TokenizerPair.load(Path(path)) if path else NoTokenizers()
-        with torch.device("meta"):
+        with meta_device():
             model = task.build(recipe, tokenizers)
         transfers(recipe, model)
         freeze(model, recipe)

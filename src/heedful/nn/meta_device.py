@@ -1,0 +1,38 @@
+"""Modules on torch's device "meta": with shapes and types, and without memory for their weights."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+
+@contextmanager
+def meta_device() -> Iterator[None]:
+    """Build modules on the device "meta" in this context, and leave their weights undrawn.
+
+    `torch.device("meta")` alone would draw them, though there are none; for normal ones it first loads torch's
+    compiler, which takes a second or two.
+    """
+    with torch.device("meta"), _Undrawn():
+        yield
+
+
+_DRAWS = {nn.init.uniform_, nn.init.normal_, nn.init.constant_, nn.init.kaiming_uniform_}  # all that can be overridden
+
+
+class _Undrawn(TorchFunctionMode):
+    """Mode in which functions that draw weights leave them as they are."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        del types
+        named = kwargs or {}
+        return named["tensor"] if func in _DRAWS else func(*args, **named)
