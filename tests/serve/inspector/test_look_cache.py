@@ -60,8 +60,8 @@ def test_everything_that_a_look_holds_is_counted():
     look(subject, ONE)  # what is made once
     gc.collect()
     tracemalloc.start()
-    for number in range(3):
-        looks.add(str(number), copied(kept(subject, Question(text=f"the old dog {number}", beam=7))))
+    for number in range(2):
+        looks.add(str(number), copied(kept(subject, Question(text=f"the old dog {number}", beam=5))))
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
