@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def write_task(folder: Path) -> None:
     """Write data and recipe."""
     toy.write_pairs(folder)
-    times = {"max_updates": 151, "save_every": 7, "validate_every": 31, "log_every": 1, "accumulate": 3}
+    times = {"max_updates": 61, "save_every": 7, "validate_every": 31, "log_every": 1, "accumulate": 3}
     toy.write_recipe(folder, train=times, parallel={"timeout_minutes": TIMEOUT / 60})
 
 
@@ -129,7 +129,7 @@ def attack(hosts: Network, folder: Path, run: str, fault: Fault) -> None:
 
 def updates_of(fault: Fault) -> int:
     """The number of updates of a trial: few, where each takes seconds."""
-    return 11 if fault is bad_link else 151
+    return 11 if fault is bad_link else 61
 
 
 def power_off(job: Job, host: int, pause: float) -> None:

@@ -36,7 +36,7 @@ def text(tmp_path_factory):
 def settings(text):
     found = recipe(
         text,
-        train={"accumulate": 2, "max_updates": 151, "validate_every": 53, "save_every": 29},
+        train={"accumulate": 2, "max_updates": 101, "validate_every": 37, "save_every": 29},
         model={"dropout": 0.1},
     )
     (text / "config.toml").write_text(to_toml(recipe_to_dict(found)))
@@ -45,7 +45,7 @@ def settings(text):
 
 @pytest.fixture(scope="module")
 def whole(settings, text):
-    assert train(settings, text / "whole") == loop.Outcome(151, 0)
+    assert train(settings, text / "whole") == loop.Outcome(101, 0)
     return fingerprint(text / "whole")
 
 
@@ -71,7 +71,7 @@ def test_a_run_goes_from_one_process_to_two_and_back_bit_for_bit(settings, text,
     _, said = begun.communicate()
     assert begun.returncode == 143, said
     assert said.count("stopped and saved after update") == 1
-    assert train(settings, tmp_path / "parts") == loop.Outcome(151, 0)
+    assert train(settings, tmp_path / "parts") == loop.Outcome(101, 0)
     assert fingerprint(tmp_path / "parts") == whole
 
 
@@ -94,7 +94,7 @@ def test_a_process_that_dies_ends_all_with_its_exit_code_and_the_run_goes_on(set
     _, said = begun.communicate(timeout=60)
     assert begun.returncode == 137, said
     assert "Traceback" not in said
-    assert train(settings, tmp_path / "parts") == loop.Outcome(151, 0)
+    assert train(settings, tmp_path / "parts") == loop.Outcome(101, 0)
     assert fingerprint(tmp_path / "parts") == whole
 
 

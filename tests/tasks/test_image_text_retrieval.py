@@ -186,7 +186,7 @@ def test_accumulated_batches_have_the_gradient_of_their_mean(task):
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_model_learns_to_find_both_ways(folder, causal, tmp_path):
     plain = {"model": {"dropout": 0.0, "text_causal": causal}, "image": {"shift": 0}}
-    settings = recipe(folder, train={"max_updates": 301, "validate_every": 100, "save_every": 100}, **plain)
+    settings = recipe(folder, train={"max_updates": 241, "validate_every": 80, "save_every": 80}, **plain)
     train(settings, tmp_path / "run")
     loaded = load_model(tmp_path / "run")
     scores = loaded.test(settings.data, lambda _: None)
