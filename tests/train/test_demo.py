@@ -50,7 +50,7 @@ def test_twenty_updates_of_the_demo_learn_in_the_precision_that_suits_the_proces
 
 def test_an_update_in_the_precision_that_is_chosen_takes_no_longer_than_in_the_other():
     rng = np.random.default_rng(1)
-    source, target = (rng.integers(4, VOCABULARY, (97, length)) for length in (13, 17))
+    source, target = (rng.integers(4, VOCABULARY, (53, length)) for length in (13, 17))
     batch = collate(source, target, CPU)
     chosen = choose_precision(CPU).precision
     other = {"float32": "bfloat16", "bfloat16": "float32"}[chosen]
