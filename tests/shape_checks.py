@@ -2,11 +2,9 @@
 
 jaxtyping's own decorator looks at the arguments before a call, and once more together with the result; that takes three
 times as long. In its place stands `checked`, under which a function that promises no shape is left to the type checker
-alone. What is refused stays the same, and by an error of the same kind, which is a TypeError. A function that is called
-again and again in one test, as in a search, is looked at in its first calls and in some of the later ones.
+alone. What is refused stays the same, and by an error of the same kind, which is a TypeError.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from inspect import isclass, isfunction
@@ -19,9 +17,6 @@ from jaxtyping import AbstractArray, TypeCheckError, install_import_hook
 typechecker = beartype(conf=BeartypeConf(violation_type=TypeCheckError))
 _decorate: Callable[..., Any] = jaxtyping.jaxtyped
 _one_call = _decorate("context")  # in which a letter stands for one size
-
-FIRST, EVERY = 61, 13  # so many calls of a function in a test are looked at, and then one of so many
-calls: Counter[Callable[..., Any]] = Counter()  # of each function in this test
 
 
 def check_shapes(modules: list[str]) -> None:
@@ -37,19 +32,16 @@ def checked(typechecker: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if not isfunction(subject):
             return _decorate(subject, typechecker=typechecker)
         found = typechecker(subject)
-        return in_one_context(found, subject) if promises_shapes(subject) else found
+        return in_one_context(found) if promises_shapes(subject) else found
 
     return decorate
 
 
-def in_one_context(function: Callable[..., Any], unchecked: Callable[..., Any]) -> Callable[..., Any]:
-    """Let all shapes that a function is checked for in a call agree; of many calls, check some."""
+def in_one_context(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let all shapes that a function is checked for in a call agree."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        calls[unchecked] += 1
-        if calls[unchecked] > FIRST and calls[unchecked] % EVERY:
-            return unchecked(*args, **kwargs)
         with _one_call:
             return function(*args, **kwargs)
 

@@ -23,13 +23,6 @@ def test_a_model_has_its_shapes_and_no_weights():
     assert shapes[0] == shapes[1]
 
 
-def test_random_numbers_are_as_before():
-    before = torch.get_rng_state()
-    with meta_device():
-        build()
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_a_tensor_elsewhere_is_left_as_it_is():
     with meta_device():
         kept = nn.init.normal_(torch.full((3,), 7.0, device="cpu"))

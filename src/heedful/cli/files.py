@@ -76,12 +76,12 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     problems = []
     for name in names:
         path = Path(name)
-        files = files_at(path, recipe) if path.exists() else []
         if not path.exists():
             problems.append(f"{name}: there is no such file or folder")
-        elif not files:
+        elif files := files_at(path, recipe):
+            found += files
+        else:
             problems.append(f"{name}: no file below this folder ends in {', '.join(ENDINGS[modality])}")
-        found += files
     if problems:
         raise InputError("\n  ".join(problems))
     return found

@@ -10,7 +10,7 @@ import torch
 from heedful.config.modalities import AudioConfig
 from heedful.config.schema import Recipe
 from heedful.convert.marian import BLOCK
-from heedful.convert.model import GENERATION, Model, read_weights, write_hugging_face
+from heedful.convert.model import GENERATION, Model, expected, read_weights, write_hugging_face
 from heedful.convert.names import Names, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import lacking
@@ -22,9 +22,9 @@ from heedful.convert.whisper_recipe import (
     TASKS,
     Description,
     converted,
-    expected_of,
 )
 from heedful.errors import InputError
+from heedful.models.input_layers import media_to_text
 from heedful.text.speech_tokens import SpeechTokens
 
 PREPROCESSOR = "preprocessor_config.json"
@@ -123,7 +123,7 @@ def write(model: Model, folder: Path) -> int:
     whole = replace(recipe, model=own)
     settings = SETTINGS.config(whole, model.tokenizers.target.config)
     settings |= {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": recipe.audio.mels}
-    ours = with_zero_biases(model.weights, expected_of(whole, rows))
+    ours = with_zero_biases(model.weights, expected(lambda: media_to_text(whole, rows)))
     ours, _ = without(ours, KEY_BIASES)
     bias = ours.pop(OUTPUT_BIAS, torch.zeros(rows))
     absent = lacking(ours[EMBEDDING], bias)

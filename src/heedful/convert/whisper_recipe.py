@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from heedful.config.modalities import AudioConfig
-from heedful.config.schema import DecodeConfig, FilterConfig, Recipe
+from heedful.config.schema import DecodeConfig, FilterConfig
 from heedful.convert.model import Model, expected, recipe_of
 from heedful.convert.names import Weights, compare
 from heedful.convert.vocabulary import check_rows, reorder, silence
@@ -73,7 +73,7 @@ def converted(folder: Path, description: Description, ours: Weights, task: str |
     tables = tables_of(description, SpeechTokens.of(tokenizer), old_id_of)
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, **tables)
     ours = with_biases_of_keys(ours)
-    known = expected_of(recipe, description.rows)
+    known = expected(lambda: media_to_text(recipe, description.rows))
     known.pop(OUTPUT_BIAS, None)
     compare(ours, known, str(folder))
     return Model(recipe=recipe, tokenizers=tokenizers, weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias)
@@ -101,11 +101,6 @@ def tables_of(
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },
     }
-
-
-def expected_of(recipe: Recipe, rows: int) -> Weights:
-    """Build the model of a recipe on the meta device, and return its weights by name: shapes only."""
-    return expected(lambda: media_to_text(recipe, rows))
 
 
 def with_biases_of_keys(ours: Weights) -> Weights:
