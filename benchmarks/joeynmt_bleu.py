@@ -21,8 +21,8 @@ from rich.console import Console
 from heedful.config.load import load_recipe
 from heedful.config.recurrent import RecurrentConfig
 from heedful.config.schema import Recipe
-from heedful.data.corpus import read_pairs
-from heedful.data.pair_store import PairStore
+from heedful.data.readers.corpus import read_pairs
+from heedful.data.stores.pair_store import PairStore
 from heedful.evaluate import Scoring, score
 from heedful.tasks.translation import Translation
 

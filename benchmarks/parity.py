@@ -15,7 +15,7 @@ from rich.table import Table
 
 from heedful.config.schema import DecodeConfig
 from heedful.convert import FORMATS
-from heedful.data.files import read_lines
+from heedful.data.readers.files import read_lines
 from heedful.decode.translator import Translator
 from heedful.models import EncoderDecoder, SentenceEncoder, load_weights
 from heedful.text.padding import pad

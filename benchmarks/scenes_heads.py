@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.checkpoint import LoadedModel, load_model
-from heedful.data.corpus import read_pairs
+from heedful.data.readers.corpus import read_pairs
 from heedful.decode.translator import Translator
 from heedful.inspector.capture.head_masks import WAYS, Head
 from heedful.inspector.development import alignment, gold_alignment

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from heedful.checkpoint import load_model
-from heedful.data.recordings import recording_of
+from heedful.data.media.recordings import recording_of
 from heedful.decode.transcriber import Transcriber, padded_frames
 from heedful.machine.process import keep_freed_memory
 

@@ -24,10 +24,10 @@ from rich.table import Table
 from heedful.checkpoint import Checkpoints, claim
 from heedful.config.load import load_recipe
 from heedful.config.schema import Recipe
-from heedful.data.prepare_words import word_numbers
-from heedful.data.vector_files import write_vectors
-from heedful.data.vector_space import VectorSpace
-from heedful.data.vectors import VectorTable, read_vectors
+from heedful.data.preparation.words import word_numbers
+from heedful.data.word_vectors.vector_files import write_vectors
+from heedful.data.word_vectors.vector_space import VectorSpace
+from heedful.data.word_vectors.vectors import VectorTable, read_vectors
 from heedful.evaluate.word_vectors import analogy_scores, read_analogies, read_judgements, similarity_score
 from heedful.machine import prepare_process, wait_policy
 from heedful.tasks.word_vectors import WordVectorTraining, options_of

@@ -22,7 +22,7 @@ from commands import Command, descendants
 from rich.console import Console
 
 from heedful.checkpoint.load import load_model
-from heedful.data.files import read_lines
+from heedful.data.readers.files import read_lines
 from heedful.decode.translator import Translator
 from heedful.train import loop
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 import heedful
-from heedful.data.vector_space import Neighbour
+from heedful.data.word_vectors.vector_space import Neighbour
 from heedful.decode.filler import MaskCandidate
 from heedful.decode.generator import Generation, GenerationRequest
 from heedful.decode.translator import Translation, Translator

@@ -8,7 +8,7 @@ from invocation import invoke
 
 from heedful.cli.init_languages import language_in
 from heedful.config.load import load_recipe
-from heedful.data.corpus import read_pairs
+from heedful.data.readers.corpus import read_pairs
 from heedful.errors import InputError, RunError
 from heedful.progress import ProgressReporter
 

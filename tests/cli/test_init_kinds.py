@@ -9,8 +9,8 @@ from invocation import invoke
 
 from heedful.config.load import load_recipe
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.documents import read_documents
-from heedful.data.labelled import read_labelled
+from heedful.data.readers.documents import read_documents
+from heedful.data.readers.labelled import read_labelled
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter
 

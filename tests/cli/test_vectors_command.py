@@ -7,8 +7,8 @@ import pytest
 from invocation import invoke
 
 import heedful
-from heedful.data.vector_files import write_vectors
-from heedful.data.vectors import VectorTable, read_vectors
+from heedful.data.word_vectors.vector_files import write_vectors
+from heedful.data.word_vectors.vectors import VectorTable, read_vectors
 from heedful.errors import InputError
 from heedful.predict.word_vectors import WordVectors
 from interrupted import train

@@ -15,7 +15,7 @@ from heedful.checkpoint import load_model, write_model
 from heedful.cli import app
 from heedful.config.load import make_recipe
 from heedful.convert import FORMATS, Model
-from heedful.data.pictures import read_picture
+from heedful.data.media.pictures import read_picture
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.tasks import find_task

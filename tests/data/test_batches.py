@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heedful.data import batches as batches_module
 from heedful.data.batches import BatchPlan, assemble
-from heedful.data.pair_store import PairStore
+from heedful.data.stores.pair_store import PairStore
 
 
 def lengths_like_a_corpus(size: int, seed: int = 3) -> np.ndarray:

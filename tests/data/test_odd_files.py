@@ -11,9 +11,9 @@ import pytest
 import odd_files as odd
 from heedful.config.load import make_recipe
 from heedful.config.schema import Recipe
-from heedful.data.filters import DropReport
-from heedful.data.media import medium_of
-from heedful.data.prepare_media import read_files
+from heedful.data.media.medium import medium_of
+from heedful.data.preparation.media import read_files
+from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
 from odd_files import GREY, PIXELS, RATE, SMOOTH, TONE
 

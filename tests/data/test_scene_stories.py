@@ -11,10 +11,10 @@ from itertools import islice
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.documents import read_documents
+from heedful.data.readers.documents import read_documents
+from heedful.data.readers.sentences import split_sentences
 from heedful.data.scenes.lexicon import NOUNS
 from heedful.data.scenes.story import LANGUAGES, SENTENCES, split_stories, stories, story_files
-from heedful.data.sentences import split_sentences
 from heedful.errors import InputError
 
 NAMES = {noun.english[0]: noun for noun in NOUNS}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.config.modalities import AudioConfig
-from heedful.data.recordings import ArrayRecording
+from heedful.data.media.recordings import ArrayRecording
 from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows, seam
 from heedful.text.speech_tokens import SpeechTokens
 

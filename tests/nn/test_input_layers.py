@@ -9,7 +9,7 @@ from torch import nn
 
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.schema import ModelConfig
-from heedful.data.media import sample_frames
+from heedful.data.media.medium import sample_frames
 from heedful.models import EncoderOnly, SequenceClassifier
 from heedful.nn.embedding import Embedding, InputLayer
 from heedful.nn.frames import ConvolutionalFrames, LinearFrames, frame_embedding

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
-from heedful.data.tagged import may_follow, spans
+from heedful.data.readers.tagged import may_follow, spans
 from heedful.errors import InputError
 from heedful.models import Model, TokenClassifier
 from heedful.predict import Predictor

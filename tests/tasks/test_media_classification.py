@@ -10,8 +10,8 @@ import torch.nn.functional as F
 import heedful
 from heedful.checkpoint import load_model
 from heedful.config.load import make_recipe
-from heedful.data.media import Pictures
-from heedful.data.media_store import MediaExample, MediaStore
+from heedful.data.media.medium import Pictures
+from heedful.data.stores.media_store import MediaExample, MediaStore
 from heedful.errors import InputError
 from heedful.tasks import TASKS as ALL
 from heedful.tasks.media import place_of

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from heedful.checkpoint import load_model
 from heedful.config.schema import CorpusConfig
-from heedful.data.squad import read_squad
+from heedful.data.readers.squad import read_squad
 from heedful.errors import InputError
 from heedful.predict.answerer import Answered, Answerer
 from heedful.predict.batching import Text

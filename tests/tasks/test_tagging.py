@@ -10,8 +10,8 @@ import torch
 from rich.console import Console
 
 from heedful.checkpoint import load_model
-from heedful.data.filters import DropReport
-from heedful.data.tagged import read_tagged
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.tagged import read_tagged
 from heedful.errors import InputError
 from heedful.predict.batching import Text
 from heedful.predict.tagger import Tagger

@@ -11,7 +11,7 @@ from torch import nn
 
 import heedful
 from heedful.config.word2vec import Word2VecConfig
-from heedful.data.huffman import huffman_codes
+from heedful.data.word_vectors.huffman import huffman_codes
 from heedful.models.word2vec import Word2Vec
 from heedful.tasks import find_task
 from heedful.tasks.word2vec_objectives import (

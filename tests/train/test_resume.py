@@ -4,7 +4,7 @@ import pytest
 
 from heedful.checkpoint import Checkpoint
 from heedful.config.load import recipe_from_dict
-from heedful.data.digest import data_digest
+from heedful.data.preparation.digest import data_digest
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer

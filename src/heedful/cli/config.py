@@ -79,7 +79,7 @@ def check(
     with the same checks.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.digest import files_of
+    from heedful.data.preparation.digest import files_of
     from heedful.train.preflight import preflight
 
     settings = load_recipe(recipe, overrides or [], data)

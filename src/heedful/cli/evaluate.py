@@ -214,7 +214,7 @@ def recipe_of(model: str) -> "Recipe":
 
 def read(path: Path) -> list[str]:
     """Read all lines of a text file."""
-    from heedful.data.files import read_lines
+    from heedful.data.readers.files import read_lines
 
     return list(read_lines(path))
 
@@ -231,7 +231,7 @@ def files_test_set(source: Path | None, references: list[Path]) -> TestSet:
 
 def recipe_test_set(recipe: "Recipe", folder: Path | None) -> TestSet:
     """Read the test set that a recipe names; relative paths start at `folder`, or where they did in training."""
-    from heedful.data.corpus import corpus_files, read_pairs
+    from heedful.data.readers.corpus import corpus_files, read_pairs
 
     test = recipe.data.test
     if test is None:

@@ -67,7 +67,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
         InputError: None is named, there is no such file or folder, or a folder holds no files of the right kind; the
             message has a line for each. Or a table cannot be read.
     """
-    from heedful.data.media_files import ENDINGS, NOUNS
+    from heedful.data.media.media_files import ENDINGS, NOUNS
 
     modality = recipe.data.modality
     if not names:
@@ -93,8 +93,8 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     Raises:
         InputError: A table cannot be read.
     """
-    from heedful.data.media_files import files_below
-    from heedful.data.unlabelled import is_table
+    from heedful.data.media.media_files import files_below
+    from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
         return files_below(path, recipe.data)
@@ -108,7 +108,7 @@ def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> l
         InputError: There is no such table, it cannot be read, has no such column, or no rows.
     """
     from heedful.config.schema import CorpusConfig
-    from heedful.data.media_files import media_files
+    from heedful.data.media.media_files import media_files
 
     if not table.exists():
         raise InputError(f"{table}: there is no such file")

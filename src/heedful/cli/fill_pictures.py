@@ -26,7 +26,7 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     import numpy as np
 
     from heedful.checkpoint import load_model
-    from heedful.data.pictures import png
+    from heedful.data.media.pictures import png
     from heedful.machine import prepare_process
     from heedful.predict.patch_filler import GAP, WHITE, PatchFiller
 

@@ -12,7 +12,7 @@ from heedful.errors import InputError
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
-    from heedful.data.table_task import TaskChoice
+    from heedful.data.proposals.table_task import TaskChoice
 
 Files = tuple[Path, Path]
 
@@ -93,7 +93,7 @@ def init(
     from heedful.cli.init_pairs import PairsRequest, init_pairs
     from heedful.cli.init_text import init_text
     from heedful.config.schema import CorpusConfig
-    from heedful.data.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
+    from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
 
     languages = {"--source-language": source_language, "--target-language": target_language}
     check_codes(languages)
@@ -132,10 +132,10 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
         InputError: The file or folder is not there, or the task cannot be told from it.
     """
     from heedful.config.schema import DataConfig
-    from heedful.data.columns import columns_of
-    from heedful.data.documents import ENDINGS
-    from heedful.data.rows import READERS
-    from heedful.data.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
+    from heedful.data.proposals.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
+    from heedful.data.readers.columns import columns_of
+    from heedful.data.readers.documents import ENDINGS
+    from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS):
         raise InputError(
@@ -194,7 +194,7 @@ def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
     Raises:
         InputError: One of the files is a table, or an option is for one file only.
     """
-    from heedful.data.rows import READERS
+    from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, "translation") or wanted.source or wanted.pair or wanted.target:
         raise InputError(

@@ -22,8 +22,8 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.label_survey import LabelSurvey
-    from heedful.data.labelled import Example
+    from heedful.data.proposals.label_survey import LabelSurvey
+    from heedful.data.readers.labelled import Example
 
 PARTS = ("train", "valid", "test")
 SHARE = 10  # of so many texts one is held out for validation, and one for test
@@ -40,10 +40,10 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.label_proposal import propose_labelled
-    from heedful.data.label_survey import survey_labelled
-    from heedful.data.labelled import in_order, read_labelled
-    from heedful.data.proposal import Corpora, Texts
+    from heedful.data.proposals.label_proposal import propose_labelled
+    from heedful.data.proposals.label_survey import survey_labelled
+    from heedful.data.proposals.proposal import Corpora, Texts
+    from heedful.data.readers.labelled import in_order, read_labelled
 
     folder = free_folder(Path(corpus.source), out, task)
     data = DataConfig(bad_utf8=bad_utf8)
@@ -63,9 +63,9 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
 
 def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folder: Path) -> None:
     """Write the training, validation and test parts of labelled examples; no text is in two parts."""
-    from heedful.data.label_survey import text_of
-    from heedful.data.labelled import read_labelled
-    from heedful.data.pair_survey import split
+    from heedful.data.proposals.label_survey import text_of
+    from heedful.data.proposals.pair_survey import split
+    from heedful.data.readers.labelled import read_labelled
 
     division = split(found.hashes, valid=True, test=True, share=SHARE)
     with show_progress(f"writing {folder}", "texts", found.examples) as progress:
@@ -117,7 +117,7 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS
 
     if len(found.labels) < 2:
         raise InputError(

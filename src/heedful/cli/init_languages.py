@@ -10,7 +10,7 @@ from heedful.errors import InputError
 from heedful.text.languages import is_language, language_called
 
 if TYPE_CHECKING:
-    from heedful.data.pair_survey import Side
+    from heedful.data.proposals.pair_survey import Side
 
 ENDINGS = re.compile(r"(\.(txt|text|md))?(\.gz)?$")  # file endings that may follow a language code
 AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")

@@ -28,11 +28,11 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.media_files import MediaFile
-    from heedful.data.media_layout import Kind, Share
-    from heedful.data.media_survey import MediaSurvey, PictureFacts, SoundFacts
-    from heedful.data.proposal import Corpora, Texts
-    from heedful.data.table_task import TaskChoice
+    from heedful.data.media.media_files import MediaFile
+    from heedful.data.proposals.media_layout import Kind, Share
+    from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts
+    from heedful.data.proposals.proposal import Corpora, Texts
+    from heedful.data.proposals.table_task import TaskChoice
 
 NOUNS = {"image": "pictures", "audio": "sounds"}
 TASKS = {"image": "image_classification", "audio": "audio_classification"}
@@ -72,9 +72,9 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
     Raises:
         InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
     """
-    from heedful.data.columns import columns_of
-    from heedful.data.media_layout import file_column, kind_of_folder, target_column
-    from heedful.data.rows import READERS
+    from heedful.data.proposals.media_layout import file_column, kind_of_folder, target_column
+    from heedful.data.readers.columns import columns_of
+    from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
@@ -110,10 +110,10 @@ def init_media(request: MediaRequest) -> None:
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.media_files import media_files
-    from heedful.data.media_layout import parts_of_folder
-    from heedful.data.media_survey import listen_to_sound, look_at_picture, survey_media
-    from heedful.data.proposal import Texts
+    from heedful.data.media.media_files import media_files
+    from heedful.data.proposals.media_layout import parts_of_folder
+    from heedful.data.proposals.media_survey import listen_to_sound, look_at_picture, survey_media
+    from heedful.data.proposals.proposal import Texts
 
     folder = free_folder(request.source, request.out, request.task)
     look: Any = look_at_picture if request.kind == "image" else listen_to_sound
@@ -131,8 +131,8 @@ def init_media(request: MediaRequest) -> None:
 
 def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
     """Write the recipe of a classifier, in TOML."""
-    from heedful.data.labelled import in_order
-    from heedful.data.media_proposal import propose_pictures, propose_sounds
+    from heedful.data.proposals.media_proposal import propose_pictures, propose_sounds
+    from heedful.data.readers.labelled import in_order
 
     propose: Any = propose_pictures if request.kind == "image" else propose_sounds
     return propose(found, in_order(found.labels), this_machine(), texts)
@@ -140,7 +140,7 @@ def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -
 
 def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
     """Write the recipe of a model that writes texts, in TOML."""
-    from heedful.data.media_text_proposal import propose_captions, propose_transcripts
+    from heedful.data.proposals.media_text_proposal import propose_captions, propose_transcripts
 
     propose: Any = propose_captions if request.kind == "image" else propose_transcripts
     return propose(found, SCRIPTS.get(found.side.script or ""), this_machine(), texts)
@@ -152,7 +152,7 @@ def named_parts(parts: "Mapping[str, tuple[Path, Share]]", found: "MediaSurvey[A
     Raises:
         InputError: A class has too few files for that.
     """
-    from heedful.data.proposal import Corpora
+    from heedful.data.proposals.proposal import Corpora
 
     rarest, count = min(found.labels.items(), key=lambda item: item[1])
     if parts["train"][1] != (0.0, 1.0) and count < FEWEST:
@@ -178,8 +178,8 @@ def hold_out(files: "Sequence[MediaFile]", found: "MediaSurvey[Any]", request: M
     """
     import numpy as np
 
-    from heedful.data.pair_survey import source_hash, split
-    from heedful.data.proposal import Corpora
+    from heedful.data.proposals.pair_survey import source_hash, split
+    from heedful.data.proposals.proposal import Corpora
 
     corpus = request.corpus
     readable = [(digest, file) for digest, file in zip(found.digests, files, strict=True) if digest]
@@ -238,7 +238,7 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS
 
     source = request.corpus.source
     if len(found.labels) < 2:
@@ -259,7 +259,7 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
 
 def remedy_for_one_class(source: Path) -> str:
     """Say what to do about files of a single class: in their folder may lie tables that tell more of them."""
-    from heedful.data.rows import READERS
+    from heedful.data.readers.rows import READERS
 
     tables = sorted(path for path in source.glob("*") if path.suffix in READERS) if source.is_dir() else []
     if not tables:

@@ -28,9 +28,9 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.corpus import SentencePair
-    from heedful.data.pair_survey import Survey
-    from heedful.data.proposal import Keys
+    from heedful.data.proposals.pair_survey import Survey
+    from heedful.data.proposals.proposal import Keys
+    from heedful.data.readers.corpus import SentencePair
 
 Files = tuple[Path, Path]
 Languages = tuple[str, str]
@@ -59,8 +59,8 @@ def init_pairs(request: PairsRequest) -> None:
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.pair_proposal import ParallelTexts, propose_translator
-    from heedful.data.proposal import Corpora
+    from heedful.data.proposals.pair_proposal import ParallelTexts, propose_translator
+    from heedful.data.proposals.proposal import Corpora
 
     given = {part: CorpusConfig(source=str(a), target=str(b)) for part, (a, b) in request.given.items()}
     for corpus in given.values():
@@ -85,7 +85,7 @@ def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
     Raises:
         InputError: The pairs cannot be read, or both sides are the same.
     """
-    from heedful.data.pair_survey import survey
+    from heedful.data.proposals.pair_survey import survey
 
     with show_progress(f"reading {corpus.source}", "pairs") as progress:
         found = survey(progress.over(pairs_of(corpus, bad_utf8)))
@@ -101,7 +101,7 @@ def look_at(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Survey":
 def pairs_of(corpus: CorpusConfig, bad_utf8: BadUtf8) -> "Iterator[SentencePair]":
     """Read the sentence pairs of a parallel corpus."""
     from heedful.config.schema import DataConfig
-    from heedful.data.corpus import read_pairs
+    from heedful.data.readers.corpus import read_pairs
 
     return read_pairs(corpus, DataConfig(bad_utf8=bad_utf8))
 
@@ -132,7 +132,7 @@ def languages_of(request: PairsRequest, found: "Survey") -> Languages:
 
 def hold_out(found: "Survey", request: PairsRequest, folder: Path, languages: Languages) -> "dict[str, Keys]":
     """Write held-out parts that are not given, and the rest for training; return the recipe keys of each part."""
-    from heedful.data.pair_survey import can_be_held_out, split
+    from heedful.data.proposals.pair_survey import can_be_held_out, split
 
     missing = [part for part in ("valid", "test") if part not in request.given]
     if not missing:
@@ -172,7 +172,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
     """Print what a parallel text looks like, and what is odd about the text."""
     import numpy as np
 
-    from heedful.data.pair_survey import MOST_CHARACTERS
+    from heedful.data.proposals.pair_survey import MOST_CHARACTERS
 
     typer.echo(f"{counted(found.pairs, 'pairs')} of sentences")
     for language, side in zip(languages, (found.source, found.target), strict=True):
@@ -197,7 +197,7 @@ def tell_text(found: "Survey", languages: Languages) -> None:
 
 def tell_strangers(found: "Survey", request: PairsRequest) -> None:
     """Warn of lines of a parallel text whose two sides do not seem to belong together, with examples."""
-    from heedful.data.alignment import strangers
+    from heedful.data.proposals.alignment import strangers
 
     with show_progress("comparing both sides"):
         runs = strangers(found.source, found.target)

@@ -14,8 +14,8 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.proposal import Corpora
-    from heedful.data.text_survey import TextSurvey
+    from heedful.data.proposals.proposal import Corpora
+    from heedful.data.proposals.text_survey import TextSurvey
 
 PARTS = {"train": (0.0, 0.9), "valid": (0.9, 0.95), "test": (0.95, 1.0)}
 FEWEST = 2000  # characters; a shorter text is refused
@@ -30,10 +30,10 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
         RunError: The folder cannot be written.
     """
     from heedful.config.load import load_recipe
-    from heedful.data.documents import document_lines
-    from heedful.data.proposal import Texts
-    from heedful.data.text_proposal import propose_bert, propose_gpt
-    from heedful.data.text_survey import survey_text
+    from heedful.data.proposals.proposal import Texts
+    from heedful.data.proposals.text_proposal import propose_bert, propose_gpt
+    from heedful.data.proposals.text_survey import survey_text
+    from heedful.data.readers.documents import document_lines
 
     folder = free_folder(Path(corpus.source), out, task)
     data = DataConfig(bad_utf8=bad_utf8)
@@ -62,7 +62,7 @@ def check_part(part: str, corpus: CorpusConfig, data: DataConfig) -> None:
     Raises:
         InputError: The part holds no text.
     """
-    from heedful.data.documents import read_documents
+    from heedful.data.readers.documents import read_documents
 
     share = PARTS[part]
     if not any(document.text for document in read_documents(replace(corpus, part=share), data)):
@@ -71,7 +71,7 @@ def check_part(part: str, corpus: CorpusConfig, data: DataConfig) -> None:
 
 def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
     """Return the recipe tables that name the train, valid and test parts of a text, relative to the recipe's folder."""
-    from heedful.data.proposal import Corpora
+    from heedful.data.proposals.proposal import Corpora
 
     source = {"source": os.path.relpath(corpus.source, folder)}
     if corpus.source_field != CorpusConfig.source_field:

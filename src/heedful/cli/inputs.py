@@ -29,7 +29,7 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     Raises:
         InputError: there are texts and a file, or one of the inputs cannot be read.
     """
-    from heedful.data.files import decode_lines, read_lines
+    from heedful.data.readers.files import decode_lines, read_lines
 
     if text and source:
         raise InputError("there are texts and --input; give one of them")
@@ -103,7 +103,7 @@ def shows_bar(output: Path | None) -> bool:
 
 def count_lines(*files: Path) -> int | None:
     """Count the lines of all files; None if one of the files can be read only once, such as a pipe."""
-    from heedful.data.files import open_bytes
+    from heedful.data.readers.files import open_bytes
 
     count = 0
     for file in files:

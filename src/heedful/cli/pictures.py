@@ -17,7 +17,7 @@ def queries(texts: Iterable[str], recipe: "Recipe") -> Iterator[str | Path]:
     Raises:
         InputError: a query is named like a picture, and there is no such file; or a folder holds no pictures.
     """
-    from heedful.data.pictures import ENDINGS
+    from heedful.data.media.pictures import ENDINGS
 
     for text in texts:
         named = text.lower().endswith(ENDINGS) and not any(map(str.isspace, text))

@@ -18,7 +18,7 @@ from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
-    from heedful.data.corpus import TableRow
+    from heedful.data.readers.corpus import TableRow
 
 
 def predict(
@@ -117,7 +117,7 @@ def pairs_in(lines: Iterable[str]) -> Iterator["TableRow"]:
     Raises:
         InputError: a line has more than one tab.
     """
-    from heedful.data.corpus import TableRow
+    from heedful.data.readers.corpus import TableRow
 
     for number, line in enumerate(lines, start=1):
         parts = line.split("\t")

@@ -36,7 +36,7 @@ def predict_files(
             `source` is no table.
     """
     from heedful.checkpoint import load_model
-    from heedful.data.unlabelled import is_table
+    from heedful.data.readers.unlabelled import is_table
     from heedful.machine import prepare_process
     from heedful.predict.media_classifier import MediaClassifier
 

@@ -238,8 +238,8 @@ def corpus_of(loaded: "LoadedModel", path: Path, field: str) -> Corpus:
     Raises:
         InputError: the file cannot be read, or holds no text; or the folder holds no picture.
     """
-    from heedful.data.digest import files_digest, text_digest
-    from heedful.data.unlabelled import is_table
+    from heedful.data.preparation.digest import files_digest, text_digest
+    from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
         pictures = named_files([str(path)], loaded.recipe)
@@ -255,8 +255,8 @@ def read_corpus(corpus: Path, field: str) -> dict[int, str]:
     Raises:
         InputError: the file cannot be read, or has no text.
     """
-    from heedful.data.files import read_lines
-    from heedful.data.unlabelled import is_table
+    from heedful.data.readers.files import read_lines
+    from heedful.data.readers.unlabelled import is_table
 
     rows = table_rows(corpus, [field], "--target-field").rows if is_table(corpus) else whole_lines(read_lines(corpus))
     every = {row.line: row.texts[0] for row in rows}
@@ -274,7 +274,7 @@ def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, inde
     Raises:
         InputError: the index was made with another model or corpus, or is no index.
     """
-    from heedful.data.digest import text_digest
+    from heedful.data.preparation.digest import text_digest
     from heedful.predict.vector_index import read_index, write_index
 
     made_of = {"model": text_digest(loaded.path / "manifest.json"), "corpus": corpus.digest}

@@ -11,7 +11,7 @@ from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import CorpusConfig, Recipe
-    from heedful.data.corpus import TableRow
+    from heedful.data.readers.corpus import TableRow
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def asked_of(given: Iterator["TableRow"], source: Path | None, fields: Sequence[
     Raises:
         InputError: the table cannot be read, or has no such column.
     """
-    from heedful.data.unlabelled import is_table
+    from heedful.data.readers.unlabelled import is_table
 
     if source is None or not is_table(source):
         return GivenTexts(given, None, "line")
@@ -42,8 +42,8 @@ def table_rows(source: Path, fields: Sequence[str], option: str = "--source-fiel
     Raises:
         InputError: the table cannot be read, or has no such column.
     """
-    from heedful.data.filters import DropReport
-    from heedful.data.unlabelled import read_texts
+    from heedful.data.readers.filters import DropReport
+    from heedful.data.readers.unlabelled import read_texts
 
     report = DropReport()
     count = sum(1 for _ in read_texts(source, fields, report))
@@ -59,7 +59,7 @@ def table_rows(source: Path, fields: Sequence[str], option: str = "--source-fiel
 
 def whole_lines(lines: Iterable[str]) -> Iterator["TableRow"]:
     """Turn each line of a plain text file into a table row with one text."""
-    from heedful.data.corpus import TableRow
+    from heedful.data.readers.corpus import TableRow
 
     return (TableRow(number, (line,)) for number, line in enumerate(lines, start=1))
 
@@ -78,7 +78,7 @@ def check_columns(file: Path | None, option: str, *fields: str | None) -> None:
     Raises:
         InputError: columns are named, and the file is no table or is missing.
     """
-    from heedful.data.unlabelled import is_table
+    from heedful.data.readers.unlabelled import is_table
 
     if any(fields) and (file is None or not is_table(file)):
         named = ", ".join(filter(None, fields))

@@ -16,7 +16,7 @@ from heedful.errors import InputError, Interrupted
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
-    from heedful.data.recordings import Recording
+    from heedful.data.media.recordings import Recording
     from heedful.decode.transcriber import Transcriber
     from heedful.decode.transcript import Segment, Transcript
 
@@ -97,7 +97,7 @@ def checked_files(files: list[Path]) -> list["Recording"]:
         InputError: Some cannot be read; the message has a line for each of them.
     """
     from heedful.config.modalities import AudioConfig
-    from heedful.data.recordings import file_recording
+    from heedful.data.media.recordings import file_recording
 
     recordings, problems = [], []
     for path in files:

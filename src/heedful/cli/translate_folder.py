@@ -134,7 +134,7 @@ def translate_folder(task: FolderTranslation, ray: bool) -> None:
 
 def look_at_text(job: "FolderJob", source: Path, translator: "Translator") -> None:
     """Warn if the vocabulary does not know the beginning of the first file that is not translated yet."""
-    from heedful.data.files import read_lines
+    from heedful.data.readers.files import read_lines
 
     for file in job.unfinished()[:1]:
         lines = islice(read_lines(source / file), LOOKED_AT)

@@ -15,7 +15,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     import numpy as np
 
-    from heedful.data.vector_space import Neighbour, VectorSpace
+    from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
     from heedful.inspector.pictures.word_map import WordMap
 
 app = typer.Typer(
@@ -195,8 +195,8 @@ def export(
     ] = "word2vec",
 ) -> None:
     """Write the vectors of a model to a file that other programs read, or turn one format into another."""
-    from heedful.data.vector_files import write_vectors
-    from heedful.data.vectors import VectorTable
+    from heedful.data.word_vectors.vector_files import write_vectors
+    from heedful.data.word_vectors.vectors import VectorTable
 
     check_output(out, Path(model), option="OUT")
     space = space_of(model)
@@ -207,8 +207,8 @@ def export(
 def space_of(model: str) -> "VectorSpace":
     """Load the vectors of a model folder, or read those of a file."""
     if Path(model).is_file():
-        from heedful.data.vector_space import VectorSpace
-        from heedful.data.vectors import read_vectors
+        from heedful.data.word_vectors.vector_space import VectorSpace
+        from heedful.data.word_vectors.vectors import read_vectors
 
         return VectorSpace(read_vectors(Path(model)))
     from heedful.checkpoint import load_model

@@ -15,7 +15,7 @@ from heedful.compare.process import run_process
 from heedful.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
 from heedful.compare.systems import System
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.digest import data_digest
+from heedful.data.preparation.digest import data_digest
 from heedful.errors import HeedfulError, InputError
 from heedful.tasks import find_task
 from heedful.train.preflight import preflight

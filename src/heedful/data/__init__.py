@@ -1,1 +1,1 @@
-"""Training data: readers of corpora, filters, stores of token ids, batches, and proposals for first recipes."""
+"""Training data: readers, preparation and stores, the batches of each epoch, and proposals for first recipes."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heedful.data.pair_store import PairStore
 from heedful.data.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
+from heedful.data.stores.pair_store import PairStore
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS, PAD, Tokenizer
 

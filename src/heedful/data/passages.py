@@ -1,6 +1,6 @@
 """Passages for BERT: consecutive sentences, in pairs or alone (Devlin et al. 2019, section 3.1 and A.2).
 
-A store of sentences is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of all
+A store of sentences is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of all
 sentences, without special ones), `sentences.npy` (where each sentence begins, and the end) and `documents.npy` (which
 sentence each document begins with, and the number of sentences).
 """
@@ -13,10 +13,10 @@ from typing import Self
 import numpy as np
 
 from heedful.config.schema import MaskingConfig
-from heedful.data.arrays import IDS, new_store, open_arrays, seal, write_ids
 from heedful.data.batches import BatchPlan
-from heedful.data.mapped_files import MappedFile
 from heedful.data.random_numbers import PASSAGES, Chance
+from heedful.data.stores.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.stores.mapped_files import MappedFile
 from heedful.errors import InputError
 from heedful.text.tokenizer import BOS, EOS, PAD
 

@@ -1,7 +1,7 @@
 """Token stream for language models: documents stored as one row of ids, and the windows of it that training reads.
 
-A stream is a folder, kept as `heedful.data.arrays` keeps its folders: `ids.bin` (the tokens of each document and its
-<eos>) and `offsets.npy` (where each document begins, and the end).
+A stream is a folder, kept as `heedful.data.stores.arrays` keeps its folders: `ids.bin` (the tokens of each document and
+its <eos>) and `offsets.npy` (where each document begins, and the end).
 
 Position -1 of a stream is an <eos> that is not stored: every document, the first as well, comes after an <eos>, from
 which its first token is predicted.
@@ -14,9 +14,9 @@ from typing import Self
 
 import numpy as np
 
-from heedful.data.arrays import IDS, new_store, open_arrays, seal, write_ids
-from heedful.data.mapped_files import MappedFile
 from heedful.data.random_numbers import PHASE, WINDOWS, draw, shuffled
+from heedful.data.stores.arrays import IDS, new_store, open_arrays, seal, write_ids
+from heedful.data.stores.mapped_files import MappedFile
 from heedful.text.tokenizer import EOS, PAD
 
 OFFSETS = "offsets.npy"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.data.media import medium_of, padded
+from heedful.data.media.medium import medium_of, padded
 from heedful.decode.predictor import Done, described
 from heedful.decode.translator import batches, evaluating
 from heedful.errors import InputError

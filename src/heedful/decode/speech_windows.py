@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import category
 
-from heedful.data.recordings import Recording
-from heedful.data.resampling import Samples
+from heedful.data.media.recordings import Recording
+from heedful.data.media.resampling import Samples
 from heedful.decode.transcript import Segment, Transcript
 from heedful.text.speech_tokens import SpeechTokens
 

@@ -21,9 +21,9 @@ from torch.nn.utils.rnn import pad_sequence
 from heedful.config.modalities import AudioConfig
 from heedful.config.options import TranscribeOptions, with_options
 from heedful.config.schema import Recipe
-from heedful.data.log_mel import log_mel
-from heedful.data.recordings import Sound, recording_of
-from heedful.data.resampling import Samples
+from heedful.data.media.log_mel import log_mel
+from heedful.data.media.recordings import Sound, recording_of
+from heedful.data.media.resampling import Samples
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.predictor import Done, Predictor

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from heedful.data.tagged import spans
+from heedful.data.readers.tagged import spans
 from heedful.errors import InputError
 from heedful.evaluate.f1 import F1Counts
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.data.files import read_lines
-from heedful.data.vector_space import VectorSpace
+from heedful.data.readers.files import read_lines
+from heedful.data.word_vectors.vector_space import VectorSpace
 from heedful.errors import InputError
 from heedful.evaluate.correlation import spearman
 from heedful.wording import counted

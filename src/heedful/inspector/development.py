@@ -10,8 +10,8 @@ from statistics import mean
 
 from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_model
 from heedful.config.schema import Recipe
-from heedful.data.corpus import read_pairs
-from heedful.data.files import read_lines
+from heedful.data.readers.corpus import read_pairs
+from heedful.data.readers.files import read_lines
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading

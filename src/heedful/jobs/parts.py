@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from heedful.data.files import read_lines
+from heedful.data.readers.files import read_lines
 from heedful.errors import RunError
 from heedful.jobs.plan import Shard, changed, checksum
 from heedful.storage import atomic_file

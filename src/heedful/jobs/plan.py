@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heedful.data.files import read_lines
+from heedful.data.readers.files import read_lines
 from heedful.errors import InputError
 from heedful.storage.manifest import seal, unseal
 from heedful.wording import counted

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from heedful.config.schema import Recipe
-from heedful.data.vectors import match, read_vectors, vector_size
+from heedful.data.word_vectors.vectors import match, read_vectors, vector_size
 from heedful.errors import InputError
 from heedful.models.model import EmbeddingTable, Model
 from heedful.text.tokenizer import Tokenizer

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from heedful.config.schema import Recipe
-from heedful.data.digest import data_digest
-from heedful.data.prepared_data import REPORT
+from heedful.data.preparation.digest import data_digest
+from heedful.data.preparation.prepared_data import REPORT
 from heedful.errors import InputError
 from heedful.plan.corpus import lengths_of, task_on_paper
 from heedful.plan.paper import CPU

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from heedful.config.schema import Recipe
-from heedful.data.filters import DropReport
-from heedful.data.pair_store import PairStore
 from heedful.data.passages import SentenceStore
-from heedful.data.prepare_pairs import PreparedPairs
-from heedful.data.prepared_data import PreparedData
+from heedful.data.preparation.pairs import PreparedPairs
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.pair_store import PairStore
 from heedful.data.stream import TokenStream
 from heedful.errors import InputError
 from heedful.tasks import Task, find_task

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from heedful.config.schema import Recipe
-from heedful.data.documents import text_files
+from heedful.data.readers.documents import text_files
 from heedful.text.tokenizer_pair import TokenizerPair
 
 CHUNK = 1 << 24  # bytes

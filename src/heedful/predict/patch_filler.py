@@ -13,9 +13,9 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.data.hidden_patches import hidden_patches
-from heedful.data.media import Pictures
-from heedful.data.pictures import Pixels
+from heedful.data.media.hidden_patches import hidden_patches
+from heedful.data.media.medium import Pictures
+from heedful.data.media.pictures import Pixels
 from heedful.decode.media_reader import Input, MediaReader
 from heedful.decode.predictor import Predictor
 from heedful.models import MaskedPatchModel

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.config.schema import DataConfig
-from heedful.data.tagged import may_follow, spans
+from heedful.data.readers.tagged import may_follow, spans
 from heedful.decode.predictor import as_text, described, each_checked
 from heedful.decode.viterbi import viterbi
 from heedful.errors import InputError

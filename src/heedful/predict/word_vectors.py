@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from heedful.config.schema import TokenizerConfig
 from heedful.config.word2vec import Word2VecConfig
-from heedful.data.phrases import join_all
-from heedful.data.prepare_words import vocabulary_phrases, word_numbers, words_of
-from heedful.data.vector_space import Neighbour, VectorSpace
-from heedful.data.vectors import VectorTable
+from heedful.data.preparation.words import vocabulary_phrases, word_numbers, words_of
+from heedful.data.word_vectors.phrases import join_all
+from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
+from heedful.data.word_vectors.vectors import VectorTable
 from heedful.decode.predictor import Predictor, as_text, one_or_all
 from heedful.models.word2vec import Word2Vec
 from heedful.text.tokenizer import Tokenizer

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.documents import check_files
-from heedful.data.filters import DropReport
-from heedful.data.labelled import Example, labels_of, read_labelled
-from heedful.data.pair_store import Rows
-from heedful.data.prepared_data import at_least_one
+from heedful.data.preparation.prepared_data import at_least_one
+from heedful.data.readers.documents import check_files
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import Example, labels_of, read_labelled
+from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
 from heedful.evaluate.significance import Outcomes

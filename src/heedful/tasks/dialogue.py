@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.corpus import SentencePair
-from heedful.data.dialogues import read_replies
-from heedful.data.filters import DropReport
+from heedful.data.readers.corpus import SentencePair
+from heedful.data.readers.dialogues import read_replies
+from heedful.data.readers.filters import DropReport
 from heedful.evaluate.rouge import distinct_n, rouge_l
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
 from heedful.tasks.task import Scores
@@ -19,7 +19,7 @@ class Dialogue(SequenceToSequence):
 
     @staticmethod
     def read(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /) -> Iterator[SentencePair]:
-        """Read pairs of context and reply from a corpus of dialogues; see `heedful.data.dialogues`."""
+        """Read pairs of context and reply from a corpus of dialogues; see `heedful.data.readers.dialogues`."""
         return read_replies(corpus, data, report)
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:

@@ -13,12 +13,12 @@ import torch
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble
-from heedful.data.documents import check_files
-from heedful.data.filters import DropReport
-from heedful.data.mapped_files import MappedFile
-from heedful.data.pair_store import PairStore, Rows
-from heedful.data.prepare_examples import check_examples, prepare_examples
-from heedful.data.prepared_data import PreparedData, at_least_one
+from heedful.data.preparation.examples import check_examples, prepare_examples
+from heedful.data.preparation.prepared_data import PreparedData, at_least_one
+from heedful.data.readers.documents import check_files
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.mapped_files import MappedFile
+from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.errors import InputError
 from heedful.tasks.task import B, Scores, Task
 from heedful.text.tokenizer import Tokenizer
@@ -130,7 +130,7 @@ class RowTask(ExampleTask[B, PairStore]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what the examples need; see `heedful.data.prepare_examples.check_examples`."""
+        """Check that a recipe has what the examples need; see `heedful.data.preparation.examples.check_examples`."""
         check_examples(recipe)
 
     @classmethod

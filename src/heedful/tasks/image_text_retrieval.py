@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media_files import MediaFile
-from heedful.data.media_store import MediaStore
+from heedful.data.media.media_files import MediaFile
+from heedful.data.stores.media_store import MediaStore
 from heedful.evaluate.retrieval import hit_rate_at, mean_reciprocal_rank, ranked
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss

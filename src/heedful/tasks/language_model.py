@@ -13,7 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.data.prepare_text import prepare_running_text
+from heedful.data.preparation.text import prepare_running_text
 from heedful.data.stream import TokenStream, windows
 from heedful.decode.generator import Generator
 from heedful.losses import Loss, cross_entropy, perplexity

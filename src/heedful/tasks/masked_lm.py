@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.documents import check_files, document_lines
 from heedful.data.masking import mask_tokens
 from heedful.data.passages import PassagePlan, SentenceStore, assemble, cells, check_count
-from heedful.data.prepare_text import check_passages, fewest_documents, prepare_passages
-from heedful.data.prepared_data import PreparedData
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.preparation.text import check_passages, fewest_documents, prepare_passages
+from heedful.data.readers.documents import check_files, document_lines
 from heedful.decode.filler import Filler
 from heedful.losses import Loss, cross_entropy, label_cross_entropy, perplexity
 from heedful.models import MaskedLanguageModel
@@ -90,7 +90,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what passages need; see `heedful.data.prepare_text.check_passages`."""
+        """Check that a recipe has what passages need; see `heedful.data.preparation.text.check_passages`."""
         check_passages(recipe)
 
     @classmethod

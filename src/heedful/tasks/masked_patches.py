@@ -20,9 +20,9 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, MaskingConfig, Recipe
-from heedful.data.hidden_patches import hidden_patches
-from heedful.data.media_files import MediaFile
-from heedful.data.media_store import MediaStore
+from heedful.data.media.hidden_patches import hidden_patches
+from heedful.data.media.media_files import MediaFile
+from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.losses import Loss, squared_error
 from heedful.models import MaskedPatchModel

@@ -15,14 +15,14 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.filters import DropReport
-from heedful.data.media import medium_of, padded
-from heedful.data.media_files import MediaFile, media_files
-from heedful.data.media_store import MediaStore
-from heedful.data.prepare_examples import given_tokenizer, one_tokenizer
-from heedful.data.prepare_media import check_media, prepare_media, read_files
-from heedful.data.prepared_data import PreparedData
+from heedful.data.media.media_files import MediaFile, media_files
+from heedful.data.media.medium import medium_of, padded
+from heedful.data.preparation.examples import given_tokenizer, one_tokenizer
+from heedful.data.preparation.media import check_media, prepare_media, read_files
+from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.random_numbers import AUGMENTATION, Chance
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.media_store import MediaStore
 from heedful.machine.cores import map_on_cores
 from heedful.tasks.examples import ExampleTask
 from heedful.tasks.task import B

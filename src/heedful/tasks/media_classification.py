@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media_files import MediaFile, media_files, media_labels
-from heedful.data.media_store import MediaStore
+from heedful.data.media.media_files import MediaFile, media_files, media_labels
 from heedful.data.random_numbers import MIXUP, Chance
+from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
 from heedful.evaluate.labels import confusion_matrix
 from heedful.evaluate.significance import Outcomes

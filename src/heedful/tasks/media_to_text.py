@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, DecodeConfig, Recipe
-from heedful.data.media_files import MediaFile, media_files
-from heedful.data.media_store import MediaStore
-from heedful.data.prepared_data import PreparedData
+from heedful.data.media.media_files import MediaFile, media_files
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.stores.media_store import MediaStore
 from heedful.decode.captioner import Captioner
 from heedful.decode.transcriber import Transcriber
 from heedful.evaluate import Scoring, score

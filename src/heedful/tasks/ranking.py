@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.corpus import read_pairs
-from heedful.data.filters import DropReport
-from heedful.data.pair_store import PairStore, Rows
+from heedful.data.readers.corpus import read_pairs
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.evaluate.retrieval import mean_reciprocal_rank, ndcg_at, ranked, recall_at
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss

@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.filters import DropReport
-from heedful.data.labelled import read_scored
-from heedful.data.pair_store import Rows
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import read_scored
+from heedful.data.stores.pair_store import Rows
 from heedful.evaluate.correlation import pearson, spearman
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss

@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.documents import check_files, document_lines
-from heedful.data.prepare_text import check_documents, fewest_documents
-from heedful.data.prepared_data import PreparedData
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.preparation.text import check_documents, fewest_documents
+from heedful.data.readers.documents import check_files, document_lines
 from heedful.data.stream import TokenStream, WindowPlan
 from heedful.tasks.task import Batch, Task
 
@@ -30,7 +30,7 @@ class RunningText(Task[B]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what running text needs; see `heedful.data.prepare_text.check_documents`."""
+        """Check that a recipe has what running text needs; see `heedful.data.preparation.text.check_documents`."""
         check_documents(recipe)
 
     @classmethod

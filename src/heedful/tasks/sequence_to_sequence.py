@@ -19,12 +19,12 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
-from heedful.data.corpus import SentencePair, read_pairs
-from heedful.data.documents import check_files
-from heedful.data.filters import DropReport
-from heedful.data.pair_store import PairStore
-from heedful.data.prepare_pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
+from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.random_numbers import seed_of
+from heedful.data.readers.corpus import SentencePair, read_pairs
+from heedful.data.readers.documents import check_files
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.pair_store import PairStore
 from heedful.decode.translator import Translator
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
@@ -114,7 +114,7 @@ class SequenceToSequence(Task[PairBatch]):
 
     @classmethod
     def check_recipe(cls, recipe: Recipe) -> None:
-        """Check that a recipe has what source and target pairs need; see `heedful.data.prepare_pairs.check_pairs`."""
+        """Check that a recipe has what source and target pairs need; see `check_pairs`."""
         check_pairs(recipe)
 
     @classmethod

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.filters import DropReport
-from heedful.data.pair_store import Rows
-from heedful.data.squad import SpanQuestion, read_squad
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.squad import SpanQuestion, read_squad
+from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
 from heedful.evaluate.significance import Outcomes, mean_outcomes

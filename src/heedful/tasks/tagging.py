@@ -11,11 +11,11 @@ import torch
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.documents import check_files
-from heedful.data.filters import DropReport
-from heedful.data.pair_store import Rows
-from heedful.data.prepared_data import at_least_one
-from heedful.data.tagged import Tagged, read_tagged, tags_of, with_beginnings
+from heedful.data.preparation.prepared_data import at_least_one
+from heedful.data.readers.documents import check_files
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
+from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
 from heedful.evaluate.f1 import F1Counts
 from heedful.evaluate.significance import Outcomes

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.filters import DropReport
-from heedful.data.labelled import Example, ScoredText
-from heedful.data.pair_store import PairStore
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import Example, ScoredText
+from heedful.data.stores.pair_store import PairStore
 from heedful.tasks.examples import RowTask
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import PAD, Tokenizer

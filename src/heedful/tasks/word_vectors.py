@@ -15,12 +15,12 @@ from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.config.word2vec import Word2VecConfig
-from heedful.data.huffman import HuffmanCodes, huffman_codes
-from heedful.data.prepare_words import prepare_words
-from heedful.data.prepared_data import PreparedData
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.preparation.words import prepare_words
 from heedful.data.random_numbers import NOISE, draw
 from heedful.data.stream import TokenStream
-from heedful.data.word_windows import (
+from heedful.data.word_vectors.huffman import HuffmanCodes, huffman_codes
+from heedful.data.word_vectors.word_windows import (
     NoiseDistribution,
     WordWindows,
     blocks,

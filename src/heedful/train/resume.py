@@ -13,7 +13,7 @@ from heedful.checkpoint.model_folder import WEIGHTS
 from heedful.config.families import FAMILIES
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
-from heedful.data.digest import data_digest
+from heedful.data.preparation.digest import data_digest
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.model import check_weights

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.config.schema import Recipe
-from heedful.data.hidden_patches import hidden_patches
+from heedful.data.media.hidden_patches import hidden_patches
 from heedful.losses import Loss, squared_error
 from heedful.models.masked_patches import normalised
 from heedful.verify.subject import Example, PairSubject, RowSubject, padded

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from heedful.config.modalities import ImageConfig
-from heedful.data.pictures import read_picture
+from heedful.data.media.pictures import read_picture
 from heedful.data.shapes import scene
 from heedful.data.shapes.drawing import png
 from heedful.data.shapes.figures import COLOURS, LARGE, SHAPES, SIZES, SMALL, Figure

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from heedful.data.pictures import pillow
+from heedful.data.media.pictures import pillow
 from heedful.data.shapes.captions import LANGUAGES, boxes, caption
 from heedful.data.shapes.drawing import png
 from heedful.data.shapes.scene import Scene

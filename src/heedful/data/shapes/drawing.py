@@ -2,7 +2,7 @@
 
 from io import BytesIO
 
-from heedful.data.pictures import pillow
+from heedful.data.media.pictures import pillow
 from heedful.data.shapes.scene import SIDE, UNITS, Scene
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from heedful.data.resampling import resampled
+from heedful.data.media.resampling import resampled
 from heedful.data.shapes.captions import LANGUAGES, caption
 from heedful.data.shapes.scene import Scene
 from heedful.errors import InputError, RunError

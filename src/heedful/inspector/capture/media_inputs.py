@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from jaxtyping import Float32, UInt8
 
-from heedful.data.log_mel import hertz, log_mel, mel
-from heedful.data.media import Medium, Pictures, Sounds, Videos
-from heedful.data.pictures import pillow
+from heedful.data.media.log_mel import hertz, log_mel, mel
+from heedful.data.media.medium import Medium, Pictures, Sounds, Videos
+from heedful.data.media.pictures import pillow
 
 CLASS = "<class>"  # label of the class token
 

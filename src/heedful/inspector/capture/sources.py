@@ -15,7 +15,7 @@ from jaxtyping import Bool, Shaped
 from torch import Tensor
 
 from heedful.config.schema import DecodeConfig
-from heedful.data.media import padded
+from heedful.data.media.medium import padded
 from heedful.decode.captioner import Captioner
 from heedful.decode.media_reader import MediaReader
 from heedful.decode.predictor import described

@@ -1,0 +1,1 @@
+"""Pictures, sounds and videos: read from files, resampled or resized, augmented, and put together in batches."""

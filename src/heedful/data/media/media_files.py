@@ -1,0 +1,149 @@
+"""Files of pictures, sounds or videos, each with its class, by its folder, its text, by a table, or nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.media import pictures, sounds, videos
+from heedful.data.readers.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.labelled import classes, in_order
+from heedful.errors import InputError
+
+ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS, "video": videos.ENDINGS}
+NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
+
+
+class MediaFile(NamedTuple):
+    """A file of a picture, sound or video with its class or its text, and the line of the table that names it, from 1.
+
+    The target is empty where `data.labelled` is False.
+    """
+
+    path: Path
+    target: str
+    line: int | None
+
+    def place(self, corpus: CorpusConfig) -> str:
+        """Return the place of the file for messages: its path, and the line of the table that names it."""
+        return str(self.path) if self.line is None else f"{corpus.source}, line {self.line}: {self.path}"
+
+
+def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[MediaFile]:
+    """Yield the files of a corpus: of a folder by class and name, of a table in its order.
+
+    In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
+    class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
+    text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
+    too, and of a table the column of files only.
+
+    Args:
+        corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
+        data: The kind of files, and the folder where relative names start.
+        report: Counts the rows of a table that are left out.
+
+    Raises:
+        InputError: There is no such folder or table, a folder has no folders with such files, or a row is broken.
+    """
+    place = corpus_files(corpus, data)[0]
+    if not place.exists():
+        raise InputError(f"{place}: there is no such folder or table; correct the name, or give --data FOLDER")
+    if place.is_dir():
+        yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
+        return
+    if Path(place.name.removesuffix(".gz")).suffix not in TABLES or corpus.target is not None:
+        raise InputError(
+            f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
+            f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"
+        )
+    yield from (_labelled_rows if data.labelled else _unlabelled_rows)(place, corpus, data, report)
+
+
+def _labelled_rows(
+    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
+) -> Iterator[MediaFile]:
+    fields = (corpus.source_field, corpus.target_field)
+    for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
+        if not target.strip():
+            raise InputError(f"{corpus.source}, line {line}: {corpus.target_field!r} is empty; fill it in")
+        yield MediaFile(place.parent / name, target.strip(), line)
+
+
+def _unlabelled_rows(
+    place: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport | None
+) -> Iterator[MediaFile]:
+    for line, (name,) in read_rows(corpus, data, (corpus.source_field,), report):
+        yield MediaFile(place.parent / name, "", line)
+
+
+def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
+    found = 0
+    for label in in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]):
+        files = files_below(folder / label, data)
+        yield from (MediaFile(path, label, None) for path in _part(files, corpus, f"files of the class {label!r}"))
+        found += len(files)
+    if not found:
+        raise InputError(
+            f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
+            "of each class into a folder of its own, or name a table of files"
+        )
+
+
+def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
+    """Yield the files of a folder: those in it, and those below each of its folders; `part` is taken of each of these.
+
+    Raises:
+        InputError: There are none.
+    """
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for path in files_below(folder, data):
+        groups.setdefault(path.relative_to(folder).parts[:-1][:1], []).append(path)
+    if not groups:
+        raise InputError(
+            f"{folder}: holds no {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); name another folder"
+        )
+    for name, files in groups.items():
+        yield from (MediaFile(path, "", None) for path in _part(files, corpus, f"files of {folder.joinpath(*name)}"))
+
+
+def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
+    """Take `corpus.part` of some files; `unit` names them in messages."""
+    if corpus.part == WHOLE or not files:
+        return files
+    begin, end = part_of(corpus, len(files), unit)
+    return files[begin:end]
+
+
+def files_below(folder: Path, data: DataConfig) -> list[Path]:
+    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    visible = (path for path in found if not any(part[0] == "." for part in path.parts))
+    return sorted(
+        (folder / path for path in visible if path.name.lower().endswith(ENDINGS[data.modality])),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
+
+
+def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:
+    """Read all bytes of a file.
+
+    Raises:
+        InputError: It cannot be read, or is empty.
+    """
+    try:
+        content = file.path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file.place(corpus)}: cannot be read ({error.strerror or error})") from error
+    if not content:
+        raise InputError(f"{file.place(corpus)}: the file is empty; take it out, or save it again")
+    return content
+
+
+def media_labels(data: DataConfig) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all classes of the training files, sorted.
+
+    Raises:
+        InputError: There is only one class, or more than `MOST_LABELS`.
+    """
+    return classes(data, lambda corpus: ((file.target, file.place(corpus)) for file in media_files(corpus, data)))

@@ -1,0 +1,179 @@
+"""Recordings of any length, read piece by piece: the samples of a file, of bytes or of an array.
+
+N samples of one channel, at the rate of the settings.
+"""
+
+from abc import ABC, abstractmethod
+from math import ceil, gcd
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.config.modalities import AudioConfig
+from heedful.data.media.resampling import CROSSINGS, ROLLOFF, Samples, resampled
+from heedful.data.media.sounds import as_samples, checked, open_sound, soundfile, unreadable
+from heedful.errors import InputError
+
+BLOCK = 1 << 16  # samples that are read at a time
+
+Sound = str | PathLike[str] | bytes | np.ndarray | torch.Tensor  # what is taken for a recording
+
+
+class Recording(ABC):
+    """Base class of recordings: samples of one channel, of which any part can be read.
+
+    Attributes:
+        name: the name of the recording in messages.
+        rate: its samples a second, those of the settings.
+        length: its number of samples.
+    """
+
+    name: str
+    rate: int
+    length: int
+
+    @property
+    def seconds(self) -> float:
+        """Length of the recording in seconds."""
+        return self.length / self.rate
+
+    @abstractmethod
+    def read(self, begin: int, end: int) -> Samples:
+        """Read the samples from `begin` on and before `end`, which may be beyond the end of the recording.
+
+        Raises:
+            InputError: the recording is cut off or damaged, or some samples are no numbers.
+        """
+
+
+class ArrayRecording(Recording):
+    """Recording in memory: an array or a tensor of samples, mostly from -1 to 1, at the rate of the settings."""
+
+    def __init__(self, samples: np.ndarray | torch.Tensor, config: AudioConfig) -> None:
+        self.name = "the recording"
+        self.rate = config.rate
+        values = samples.detach().cpu().numpy() if isinstance(samples, torch.Tensor) else samples
+        self._samples = as_samples(values, config.rate)
+        self.length = len(self._samples)
+
+    def read(self, begin: int, end: int) -> Samples:
+        """Return a part of the array."""
+        return self._samples[begin:end]
+
+
+class FileRecording(Recording):
+    """Recording in a file or its bytes: only what is asked for is read, resampled, and its channels averaged.
+
+    What is read in pieces is what is read as a whole: a piece is resampled with the samples around it. The file is read
+    from its beginning on, as not every kind can be entered in the middle (of an MP3 other samples come then), and what
+    was read last is kept.
+    """
+
+    def __init__(self, source: Path | bytes, config: AudioConfig) -> None:
+        self.name = str(source) if isinstance(source, Path) else "the recording"
+        self.rate = config.rate
+        self._source = source
+        sound = self._opened()
+        self._rate, self._frames = sound.samplerate, sound.frames
+        sound.close()
+        if not self._frames:
+            raise InputError(f"{self.name}: it has no samples")
+        common = gcd(self._rate, self.rate)
+        self._steps, self._phases = self._rate // common, self.rate // common  # samples of a period, in and out
+        self.length = ceil(self._frames * self._phases / self._steps)
+        self._sound: Any = None  # opened, and read as far as `_last`
+        self._first = self._last = 0  # of what is kept
+        self._kept: Samples = np.zeros(0, np.float32)
+
+    def read(self, begin: int, end: int) -> Samples:
+        """Read a part of the file: whole periods of the resampling that hold it, and those around them."""
+        begin, end = min(begin, self.length), min(end, self.length)
+        reach = CROSSINGS * max(1.0, self._steps / self._phases) / ROLLOFF  # samples on either side of one
+        around = ceil(reach / self._steps) if self._rate != self.rate else 0
+        first = max(0, begin // self._phases - around)
+        last = ceil(end / self._phases) + around
+        piece = self._piece(first * self._steps, min(self._frames, last * self._steps))
+        try:
+            samples = resampled(checked(piece), self._rate, self.rate)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from error
+        skipped = first * self._phases
+        return samples[begin - skipped : end - skipped]
+
+    def check(self) -> None:
+        """Read the file to its end, which takes seconds where a transcript takes hours.
+
+        Raises:
+            InputError: It is cut off or damaged, or some samples are no numbers.
+        """
+        for begin in range(0, self._frames, BLOCK):
+            piece = self._piece(begin, min(begin + BLOCK, self._frames))
+            try:
+                checked(piece)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from error
+
+    def _piece(self, begin: int, end: int) -> Samples:
+        """Read a part of the file at its own rate, from what is kept and from the file behind it."""
+        if self._sound is None or begin < self._first:
+            self._sound = self._opened()
+            self._first = self._last = 0
+            self._kept = np.zeros(0, np.float32)
+        while self._last < end:
+            block = self._block(min(BLOCK, end - self._last))
+            kept = self._kept[max(0, begin - self._first) :]
+            self._kept = np.concatenate([kept, block])
+            self._last += len(block)
+            self._first = self._last - len(self._kept)
+        return self._kept[begin - self._first : end - self._first]
+
+    def _block(self, count: int) -> Samples:
+        try:
+            samples = self._sound.read(count, dtype="float32", always_2d=True)
+        except soundfile().LibsndfileError as error:
+            raise InputError(f"{self.name}: {unreadable(error)}") from error
+        if len(samples) < count:
+            there = self._last + len(samples)
+            raise InputError(f"{self.name}: it is cut off: {there:,} of {self._frames:,} samples are there")
+        return samples.mean(axis=1)
+
+    def _opened(self) -> Any:
+        try:
+            sound = open_sound(self._source)
+        except InputError as error:
+            raise InputError(f"{self.name}: {error}") from error
+        sound.seekable = lambda: False  # else soundfile looks for its place after each block, and an MP3 loses it
+        return sound
+
+
+def recording_of(sound: Sound, config: AudioConfig) -> Recording:
+    """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings.
+
+    Raises:
+        InputError: there is no such file, it is no sound, or the array holds no samples of one channel.
+    """
+    if isinstance(sound, np.ndarray | torch.Tensor):
+        return ArrayRecording(sound, config)
+    if isinstance(sound, bytes):
+        return FileRecording(sound, config)
+    if not isinstance(sound, str | PathLike):
+        raise InputError(
+            f"{type(sound).__name__} is no recording; give the name of a file, its bytes, or an array of samples"
+        )
+    return file_recording(Path(fspath(sound)), config)
+
+
+def file_recording(path: Path, config: AudioConfig) -> FileRecording:
+    """Open a file of sound.
+
+    Raises:
+        InputError: There is no such file, or it is no sound.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the files of sound in it")
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file; name a file of sound")
+    return FileRecording(path, config)

@@ -1,0 +1,163 @@
+"""Sound from files: WAV, FLAC, Ogg and MP3 as samples of one channel; what cannot be read has a clear error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import SEEK_END, BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import Float32
+
+from heedful.config.modalities import AudioConfig
+from heedful.data.media.resampling import Samples, resampled
+from heedful.errors import InputError
+
+ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au")
+
+FASTEST = 768_000  # samples a second: more are a damaged header
+STREAMED = 2**31 - 2**16  # bytes of a WAV file; more stand in files that were written before their length was known
+
+
+def read_sound(content: bytes, config: AudioConfig) -> Samples:
+    """Read the bytes of a sound file as samples of one channel at the rate of the settings, mostly from -1 to 1.
+
+    Channels are averaged.
+
+    Raises:
+        InputError: The bytes are no sound, cut off, damaged, without samples or with some that are no numbers, or
+            longer than `max_seconds`.
+    """
+    samples, rate = read_channels(content, config.max_seconds)
+    return checked(resampled(checked(samples.mean(axis=1)), rate, config.rate))
+
+
+def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
+    """Check samples in memory, of one channel at the rate of the settings, and no more than `max_seconds` of them.
+
+    Raises:
+        InputError: The array has another shape or no fractions, or is what `read_sound` refuses in a file.
+    """
+    check_length(len(values) / config.rate if values.ndim else 0.0, config.max_seconds)
+    return as_samples(values, config.rate)
+
+
+def as_samples(values: np.ndarray, rate: int) -> Samples:
+    """Check samples in memory, of one channel at a rate, and return them as float32.
+
+    Raises:
+        InputError: The array has another shape, no fractions, or nothing in it; or some are no numbers.
+    """
+    if values.ndim != 1 or values.dtype.kind != "f":
+        raise InputError(
+            f"an array of type {values.dtype} and shape {values.shape} is no sound; give samples from -1.0 to 1.0 of "
+            f"one channel, {rate:,} a second, and several sounds in a list"
+        )
+    return checked(np.ascontiguousarray(values, dtype=np.float32))
+
+
+def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C"], int]:
+    """Read all channels of a sound file (N C), and its samples a second; at most so many seconds.
+
+    Raises:
+        InputError: As for `read_sound`.
+    """
+    with opened(content) as sound:
+        check_length(sound.frames / sound.samplerate, most)
+        samples = sound.read(sound.frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
+        if len(samples) < sound.frames:
+            raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
+        return samples, sound.samplerate
+
+
+@contextmanager
+def opened(content: bytes) -> Iterator[Any]:
+    """Open the bytes of a sound file with soundfile; its samples are not read yet.
+
+    Raises:
+        InputError: The bytes are no sound, cut off or damaged.
+    """
+    with open_sound(content) as sound:
+        try:
+            yield sound
+        except soundfile().LibsndfileError as error:
+            raise unreadable(error) from error
+
+
+def open_sound(source: bytes | Path) -> Any:
+    """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet.
+
+    Raises:
+        InputError: The file is no sound, cut off or damaged.
+    """
+    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+        check_whole(stream)
+    library = soundfile()
+    try:
+        sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else source)
+    except library.LibsndfileError as error:
+        raise unreadable(error) from error
+    if not 0 < sound.samplerate <= FASTEST:
+        sound.close()
+        raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
+    return sound
+
+
+def unreadable(error: Any) -> InputError:
+    """Make the error of a file that libsndfile cannot read."""
+    return InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})")
+
+
+def check_whole(stream: BinaryIO) -> None:
+    """Check that there are bytes, and all that the header of a WAV file announces: libsndfile reads what is left.
+
+    Raises:
+        InputError: There are none, or some are not there.
+    """
+    header, size = stream.read(8), stream.seek(0, SEEK_END)
+    stream.seek(0)
+    if not size:
+        raise InputError("the file is empty; take it out, or save it again")
+    announced = int.from_bytes(header[4:8], "little") + 8
+    if header[:4] == b"RIFF" and size < announced < STREAMED:
+        raise InputError(f"it is cut off: {size:,} of {announced:,} bytes are there; save it again")
+
+
+def check_length(seconds: float, most: float) -> None:
+    """Check that a clip is not longer than the limit.
+
+    Raises:
+        InputError: It is.
+    """
+    if seconds > most:
+        raise InputError(
+            f"it is {seconds:,.1f} seconds long, more than max_seconds = {most:,.1f}; cut it, or raise that limit"
+        )
+
+
+def checked(samples: Samples) -> Samples:
+    """Return samples as they are if there are some, and all are numbers.
+
+    Raises:
+        InputError: There are none, or some are infinite or no numbers.
+    """
+    if not len(samples):
+        raise InputError("it has no samples")
+    if not np.isfinite(samples).all():
+        raise InputError(f"{np.sum(~np.isfinite(samples)):,} of its {len(samples):,} samples are no finite numbers")
+    return samples
+
+
+def soundfile() -> Any:
+    """Import soundfile.
+
+    Raises:
+        InputError: soundfile is not installed.
+    """
+    try:
+        import soundfile as library
+    except (ImportError, OSError) as error:  # OSError: its libsndfile is missing
+        raise InputError(
+            f"sound is read by soundfile, which cannot be used here ({error}): pip install 'heedful[audio]'"
+        ) from error
+    return library

@@ -1,0 +1,108 @@
+"""Preparation of labelled examples: rows of token ids and of targets, in a store for each corpus."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.preparation.overlap import Texts
+from heedful.data.preparation.prepared_data import Preparation, PreparedData, at_least_one, one_store_each, prepare_data
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.arrays import SMALL_VOCABULARY
+from heedful.data.stores.pair_store import PairStore, Rows
+from heedful.errors import InputError
+from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import check_trainable, train_tokenizer
+from heedful.wording import counted
+
+Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the examples of a corpus
+
+
+def prepare_examples(
+    recipe: Recipe, folder: Path, texts: Texts, read: Reader, report: Callable[[str], None]
+) -> PreparedData[PairStore]:
+    """Return the prepared examples of a recipe; see `heedful.data.preparation.prepared_data.prepare_data`.
+
+    Args:
+        recipe: Its data and tokenizer tables count, with `data.max_length`, to which rows are cut here, and the family
+            of its model.
+        folder: A folder for these examples alone.
+        texts: Gives the texts of a corpus, to train a tokenizer on if the recipe names none.
+        read: Reads the examples of a corpus. Targets are below 65,536.
+        report: Called with sentences that say what is done.
+
+    Raises:
+        InputError: As in `prepare_data`.
+        RunError: The folder cannot be written.
+    """
+    check_examples(recipe)
+    data = recipe.data
+
+    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
+        (corpus,) = corpora
+        rows = at_least_one(read(corpus, tokenizers.source, drops), corpus.source, drops)
+        store = PairStore.write(place, rows, max(len(tokenizers.source), SMALL_VOCABULARY))
+        report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
+        for sentence in remarks(drops, len(store), data.max_length):
+            report(sentence)
+
+    examples = Preparation(
+        parts=one_store_each(data),
+        tokenizers=lambda: one_tokenizer(recipe, chain.from_iterable(map(texts, data.train)), report),
+        write=write,
+        open=PairStore.open,
+        texts=texts,
+        settings=f", {data.max_length} tokens, {recipe.model.family}",
+    )
+    return prepare_data(recipe, folder, examples, report)
+
+
+def check_examples(recipe: Recipe) -> None:
+    """Check that a recipe says what is needed to prepare labelled examples; no text is read.
+
+    Raises:
+        InputError: The recipe names no training data, or its tokenizer can neither be loaded nor trained.
+    """
+    if not recipe.data.train:
+        raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+    given_tokenizer(recipe)
+
+
+def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
+    """Yield sentences for people about odd examples among the `count` of a corpus: texts that are cut or empty."""
+    kinds = {
+        "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
+        "empty": "empty texts, of which nothing can be told",
+    }
+    for remark, number, first in drops.remarks():
+        yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"
+
+
+def one_tokenizer(recipe: Recipe, texts: Iterable[str], report: Callable[[str], None]) -> TokenizerPair:
+    """Return the tokenizer that a recipe names, or train one on `texts`, for both sides of a pair.
+
+    Raises:
+        InputError: The recipe names a pair of different tokenizers, or there is no text to train on.
+    """
+    tokenizer = given_tokenizer(recipe)
+    if tokenizer is None:
+        report(f"training the {recipe.tokenizer.kind} tokenizer")
+        tokenizer = train_tokenizer(texts, recipe.tokenizer)
+    return TokenizerPair(tokenizer, tokenizer)
+
+
+def given_tokenizer(recipe: Recipe) -> Tokenizer | None:
+    """Load the tokenizer that a recipe names; None if one is to be trained, and the settings allow that.
+
+    Raises:
+        InputError: The recipe names a pair of different tokenizers, or none that can be loaded; or none can be trained.
+    """
+    path = recipe.tokenizer.path
+    if path is None:
+        check_trainable(recipe.tokenizer)
+        return None
+    pair = TokenizerPair.load(Path(path))
+    if not pair.joint:
+        raise InputError(f"{path}: holds a tokenizer for each of two languages; name the folder of one")
+    return pair.source

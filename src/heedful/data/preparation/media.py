@@ -1,0 +1,139 @@
+"""Preparation of pictures, sounds and videos: each file is read once, to find bad ones, and stored as it is."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.media.media_files import MediaFile, media_files, read_content
+from heedful.data.media.medium import medium_of
+from heedful.data.preparation.prepared_data import (
+    VALID,
+    Preparation,
+    PreparedData,
+    at_least_one,
+    one_store_each,
+    prepare_data,
+)
+from heedful.data.readers.filters import DropReport
+from heedful.data.stores.arrays import SMALL_VOCABULARY
+from heedful.data.stores.media_store import MediaExample, MediaStore
+from heedful.errors import InputError
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.wording import counted
+
+CHUNK = 64  # files in memory at a time
+
+Target = Callable[[MediaFile, CorpusConfig, TokenizerPair], list[int]]
+
+
+def prepare_media(
+    recipe: Recipe,
+    folder: Path,
+    target: Target,
+    tokenizers: Callable[[], TokenizerPair],
+    load: Callable[[Path], TokenizerPair],
+    report: Callable[[str], None],
+) -> PreparedData[MediaStore]:
+    """Return the prepared pictures, sounds or videos of a recipe; see `prepare_data`.
+
+    Args:
+        recipe: Its data, image, video and audio tables count.
+        folder: A folder for this data alone.
+        target: Gives the targets of a file: the number of its class, or the tokens of its text.
+        tokenizers: Loads or trains the tokenizers.
+        load: Reads the tokenizers from the folder to which they were saved.
+        report: Called with sentences that say what is done.
+
+    Raises:
+        InputError: As in `prepare_data`; or a file cannot be read, unless it is for training and `data.bad_files` is
+            "skip".
+        RunError: The folder cannot be written.
+    """
+    check_media(recipe)
+
+    def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
+        (corpus,) = corpora
+        skip = recipe.data.bad_files == "skip" and place.name != VALID
+        read = (
+            (file, MediaExample(content, tokens, target(file, corpus, tokenizers)))
+            for file, content, tokens in read_files(corpus, recipe, drops, skip=skip)
+        )
+        kept = (example for _, example in read) if place.name == VALID else short_enough(read, corpus, recipe, drops)
+        examples = at_least_one(kept, corpus.source, drops, "files")
+        store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
+        report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
+
+    reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio)))
+    media = Preparation(
+        parts=one_store_each(recipe.data),
+        tokenizers=tokenizers,
+        write=write,
+        open=MediaStore.open,
+        texts=lambda _: (),
+        load=load,
+        settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}",
+    )
+    return prepare_data(recipe, folder, media, report)
+
+
+def short_enough(
+    examples: Iterable[tuple[MediaFile, MediaExample]], corpus: CorpusConfig, recipe: Recipe, drops: DropReport
+) -> Iterator[MediaExample]:
+    """Yield the examples whose text has at most `data.filters.max_tokens` tokens, and count the others."""
+    for file, example in examples:
+        if len(example.target) > recipe.data.filters.max_tokens:
+            drops.drop("too many tokens", file.place(corpus), None)
+        else:
+            yield example
+
+
+def check_media(recipe: Recipe) -> None:
+    """Check that a recipe names training data; nothing is read.
+
+    Raises:
+        InputError: It names none.
+    """
+    if not recipe.data.train:
+        raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+
+
+def read_files(
+    corpus: CorpusConfig, recipe: Recipe, drops: DropReport, *, skip: bool
+) -> Iterator[tuple[MediaFile, bytes, int]]:
+    """Yield each file of a corpus with its bytes and its number of positions in the stack, in order.
+
+    Args:
+        corpus: The files.
+        recipe: How they are read.
+        drops: Counts the files that are skipped.
+        skip: True to skip files that cannot be read.
+
+    Raises:
+        InputError: A file cannot be read, and is not to be skipped.
+    """
+    medium = medium_of(recipe)
+
+    def read(file: MediaFile) -> tuple[bytes, int] | InputError:
+        try:
+            content = read_content(file, corpus)
+        except InputError as error:
+            return error
+        try:
+            return content, medium.tokens(medium.read(content))
+        except InputError as error:
+            return InputError(f"{file.place(corpus)}: {error}")
+
+    files = media_files(corpus, recipe.data, drops)
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        while chunk := list(islice(files, CHUNK)):
+            for file, found in zip(chunk, pool.map(read, chunk), strict=True):
+                if not isinstance(found, InputError):
+                    yield file, *found
+                elif skip:
+                    drops.drop("bad file", str(found), None)
+                else:
+                    raise found

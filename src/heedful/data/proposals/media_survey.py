@@ -1,0 +1,147 @@
+"""Survey of a user's own pictures or sounds: sizes, lengths, classes or texts, copies, and files that are bad."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from heedful.config.modalities import ImageConfig
+from heedful.config.schema import CorpusConfig
+from heedful.data.media import pictures, sounds
+from heedful.data.media.media_files import MediaFile, read_content
+from heedful.data.proposals.pair_survey import Side, TextStatistics
+from heedful.errors import InputError
+
+GREY_MODES = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}  # of Pillow
+COLOURS_UP_TO = 2**16  # pixels of a picture that is unpacked to see whether it is grey
+SIDEWAYS = (5, 6, 7, 8)  # orientations in EXIF data in which height and width change places
+ORIENTATION = 0x0112
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """Facts about a picture: its size, and whether it is grey."""
+
+    height: int
+    width: int
+    is_grey: bool
+
+
+@dataclass(frozen=True)
+class SoundFacts:
+    """Facts about a sound: its length, samples a second, and channels."""
+
+    seconds: float
+    rate: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class MediaSurvey(Generic[F]):
+    """Survey of pictures or sounds.
+
+    Attributes:
+        labels: The classes or texts, and how many files each has.
+        facts: The facts of each file that can be read.
+        digests: For each file a digest of its bytes; None for a file that cannot be read.
+        bad: A message for each of these.
+        copies: Number of files that are equal to an earlier one, byte for byte.
+        torn: Two equal files of different classes or texts, in words; None if there are none.
+    """
+
+    labels: Counter[str]
+    facts: list[F]
+    digests: list[str | None]
+    bad: list[str]
+    copies: int
+    torn: str | None
+
+    @property
+    def side(self) -> Side:
+        """Statistics of the texts, one for each file, where files have texts."""
+        tally = TextStatistics()
+        for text in self.labels.elements():
+            tally.add(text)
+        return tally.side()
+
+
+def survey_media(files: Iterable[MediaFile], corpus: CorpusConfig, look: Callable[[bytes], F]) -> MediaSurvey[F]:
+    """Survey the files of a corpus, each read once.
+
+    Args:
+        files: The files.
+        corpus: Named in messages.
+        look: Finds the facts of a file from its bytes, or raises an InputError.
+
+    Raises:
+        InputError: No file can be read.
+    """
+    labels, facts, bad = Counter[str](), list[F](), list[str]()
+    digests: list[str | None] = []
+    first: dict[str, MediaFile] = {}
+    torn: str | None = None
+    for file in files:
+        try:
+            content = read_content(file, corpus)
+            facts.append(seen(file, corpus, content, look))
+        except InputError as error:
+            bad.append(str(error))
+            digests.append(None)
+            continue
+        digest = blake2b(content, digest_size=16).hexdigest()
+        earlier = first.setdefault(digest, file)
+        if earlier.target != file.target and torn is None:
+            torn = f"{earlier.path} ({earlier.target}) and {file.path} ({file.target})"
+        labels[file.target] += 1
+        digests.append(digest)
+    if not facts:
+        raise InputError(f"{corpus.source}: no file can be read; the first: {bad[0] if bad else 'there is none'}")
+    return MediaSurvey(labels, facts, digests, bad, len(facts) - len(first), torn)
+
+
+def seen(file: MediaFile, corpus: CorpusConfig, content: bytes, look: Callable[[bytes], F]) -> F:
+    """Find the facts of a file; an error names the file.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    try:
+        return look(content)
+    except InputError as error:
+        raise InputError(f"{file.place(corpus)}: {error}") from error
+
+
+def look_at_picture(content: bytes) -> PictureFacts:
+    """Find the size of a picture, as it is seen, and whether it is grey; a large one of a mode with colours is not.
+
+    Raises:
+        InputError: The bytes are no picture, or damaged.
+    """
+    with pictures.opened(content, ImageConfig.max_pixels) as picture:
+        width, height = picture.size
+        sideways = picture.getexif().get(ORIENTATION) in SIDEWAYS
+        is_grey = picture.mode in GREY_MODES or (width * height <= COLOURS_UP_TO and has_no_colour(picture))
+    return PictureFacts(*((width, height) if sideways else (height, width)), is_grey)
+
+
+def has_no_colour(picture: Any) -> bool:
+    """True if the three channels of a picture of Pillow are equal."""
+    pixels = np.asarray(picture.convert("RGB"))
+    return bool((pixels == pixels[:, :, :1]).all())
+
+
+def listen_to_sound(content: bytes) -> SoundFacts:
+    """Find the length of a sound.
+
+    Raises:
+        InputError: The bytes are no sound, damaged, or hold no samples.
+    """
+    with sounds.opened(content) as sound:
+        if not sound.frames:
+            raise InputError("it has no samples")
+        return SoundFacts(sound.frames / sound.samplerate, sound.samplerate, sound.channels)

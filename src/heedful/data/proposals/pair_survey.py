@@ -1,0 +1,211 @@
+"""Survey of a parallel text: statistics to choose a vocabulary and a model by, and a split by hash."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from heedful.config.schema import FilterConfig
+from heedful.data.readers.corpus import SentencePair
+from heedful.data.readers.filters import LETTER_NAMES, is_written_in, pair_hash
+from heedful.errors import InputError
+
+SPACELESS = ("han", "kana")  # scripts that put no space between words
+MOSTLY_HAN = 0.95  # of the letters of Chinese; of Japanese a third to a half is kana
+MOST_CHARACTERS = FilterConfig.max_characters  # of a text that training keeps
+DIGIT = re.compile(r"\d")
+QUESTION = ("?", "？", "؟")
+
+Part = Literal["train", "valid", "test"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Side:
+    """Statistics of one language of a parallel text, or of any other list of texts, for each line."""
+
+    script: str | None  # the script of most letters; None if filters do not know it
+    alphabet: int  # different characters
+    characters: np.ndarray  # of each line, (n,)
+    words: np.ndarray  # of each line, (n,): what stands between spaces
+    questions: np.ndarray  # whether each line ends in a question mark, (n,)
+    numbers: np.ndarray  # whether each line has a digit, (n,)
+
+    @property
+    def is_spaceless(self) -> bool:
+        """True if spaces do not tell the words of the text apart; lines that training leaves out do not count."""
+        kept = self.characters <= MOST_CHARACTERS
+        characters, words = (lines[kept if kept.any() else ~kept].sum() for lines in (self.characters, self.words))
+        return self.script in SPACELESS or bool(characters > 15 * words)
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Estimated number of tokens of each line in a vocabulary of some thousand pieces, <eos> included, (n,)."""
+        return np.ceil(0.7 * self.characters if self.is_spaceless else 1.3 * self.words) + 1
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Statistics of a parallel text: both sides, empty and repeated pairs, copies, and hashes for a split."""
+
+    source: Side
+    target: Side
+    lines: np.ndarray  # the line of each pair, from 1, (n,)
+    empty: int  # pairs with nothing on one side
+    copies: int  # pairs of two equal sides
+    repeated: int  # pairs that are copies of an earlier pair
+    source_hashes: np.ndarray  # hashes of the different source sentences that can be held out; sorted, uint64
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of lines."""
+        return len(self.source.characters)
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Estimated number of tokens of the longer side of each pair of lines, (n,)."""
+        return np.maximum(self.source.tokens, self.target.tokens)
+
+    @property
+    def too_long(self) -> np.ndarray:
+        """True for each pair that training leaves out because it has too many characters, (n,)."""
+        return np.maximum(self.source.characters, self.target.characters) > MOST_CHARACTERS
+
+    @property
+    def trained_tokens(self) -> np.ndarray:
+        """Estimated number of tokens of each pair that training keeps; of all pairs, if it keeps none."""
+        return self.tokens if self.too_long.all() else self.tokens[~self.too_long]
+
+
+class TextStatistics:
+    """Collects statistics of texts, one by one: characters, words, question marks, digits, letters."""
+
+    def __init__(self) -> None:
+        self.characters, self.words = array("I"), array("I")
+        self.questions, self.numbers = array("B"), array("B")
+        self.letters: Counter[str] = Counter()
+        self.letters_of_long: Counter[str] = Counter()  # texts that translators leave out
+
+    def add(self, text: str) -> None:
+        """Add one text to the statistics."""
+        self.characters.append(len(text))
+        self.words.append(len(text.split()))
+        self.questions.append(text.rstrip().endswith(QUESTION))
+        self.numbers.append(DIGIT.search(text) is not None)
+        letters = self.letters if len(text) <= MOST_CHARACTERS else self.letters_of_long
+        letters.update(text)
+
+    def side(self) -> Side:
+        """Return the statistics of all texts that were added."""
+        columns = (self.characters, self.words, self.questions, self.numbers)
+        letters = self.letters or self.letters_of_long
+        return Side(main_script(letters), len(letters), *map(np.array, columns))
+
+
+def survey(pairs: Iterable[SentencePair]) -> Survey:
+    """Survey a parallel text, whose pairs are read once; takes about 40 bytes of memory for each pair.
+
+    Raises:
+        InputError: There are no pairs.
+    """
+    source, target = TextStatistics(), TextStatistics()
+    lines, hashes, held_out = array("I"), array("Q"), array("Q")
+    empty = copies = 0
+    for pair in pairs:
+        source.add(pair.source)
+        target.add(pair.target)
+        lines.append(pair.line)
+        hashes.append(pair_hash(pair.source, pair.target))
+        empty += not (pair.source.strip() and pair.target.strip())
+        copies += pair.source == pair.target
+        if can_be_held_out(pair):
+            held_out.append(source_hash(pair.source))
+    if not hashes:
+        raise InputError("the text has no lines; give files with one sentence a line")
+    repeated = len(hashes) - len(np.unique(np.array(hashes)))
+    hashed = np.unique(np.array(held_out))
+    return Survey(source.side(), target.side(), np.array(lines), empty, copies, repeated, hashed)
+
+
+def main_script(letters: Counter[str]) -> str | None:
+    """The script of at least half of the letters, or None; Chinese with a few kana is han, and Japanese is kana."""
+    known = {letter: count for letter, count in letters.items() if letter.isalpha()}
+    counts = {
+        script: sum(count for letter, count in known.items() if is_written_in(letter, script))
+        for script in LETTER_NAMES
+    }
+    best = max(counts, key=lambda script: counts[script])
+    if best == "kana" and counts["han"] > MOSTLY_HAN * counts["kana"]:
+        best = "han"
+    return best if known and 2 * counts[best] >= sum(known.values()) else None
+
+
+def can_be_held_out(pair: SentencePair) -> bool:
+    """True if a pair can be held out: neither side is blank or too long, so that the target can judge a translation."""
+    texts = (pair.source, pair.target)
+    return all(text.strip() and len(text) <= MOST_CHARACTERS for text in texts)
+
+
+def source_hash(source: str) -> int:
+    """A 64-bit hash of a source sentence."""
+    return int.from_bytes(blake2b(source.encode("utf-8"), digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Split of texts into training, validation and test data by their hashes, so that equal texts stay together.
+
+    A text keeps its part when other texts are added, moved or removed, but for a few near the limits.
+    """
+
+    test_below: int
+    valid_below: int
+
+    def part(self, hashed: int) -> Part:
+        """Return the part, "train", "valid" or "test", of a text with the given hash."""
+        if hashed < self.test_below:
+            return "test"
+        return "valid" if hashed < self.valid_below else "train"
+
+    def divide(
+        self, items: Iterable[T], text_of: Callable[[T], str], can_be_judged: Callable[[T], bool]
+    ) -> Iterator[tuple[Part, T]]:
+        """Yield each item with the part of its text, "train", "valid" or "test".
+
+        Of items that share a held-out text only the first that can be judged is yielded.
+        """
+        seen: set[int] = set()
+        for item in items:
+            hashed = source_hash(text_of(item))
+            part = self.part(hashed)
+            if part == "train":
+                yield part, item
+            elif hashed not in seen and can_be_judged(item):
+                seen.add(hashed)
+                yield part, item
+
+
+def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split:
+    """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for.
+
+    Args:
+        hashes: Hashes of the different texts that can be held out, sorted, uint64, (n,).
+        valid: True to hold out validation text.
+        test: True to hold out test text.
+        share: One text in so many is held out for a part.
+
+    Raises:
+        InputError: There are too few texts.
+    """
+    size = min(1000, len(hashes) // share)
+    if size == 0:
+        raise InputError(f"{len(hashes)} different source texts are too few to hold some out; give at least {share}")
+    limits = [size * test, size * test + size * valid]
+    test_below, valid_below = (int(hashes[limit]) for limit in limits)
+    return Split(test_below, valid_below)

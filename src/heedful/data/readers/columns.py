@@ -1,0 +1,139 @@
+"""Guesses what the columns of a table, or the keys of JSON objects, hold: text, labels, ids, numbers or others."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from heedful.config.schema import DataConfig
+from heedful.data.readers.files import BadUtf8, decode_lines, open_bytes
+from heedful.data.readers.header import LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES, is_header, is_number
+from heedful.data.readers.rows import cells_of_csv, cells_of_tsv, parse_object
+from heedful.data.readers.separators import check_separators
+from heedful.errors import InputError
+
+MOST_VALUES = 20_000  # different values that are remembered of a column
+MOST_LABELS = 100
+LABEL_CHARACTERS = 40  # on average
+TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
+
+
+@dataclass
+class Column:
+    """Statistics of one column of a table, or of one key of JSON objects, under the name that a recipe uses for it."""
+
+    name: str
+    rows: int = 0
+    characters: int = 0
+    spaces: int = 0  # cells with a space inside, or with letters of a script without spaces
+    all_numbers: bool = True
+    lists: int = 0  # cells that are lists, in JSON
+    repeats: bool = False  # whether a value stands in the column more than once
+    values: set[str] = field(default_factory=set)
+
+    def add(self, cell: str) -> None:
+        """Add one cell of the column to its statistics."""
+        self.rows += 1
+        self.characters += len(cell)
+        self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
+        self.all_numbers = self.all_numbers and is_number(cell)
+        self.repeats = self.repeats or cell in self.values
+        if len(self.values) < MOST_VALUES:
+            self.values.add(cell)
+
+    @property
+    def is_text(self) -> bool:
+        """True if the column seems to hold text: different values, most of several words, or a name that says so."""
+        if self.all_numbers or self.lists:
+            return False
+        named = self.name.strip().lower() in TEXT_NAMES | PAIR_NAMES | LANGUAGE_NAMES
+        wordy = 2 * self.spaces > self.rows and self.characters >= TEXT_CHARACTERS * self.rows
+        return (named or wordy) and not self.is_label
+
+    @property
+    def is_label(self) -> bool:
+        """True if the column seems to hold labels of classes: few different values, short on average."""
+        few = 2 <= len(self.values) <= max(2, min(MOST_LABELS, self.rows // 3))
+        return few and not self.lists and self.characters <= LABEL_CHARACTERS * self.rows
+
+    @property
+    def is_id(self) -> bool:
+        """True if the column seems to hold ids or row numbers: whole numbers, no two of them equal."""
+        return not (self.repeats or self.is_called_label) and all(cell.strip().isdecimal() for cell in self.values)
+
+    @property
+    def is_called_label(self) -> bool:
+        """True if the name of the column is a usual one for labels, such as "label" or "class"."""
+        return self.name.strip().lower() in LABEL_NAMES
+
+    def __str__(self) -> str:
+        kinds = {
+            "lists": self.lists,
+            "text": self.is_text,
+            "labels": self.is_label,
+            "ids": self.is_id,
+            "numbers": self.all_numbers,
+        }
+        kind = next((kind for kind, holds in kinds.items() if holds), "other values")
+        count = f"{len(self.values):,}" + "+" * (len(self.values) == MOST_VALUES)
+        return f"{self.name!r} ({kind}, {count} different)"
+
+
+def columns_of(path: Path, data: DataConfig) -> list[Column]:
+    """Read a table (.tsv, .csv) or a .jsonl file and return the statistics of each column or key.
+
+    Without a header, the names of columns are their numbers, from 1.
+
+    Raises:
+        InputError: The file cannot be read, has no rows, or other characters separate its columns than its name says.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
+    found = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, policy)
+    if not found or not found[0].rows:
+        raise InputError(f"{path}: there are no rows in it; check the file")
+    return found
+
+
+def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
+    """True if the first row of a table file (.tsv, .csv) is a header, which names the columns.
+
+    Raises:
+        InputError: The file cannot be read, or other characters separate its columns than its name says.
+    """
+    check_separators(path, bad_utf8)
+    first = next(_cells(path, bad_utf8), [])
+    others = (row[: len(first)] for row in _cells(path, bad_utf8) if len(row) >= len(first))
+    next(others, None)
+    return is_header(first, others)
+
+
+def _cells(path: Path, policy: BadUtf8) -> Iterator[Sequence[str]]:
+    with open_bytes(path) as stream:
+        lines = decode_lines(stream, str(path), bad_utf8=policy)
+        is_csv = path.name.removesuffix(".gz").endswith(".csv")
+        rows = cells_of_csv(lines, path) if is_csv else cells_of_tsv(lines)
+        yield from (cells for _, cells in rows if cells is not None)
+
+
+def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
+    first = next(_cells(path, policy), [])
+    has_names = has_header(path, policy)
+    columns = [Column(name) if has_names else Column(str(number)) for number, name in enumerate(first, start=1)]
+    for number, row in enumerate(_cells(path, policy)):
+        if number or not has_names:
+            for column, cell in zip(columns, row, strict=False):
+                column.add(cell)
+    return columns
+
+
+def _of_objects(path: Path, policy: BadUtf8) -> list[Column]:
+    check_separators(path, policy)
+    columns: dict[str, Column] = {}
+    with open_bytes(path) as stream:
+        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=policy), start=1):
+            for key, value in parse_object(line or "", f"{path}, line {number}").items():
+                column = columns.setdefault(key, Column(key))
+                column.lists += isinstance(value, list)
+                column.add(value if isinstance(value, str) else json.dumps(value))
+    return list(columns.values())

@@ -1,0 +1,256 @@
+"""Readers of corpora: two parallel text files, or one table (.tsv, .csv) or list of objects (.jsonl) with all sides."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.files import BadUtf8, count_lines, decode_lines, open_bytes, read_lines
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.header import LABEL_NAMES, TEXT_NAMES, is_header
+from heedful.data.readers.rows import READERS, Fields, RawRow, rows_of_tsv
+from heedful.errors import InputError
+from heedful.wording import counted
+
+WHOLE = (0.0, 1.0)
+
+TABLES = {**READERS, ".txt": rows_of_tsv}  # a text file with named columns is a table with tabs
+
+
+class SentencePair(NamedTuple):
+    """A source sentence and its translation, with their line number in the (source) file, from 1."""
+
+    line: int
+    source: str
+    target: str
+
+
+class TableRow(NamedTuple):
+    """A row of a corpus: the wanted fields as texts, and the line of the (source) file where the row begins, from 1."""
+
+    line: int
+    texts: tuple[str, ...]
+
+
+class PairReader(Protocol):
+    """Interface of functions that read the sentence pairs of a corpus and count pairs that cannot be used."""
+
+    def __call__(
+        self, corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None, /
+    ) -> Iterator[SentencePair]:
+        """Yield the sentence pairs of a corpus in file order."""
+        ...
+
+
+def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
+    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
+
+    Raises:
+        InputError: A file is a pipe or a device, which cannot be read twice.
+    """
+    names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
+    paths = tuple(Path(data.root) / name for name in names)
+    for path in paths:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: not a plain file; a corpus is read more than once, so save it to a file first")
+    return paths
+
+
+def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
+    """Yield the sentence pairs of a parallel corpus, or of its `part`, in file order.
+
+    Where bad UTF-8 is skipped, both sides of the pair are skipped, and `report` counts the pair.
+
+    Raises:
+        InputError: A file cannot be read, two files differ in length, or a row lacks one side.
+    """
+    corpus_kind(corpus)
+    for line, (source, target) in read_rows(corpus, data, (corpus.source_field, corpus.target_field), report):
+        yield SentencePair(line, source, target)
+
+
+def read_rows(
+    corpus: CorpusConfig,
+    data: DataConfig,
+    fields: Sequence[str],
+    report: DropReport | None = None,
+    *,
+    label: str | None = None,
+) -> Iterator[TableRow]:
+    """Yield the wanted fields of each row of a corpus in file order.
+
+    With `part` = (a, b), only rows int(a n) to int(b n) - 1 of n are read.
+
+    A corpus of two files has two fields, whatever their names: a line of the source and a line of the target. The
+    header of a table is no row, whether the fields name its columns or `heedful.data.readers.header` recognises it.
+
+    Args:
+        corpus: The files.
+        data: The folder where relative names start, and what to do with bad UTF-8.
+        fields: Names of columns or keys; in a table also numbers of columns, from 1.
+        report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
+        label: The field whose value may be a number, true or false in JSON; it is kept as its JSON text.
+
+    Raises:
+        InputError: A file cannot be read, two files differ in length, a row lacks a field, or the part has no row.
+    """
+    report = DropReport() if report is None else report
+    wanted = Fields(fields, label)
+    header = 1 if _begins_with_header(corpus, data, wanted) else 0
+    begin, end = 0, None
+    if corpus.part != WHOLE:
+        begin, end = part_of(corpus, sum(1 for _ in _rows(corpus, data, wanted)) - header, "rows")
+        end += header
+    if header and begin == 0:
+        report.drop("header", corpus.source, 1)
+    for line, texts in islice(_rows(corpus, data, wanted), begin + header, end):
+        sound = tuple(text for text in texts if text is not None)
+        if len(sound) < len(texts):
+            report.drop("bad UTF-8", corpus.source, line)
+        else:
+            yield TableRow(line, sound)
+
+
+def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
+    """Return the range that `corpus.part` keeps of `count` items: the first item, and the one behind the last.
+
+    Parts that meet, such as (0, 0.9) and (0.9, 1), share nothing and leave nothing out.
+
+    Args:
+        corpus: Its `source` is named in messages.
+        count: The number of items.
+        unit: The name of the items, such as "rows", for messages.
+
+    Raises:
+        InputError: The part is no range of shares from 0 to 1, or is too small to hold an item.
+    """
+    begin, end = corpus.part
+    if not 0 <= begin < end <= 1:
+        raise InputError(f"{corpus.source}: part is ({begin}, {end}); it goes from one share to a larger one, 0 to 1")
+    first, stop = int(count * begin), int(count * end)
+    if first == stop:
+        raise InputError(
+            f"{corpus.source}: part ({begin}, {end}) holds none of its {count:,} {unit}; take a larger one"
+        )
+    return first, stop
+
+
+def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
+    """Return the format of a corpus: "text" for two parallel files, else "tsv", "csv" or "jsonl" by the file name.
+
+    Raises:
+        InputError: The only file has none of these endings.
+    """
+    if corpus.target is not None:
+        return "text"
+    match Path(corpus.source.removesuffix(".gz")).suffix:
+        case ".tsv":
+            return "tsv"
+        case ".csv":
+            return "csv"
+        case ".jsonl":
+            return "jsonl"
+        case _:
+            raise InputError(
+                f"{corpus.source}: one file holds both languages if its name ends in .tsv, .csv or .jsonl (or in one "
+                "of these and .gz); if this is one language, name the file of the other as target"
+            )
+
+
+def _begins_with_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> bool:
+    """True if the first row of a table is a header that names none of the wanted fields.
+
+    Raises:
+        InputError: The header says that text and label stand the other way round.
+    """
+    if corpus.target is not None or Path(corpus.source.removesuffix(".gz")).suffix == ".jsonl":
+        return False
+    rows = _rows(corpus, data, fields)
+    first = next(rows, None)
+    if first is None or first.line != 1 or None in first.texts:
+        return False
+    names = [text or "" for text in first.texts]
+    if not is_header(names, (row.texts for row in rows)):
+        return False
+    if fields.label and names[0].lower() in LABEL_NAMES and names[-1].lower() in TEXT_NAMES:
+        raise InputError(
+            f"{corpus.source}: by its header, {names[0]!r} stands where the text should be and {names[-1]!r} where the "
+            f'label should be; set source_field = "{names[-1]}" and target_field = "{names[0]}"'
+        )
+    return True
+
+
+def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[RawRow]:
+    paths = corpus_files(corpus, data)
+    if len(paths) == 2:
+        return _rows_of_two_files(paths[0], paths[1], fields, data.bad_utf8)
+    suffix = Path(corpus.source.removesuffix(".gz")).suffix
+    if suffix not in TABLES:
+        raise InputError(
+            f"{corpus.source}: one file holds {', '.join(fields.names)} if its name ends in {', '.join(TABLES)} (or "
+            "in one of these and .gz); if this is text only, name the file of labels or targets as target"
+        )
+    return TABLES[suffix](paths[0], fields, data.bad_utf8)
+
+
+def _rows_of_two_files(source: Path, target: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    if len(fields.names) != 2:
+        raise InputError(
+            f"{source}, {target}: two files hold two fields, not {', '.join(fields.names)}; "
+            "put all into one .tsv, .csv or .jsonl file"
+        )
+    _check_same_length(source, target, fields)
+    with open_bytes(source) as source_stream, open_bytes(target) as target_stream:
+        sources = decode_lines(source_stream, str(source), bad_utf8=bad_utf8)
+        targets = decode_lines(target_stream, str(target), bad_utf8=bad_utf8)
+        for line, (source_text, target_text) in enumerate(zip(sources, targets, strict=True), start=1):
+            yield RawRow(line, (source_text, target_text))
+
+
+def _check_same_length(source: Path, target: Path, fields: Fields) -> None:
+    counts = [count_lines(path) for path in (source, target)]
+    if counts[0] != counts[1]:
+        hint = _drift_hint(source, target, min(counts)) if fields.label is None else "Look for a lost or an added line."
+        raise InputError(
+            f"{source} has {counted(counts[0], 'lines')} and {target} has {counts[1]:,}; line n of one "
+            f"must belong to line n of the other. {hint}"
+        )
+
+
+def _drift_hint(source: Path, target: Path, count: int) -> str:
+    source_lengths, target_lengths = (
+        np.fromiter(map(len, islice(read_lines(path, bad_utf8="replace"), count)), np.float64, count)
+        for path in (source, target)
+    )
+    line = find_drift(source_lengths, target_lengths)
+    if line is None:
+        return "As far as both go, the lengths of lines go together: look at the end of the longer file."
+    return f"From about line {line:,} on, lengths do not go together: look for a lost or an added line there."
+
+
+def find_drift(source_lengths: np.ndarray, target_lengths: np.ndarray) -> int | None:
+    """Return the line, from 1, where two parallel files become misaligned, judged by line lengths; None if nowhere.
+
+    Translations have similar lengths, other lines do not: |log length ratio - its median| jumps where a line is missing
+    on one side. The line is the most likely place of one jump in the mean of an exponentially distributed quantity.
+
+    Args:
+        source_lengths: Characters of each source line, shape (n,).
+        target_lengths: Characters of each target line, shape (n,).
+    """
+    count = len(source_lengths)
+    if count < 2:
+        return None
+    log_ratio = np.log((source_lengths + 1) / (target_lengths + 1))
+    distance = np.abs(log_ratio - np.median(log_ratio)) + 0.05  # some equal lines do not make a part certain
+    before = np.arange(1, count)
+    sums = np.cumsum(distance)
+    mean_before = sums[:-1] / before
+    mean_after = (sums[-1] - sums[:-1]) / (count - before)
+    gain = count * np.log(distance.mean()) - before * np.log(mean_before) - (count - before) * np.log(mean_after)
+    gain[mean_after < 1.5 * mean_before] = 0.0
+    best = int(np.argmax(gain))
+    return best + 2 if gain[best] > 4.0 else None

@@ -1,0 +1,203 @@
+"""Reader of documents: text files, texts of a table, or a folder of such files, whole or only a part of each."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.corpus import WHOLE, corpus_files, read_rows
+from heedful.data.readers.files import BadUtf8, check_text, decode_text, open_bytes
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.rows import READERS
+from heedful.errors import InputError
+
+Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
+
+SECTION_BREAK = 2  # blank lines
+ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; each may be followed by .gz
+
+
+class Document(NamedTuple):
+    """The text of a document, with the file and the line where it begins."""
+
+    text: str
+    file: Path
+    line: int  # from 1
+
+
+class DocumentLine(NamedTuple):
+    """A numbered line of a text file, or the piece of a line inside the selected part of the file."""
+
+    number: int  # from 1
+    text: str | None  # with its line feed, if it has one; None where bad UTF-8 is to be skipped
+
+
+def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Document]:
+    r"""Yield the documents of a corpus: files in the order of their paths, documents in the order of the file.
+
+    `data.documents` says what a document of plain text is: "file", with its text exact but for byte order marks and
+    for "\r\n", which becomes "\n"; "section", between two or more blank lines, as chapters of plain books are;
+    "paragraph", between blank lines; or "line", blank ones left out. In a table (.tsv, .csv) or .jsonl file each row
+    has a document under `source_field`. One document is in memory at a time.
+
+    `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
+    int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
+
+    Args:
+        corpus: `source` names a file or a folder, of which every .txt, .text, .md and .jsonl file below it is read.
+        data: Says where relative names start, what a document is and what happens to bad UTF-8.
+        report: Counts the lines with bad UTF-8 that were skipped, and files and objects without text.
+
+    Raises:
+        InputError: A file cannot be read, a line of a .jsonl file has no text, or a folder holds no file to read.
+    """
+    report = DropReport() if report is None else report
+    for path in document_files(corpus, data):
+        for number, text in _texts(path, corpus, data, report):
+            if text.strip():
+                yield Document(text, path, number)
+            else:
+                report.drop("empty source", str(path), number)
+
+
+def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
+    """Yield each line with text of a corpus of documents, or each text of its tables, as a document of its own.
+
+    Raises:
+        InputError: As in `read_documents`.
+    """
+    return read_documents(corpus, replace(data, documents="line"))
+
+
+def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
+    """Return the files of a corpus of documents, sorted by their paths.
+
+    Raises:
+        InputError: A folder holds no such file, or the file is a pipe or a device.
+    """
+    path = corpus_files(corpus, data)[0]
+    if not path.is_dir():
+        return [path]
+    found = [file for file in path.rglob("*") if file.name.removesuffix(".gz").endswith(ENDINGS) and file.is_file()]
+    if not found:
+        raise InputError(f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz")
+    return sorted(found, key=lambda file: file.relative_to(path).as_posix())
+
+
+def text_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
+    """Return the paths of all files of a corpus of any kind: its documents, or its source and its target.
+
+    Raises:
+        InputError: As in `document_files`.
+    """
+    return [*document_files(corpus, data), *corpus_files(corpus, data)[1:]]
+
+
+def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
+    """Check that all files of a corpus exist and begin like text; only their first lines are read.
+
+    Raises:
+        InputError: As in `text_files`; some files are missing, all of which are named, or one is no text.
+    """
+    files = text_files(corpus, data)
+    if missing := [os.path.relpath(path, data.root) for path in files if not path.exists()]:
+        raise InputError(
+            f"in {data.root} there is no {', no '.join(missing)}; correct the names, or give --data FOLDER"
+        )
+    for path in files:
+        check_text(path)
+
+
+def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
+    """The documents of one file, each with the line where it begins."""
+    if Path(path.name.removesuffix(".gz")).suffix in READERS:
+        rows = read_rows(replace(corpus, source=str(path.absolute())), data, (corpus.source_field,), report)
+        return ((row.line, row.texts[0]) for row in rows)
+    return CUTTERS[data.documents](_sound(_lines(path, corpus.part, data.bad_utf8), path, report))
+
+
+def _lines(path: Path, part: tuple[float, float], bad_utf8: BadUtf8) -> Iterator[DocumentLine]:
+    """Yield the lines of a part of a file; a line cut by the limits of the part is yielded with what lies inside."""
+    with open_bytes(path) as stream:
+        lines = map(DocumentLine._make, enumerate(decode_text(stream, str(path), bad_utf8=bad_utf8), start=1))
+        if part == WHOLE:
+            yield from lines
+            return
+        size = _count_characters(path, bad_utf8)
+        begin, end = (int(size * share) for share in part)
+        # One character more than there are, so that a last line which is to be skipped is met and reported.
+        yield from _some_characters(lines, begin, size + 1 if part[1] == 1 else end)
+
+
+def _count_characters(path: Path, bad_utf8: BadUtf8) -> int:
+    with open_bytes(path) as stream:
+        return sum(len(line or "") for line in decode_text(stream, str(path), bad_utf8=bad_utf8))
+
+
+def _some_characters(lines: Iterable[DocumentLine], begin: int, end: int) -> Iterator[DocumentLine]:
+    place = 0
+    for line in lines:
+        if place >= end:
+            return
+        text = line.text or ""
+        if line.text is None and place >= begin:
+            yield line
+        elif inside := text[max(0, begin - place) : end - place]:
+            yield DocumentLine(line.number, inside)
+        place += len(text)
+
+
+def _sound(lines: Iterable[DocumentLine], path: Path, report: DropReport) -> Iterator[Sound]:
+    """Yield the lines that could be decoded, and report lines with bad UTF-8."""
+    for number, text in lines:
+        if text is None:
+            report.drop("bad UTF-8", str(path), number)
+        else:
+            yield number, text
+
+
+def _whole(lines: Iterator[Sound]) -> Iterator[Sound]:
+    number, first = next(lines, (1, ""))
+    yield number, "".join(chain([first], (text for _, text in lines)))
+
+
+def _paragraphs(lines: Iterator[Sound]) -> Iterator[Sound]:
+    for has_text, paragraph in groupby(lines, key=lambda line: bool(line[1].strip())):
+        if has_text:
+            for number, text in _whole(paragraph):
+                yield number, text.removesuffix("\n")
+
+
+def _sections(lines: Iterator[Sound]) -> Iterator[Sound]:
+    section: list[Sound] = []
+    for has_text, group in groupby(lines, key=lambda line: bool(line[1].strip())):
+        run = list(group)
+        if has_text or len(run) < SECTION_BREAK:
+            section += run
+        elif section:
+            yield from _trimmed(section)
+            section = []
+    yield from _trimmed(section)
+
+
+def _trimmed(lines: list[Sound]) -> Iterator[Sound]:
+    """Yield lines as one text without the blank lines around it; nothing, if all lines are blank."""
+    for number, text in _whole(iter(lines)):
+        if text.strip():
+            before = len(text) - len(text.lstrip("\r\n"))
+            yield number + text[:before].count("\n"), text.strip("\r\n")
+
+
+def _single_lines(lines: Iterator[Sound]) -> Iterator[Sound]:
+    return ((number, text.removesuffix("\n")) for number, text in lines if text.strip())
+
+
+CUTTERS: dict[str, Callable[[Iterator[Sound]], Iterator[Sound]]] = {
+    "file": _whole,
+    "section": _sections,
+    "paragraph": _paragraphs,
+    "line": _single_lines,
+}

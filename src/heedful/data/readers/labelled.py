@@ -1,0 +1,137 @@
+"""Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.corpus import read_rows
+from heedful.data.readers.filters import DropReport
+from heedful.errors import InputError
+
+MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
+SHOWN = 5  # lines without a label
+
+
+class Example(NamedTuple):
+    """A labelled text, or pair of texts: its label, and the line of the file at which the example begins, from 1."""
+
+    line: int
+    text: str
+    pair: str | None
+    label: str
+
+
+class ScoredText(NamedTuple):
+    """A text, or pair of texts, with a number to predict, and the line of the file at which it begins, from 1."""
+
+    line: int
+    text: str
+    pair: str | None
+    score: float
+
+
+def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
+    """Yield the labelled examples of a corpus, or of its `part`, in file order; space around labels is removed.
+
+    The text stands in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`.
+
+    Raises:
+        InputError: As in `read_rows`; or labels are empty: the message counts all of them.
+    """
+    pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
+    fields = (corpus.source_field, *pair_field, corpus.target_field)
+    rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
+    for line, (text, *pair, label) in rows:
+        example = Example(line, text, pair[0] if pair else None, label.strip())
+        if not example.label:
+            raise InputError(_missing(corpus, [line, *(row.line for row in rows if not row.texts[-1].strip())]))
+        yield example
+
+
+def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
+    """Yield the examples of a corpus whose labels are numbers, in file order, for regression.
+
+    Raises:
+        InputError: As in `read_labelled`; or a label is not a finite number.
+    """
+    for line, text, pair, label in read_labelled(corpus, data, report):
+        number = _number(label)
+        if number is None:
+            raise InputError(
+                f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
+                f"target_field = {corpus.target_field!r} the right one?"
+            )
+        yield ScoredText(line, text, pair, number)
+
+
+def labels_of(data: DataConfig) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all labels of the training corpora, sorted.
+
+    Where all are numbers, they are sorted as numbers: 2 comes before 10.
+
+    Raises:
+        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
+    """
+    return classes(data, lambda corpus: ((x.label, _place(corpus, x.line)) for x in read_labelled(corpus, data)))
+
+
+def classes(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> tuple[str, ...]:
+    """Return the classes of a recipe: `data.labels`, or else all that are found in the training corpora, in order.
+
+    Args:
+        data: The settings of the data.
+        found: Gives the label of each example of a corpus, and its place for messages.
+
+    Raises:
+        InputError: There is only one class, or more than `MOST_LABELS` in the corpora.
+    """
+    labels = data.labels or in_order(_distinct(data, found))
+    if len(labels) < 2:
+        names = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(f"{names}: classification needs two classes or more, not {list(labels)}; check target_field")
+    return labels
+
+
+def _distinct(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[str, str]]]) -> set[str]:
+    labels: set[str] = set()
+    for corpus in data.train:
+        for label, place in found(corpus):
+            labels.add(label)
+            if len(labels) > MOST_LABELS:
+                raise InputError(
+                    f"{place}: more than {MOST_LABELS:,} different labels, the last one {label[:40]!r}; is "
+                    f"target_field = {corpus.target_field!r} the right one?"
+                )
+    return labels
+
+
+def in_order(labels: Collection[str]) -> tuple[str, ...]:
+    """Sort the labels of classes: as numbers where all are numbers, so that 2 comes before 10, else as texts."""
+    numbers = {label: _number(label) for label in labels}
+    if None in numbers.values():
+        return tuple(sorted(labels))
+    return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
+
+
+def _missing(corpus: CorpusConfig, lines: list[int]) -> str:
+    """The message on lines without a label: all are counted at once, so that one look mends them."""
+    if len(lines) == 1:
+        return f"{_place(corpus, lines[0])}: the label is empty; fill it in, or take the line out"
+    shown = ", ".join(f"{line:,}" for line in lines[:SHOWN]) + ", ..." * (len(lines) > SHOWN)
+    return (
+        f"{corpus.target or corpus.source}: {len(lines):,} labels are empty, in the lines {shown}; fill them in, or "
+        "take the lines out"
+    )
+
+
+def _number(label: str) -> float | None:
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _place(corpus: CorpusConfig, line: int) -> str:
+    return f"{corpus.target or corpus.source}, line {line}"

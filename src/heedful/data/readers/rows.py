@@ -1,0 +1,218 @@
+"""Readers of one file with named fields: a table (.tsv or .csv) or a list of objects (.jsonl).
+
+Each reader yields every row of the file, in order; `heedful.data.readers.corpus` leaves out rows that are not wanted.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.data.readers.files import BadUtf8, decode_lines, decode_utf8, open_bytes
+from heedful.data.readers.separators import check_separators
+from heedful.errors import InputError
+from heedful.wording import counted
+
+# The names that stand for the first columns of a table without a header.
+USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
+
+OPTIONS = "(commands that read tables have options for that, such as --source-field)"
+
+JSON_KINDS = {
+    bool: "truth value",
+    int: "number",
+    float: "number",
+    str: "text",
+    list: "list",
+    dict: "object",
+    type(None): "null",
+}
+
+REMEDIES = {  # for a row that is shorter or longer than others
+    "commas": "mend it or take it out. A text that holds commas or line ends is written in quotes",
+    "tabs": "mend it or take it out. Texts that hold tabs or line ends fit into .csv, in quotes, or into .jsonl",
+}
+
+Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
+
+
+class RawRow(NamedTuple):
+    """A row of a table or .jsonl file: the line where it begins, from 1, and its fields, None for bad UTF-8 to skip."""
+
+    line: int
+    texts: tuple[str | None, ...]
+
+
+class Fields(NamedTuple):
+    """The wanted fields of a row, in order; in JSON the value of `label` may also be a number, true, false or null."""
+
+    names: Sequence[str]
+    label: str | None = None
+
+
+def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    """Yield the rows of a .tsv table, whose columns are separated by tabs; a quote is a character like any other.
+
+    Raises:
+        InputError: The file cannot be read, has no such column, or a row is too short or longer than the first one.
+    """
+    with open_bytes(path) as stream:
+        cells = cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
+        yield from _rows_of_table(cells, path, fields, "tabs")
+
+
+def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    r"""Yield the rows of a .csv table, with commas between its columns; quoted text may hold commas and line ends.
+
+    A blank line is no row. A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may
+    end a quotation.
+
+    Raises:
+        InputError: As in `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
+    """
+    with open_bytes(path) as stream:
+        cells = cells_of_csv(decode_lines(stream, str(path), bad_utf8=bad_utf8), path)
+        yield from _rows_of_table(cells, path, fields, "commas")
+
+
+def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    """Yield the rows of a .jsonl file, one JSON object a line; a label that is no text is kept as its JSON.
+
+    A label that is null becomes an empty text, like a missing label in a table.
+
+    Raises:
+        InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
+    """
+    check_separators(path, bad_utf8)
+    with open_bytes(path) as stream:
+        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
+            if line is None:
+                yield RawRow(number, (None,) * len(fields.names))
+                continue
+            values = parse_object(line, f"{path}, line {number}")
+            raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
+            yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
+
+
+def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
+    """Yield the line number and the cells of each line of a .tsv table, from lines of text."""
+    return ((number, None if line is None else line.split("\t")) for number, line in enumerate(lines, start=1))
+
+
+def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
+    """Yield the line number and the cells of each row of a .csv table, from lines of text.
+
+    Raises:
+        InputError: A quotation does not end, or a line of bad UTF-8 is to be skipped.
+    """
+    reader = csv.reader(_unbroken(lines, path), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, with "
+                "its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
+            ) from error
+        if cells:
+            yield line, cells
+
+
+def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if line is None:
+            raise InputError(
+                f"{path}, line {number}: not valid UTF-8; a row of CSV may span lines, so one line cannot be "
+                "skipped: convert the file, or have what is lost marked, with `heedful init --bad-utf8 replace` or "
+                'with data.bad_utf8 = "replace" in a recipe'
+            )
+        yield line + "\n"
+
+
+def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators: str) -> Iterator[RawRow]:
+    columns: list[int] | None = None
+    width = 0  # of the first row
+    for line, cells in rows:
+        if cells is None:
+            yield RawRow(line, (None,) * len(fields.names))
+            continue
+        if columns is None:
+            width = len(cells)
+            columns, is_header = _columns(cells, fields.names, path)
+            if is_header:
+                continue
+        if max(columns) >= width:
+            raise InputError(
+                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
+                f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
+                f"{OPTIONS}"
+            )
+        if not max(columns) < len(cells) <= width:
+            raise InputError(
+                f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
+                f"has {width:,}; {REMEDIES[separators]}"
+            )
+        yield RawRow(line, tuple(cells[column] for column in columns))
+
+
+def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
+    """Return the columns of the fields, from 0, and whether the first row is a header.
+
+    A number is a place and no name: the first row of unnamed data may hold a label that is the same number.
+    """
+    is_header = any(name in first_row for name in names if not name.isdecimal())
+    if not is_header and tuple(names) in USUAL_FIELDS:
+        return list(range(len(names))), False
+    return [_column(name, first_row, path) for name in names], is_header
+
+
+def _column(name: str, first_row: list[str], path: Path) -> int:
+    if name.isdecimal() and int(name) > 0:
+        return int(name) - 1
+    if name in first_row:
+        return first_row.index(name)
+    raise InputError(
+        f"{path}: no column is named {name!r}; the first line has {', '.join(map(repr, first_row[:20]))}. Set "
+        f"source_field and target_field (and pair_field) to names in it, or to column numbers from 1 {OPTIONS}"
+    )
+
+
+def parse_object(line: str, place: str) -> dict[str, object]:
+    """Parse one line of a .jsonl file and return its JSON object.
+
+    Raises:
+        InputError: The line holds no JSON object.
+    """
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON ({error}); each line must be one object") from error
+    if not isinstance(values, dict):
+        raise InputError(f"{place}: a JSON {JSON_KINDS[type(values)]}, not an object; each line must be one object")
+    return values
+
+
+def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) -> bytes:
+    """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8."""
+    if key not in values:
+        keys = ", ".join(map(repr, list(values)[:20])) or "none"
+        raise InputError(
+            f"{place}: no key {key!r}; it has {keys}. Set source_field and target_field (and pair_field) to its "
+            f"keys {OPTIONS}"
+        )
+    value = values[key]
+    if key == fields.label and isinstance(value, int | float | None):
+        value = "" if value is None else json.dumps(value)
+    if value is None:
+        raise InputError(f"{place}: the value of {key!r} is null, which is no text; fill it in, or take the line out")
+    if not isinstance(value, str):
+        remedy = "name another key" if isinstance(value, list | dict) else "put it in quotes"
+        raise InputError(f"{place}: the value of {key!r} is a JSON {JSON_KINDS[type(value)]}, not text; {remedy}")
+    return value.encode("utf-8", "surrogatepass")
+
+
+READERS = {".tsv": rows_of_tsv, ".csv": rows_of_csv, ".jsonl": rows_of_objects}

@@ -1,0 +1,167 @@
+"""Reader of tagged sentences, one word a line as in the CoNLL tasks, and the spans that tags describe."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.corpus import WHOLE, corpus_files, part_of
+from heedful.data.readers.files import decode_lines, open_bytes
+from heedful.data.readers.filters import DropReport
+from heedful.errors import InputError
+
+# O, or what kind of span a word is in, and where: B beginning, I inside, E or L end, S or U alone (IO, BIO, IOBES,
+# BILOU).
+TAG = re.compile(r"O|[BIELSU]-\S.*")
+INSIDE = "IEL"  # prefixes of tags that may continue a span
+OPEN = "BI"  # prefixes of tags after which a span may continue
+BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each that may continue one
+
+NO_TAG = "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U"
+
+Word = tuple[int, str, str]  # the line of a word, the word, its tag
+
+
+class Tagged(NamedTuple):
+    """A tagged sentence: the line of its first word, from 1, its words, and a tag for each word."""
+
+    line: int
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+class Span(NamedTuple):
+    """A span of words of one kind, such as the name of a person: words `begin` to `end` - 1, from 0."""
+
+    begin: int
+    end: int
+    kind: str
+
+
+def spans(tags: Sequence[str]) -> list[Span]:
+    """Return the spans that the tags of a sentence describe, in order, as the CoNLL-2000 script conlleval cuts them.
+
+    A span goes on at I-, E- or L- after B- or I- of the same kind. Any other tag but O begins one, so that every
+    sequence of tags has a meaning: I- after O, after an end, or of another kind is a beginning too.
+    """
+    found: list[Span] = []
+    before = "O"
+    for place, tag in enumerate(tags):
+        if _goes_on(before, tag):
+            found[-1] = found[-1]._replace(end=place + 1)
+        elif tag != "O":
+            found.append(Span(place, place + 1, tag[2:]))
+        before = tag
+    return found
+
+
+def with_beginnings(tags: Sequence[str], known: Collection[str]) -> list[str]:
+    """Rewrite tags so that each span begins with B-, S- or U-, where such a tag is known: IOB1 becomes BIO."""
+    pairs = pairwise(["O", *tags])
+    return [tag if _goes_on(before, tag) else _beginning(tag, known) for before, tag in pairs]
+
+
+def may_follow(before: str, tag: str, known: Collection[str]) -> bool:
+    """True if one tag may come after another in the tagging scheme, such as BIO, that the known tags belong to.
+
+    If the scheme has tags for the beginning or the end of a span, each span must have them. "O" stands for what is
+    before the first word, and after the last one.
+    """
+    if _goes_on(before, tag):
+        return True
+    must_go_on = before[0] in OPEN and not {f"E{before[1:]}", f"L{before[1:]}"}.isdisjoint(known)
+    return not must_go_on and _beginning(tag, known) == tag
+
+
+def _goes_on(before: str, tag: str) -> bool:
+    return tag[0] in INSIDE and before[0] in OPEN and tag[1:] == before[1:]
+
+
+def _beginning(tag: str, known: Collection[str]) -> str:
+    beginning = BEGINS.get(tag[0], tag[0]) + tag[1:]
+    return beginning if beginning in known else tag
+
+
+def tags_of(data: DataConfig) -> tuple[str, ...]:
+    """Return the tags of a recipe: `data.labels`, or else all of the training corpora, "O" first, then kind by kind.
+
+    Raises:
+        InputError: There is only one tag, or an entry of `data.labels` is no tag.
+    """
+    tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
+    if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
+        raise InputError(f"data.labels: {wrong[0]!r} {NO_TAG}")
+    if len(tags) < 2:
+        names = ", ".join(corpus.source for corpus in data.train)
+        raise InputError(
+            f"{names}: tagging needs two tags or more, not {list(tags)}; is the last column the right one?"
+        )
+    return tags
+
+
+def _tags_in(data: DataConfig) -> set[str]:
+    return {tag for corpus in data.train for sentence in read_tagged(corpus, data) for tag in sentence.tags}
+
+
+def read_tagged(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Tagged]:
+    """Yield the tagged sentences of a corpus, or of its `part`, in file order.
+
+    A line holds a word in its first column and its tag in the last one, separated by tabs or, where a line has none,
+    by spaces. An empty line ends a sentence, and so does -DOCSTART-. Lines before a sentence that begin with # and do
+    not end in a tag are comments. Where bad UTF-8 is skipped, the whole sentence is, and `report` counts it.
+
+    Raises:
+        InputError: The file cannot be read, a line has no word or no tag, or the part has no sentence.
+    """
+    report = DropReport() if report is None else report
+    sentences = _sentences(corpus, data)
+    if corpus.part != WHOLE:
+        begin, end = part_of(corpus, sum(1 for _ in sentences), "sentences")
+        sentences = islice(_sentences(corpus, data), begin, end)
+    for sentence in sentences:
+        lines, words, tags = zip(*sentence, strict=True)
+        if "" in words:
+            report.drop("bad UTF-8", corpus.source, lines[words.index("")])
+        else:
+            yield Tagged(lines[0], words, tags)
+
+
+def _sentences(corpus: CorpusConfig, data: DataConfig) -> Iterator[list[Word]]:
+    """Yield sentences, in which an empty word stands for a line of bad UTF-8 that is to be skipped."""
+    path = corpus_files(corpus, data)[0]
+    sentence: list[Word] = []
+    with open_bytes(path) as stream:
+        for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=data.bad_utf8), start=1):
+            if line is None:
+                sentence.append((number, "", "O"))
+            elif not line.strip(" \t") or line.startswith("-DOCSTART-"):
+                if sentence:
+                    yield sentence
+                sentence = []
+            elif sentence or not _is_comment(line):
+                sentence.append((number, *_word_and_tag(line, path, number)))
+    if sentence:
+        yield sentence
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("#") and TAG.fullmatch(_columns(line)[-1]) is None
+
+
+def _columns(line: str) -> list[str]:
+    line = line.rstrip(" \t")
+    return line.split("\t") if "\t" in line else re.split(" +", line.lstrip(" "))
+
+
+def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
+    word, *others = _columns(line)
+    if not word or not others:
+        raise InputError(
+            f"{path}, line {number}: {line[:40]!r} is no word with a tag; they are separated by a tab or by spaces, "
+            "and an empty line ends a sentence"
+        )
+    if TAG.fullmatch(others[-1]) is None:
+        raise InputError(f"{path}, line {number}: the tag {others[-1][:40]!r} {NO_TAG}")
+    return word, others[-1]

@@ -1,0 +1,41 @@
+"""Reader of texts in the columns of a table, with or without labels beside them, for a trained model."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.columns import has_header
+from heedful.data.readers.corpus import TableRow, read_rows
+from heedful.data.readers.filters import DropReport
+from heedful.data.readers.rows import READERS
+from heedful.data.readers.separators import NAMED
+
+
+def is_table(path: Path) -> bool:
+    """True if a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
+    return _suffix(path) in READERS
+
+
+def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = None) -> Iterator[TableRow]:
+    """Yield the wanted fields of each row of a table in file order; a header is no row, whatever columns it names.
+
+    Args:
+        path: The table.
+        fields: Columns or keys by name, or columns by number, from 1.
+        report: Counts a header that names none of the fields.
+
+    Raises:
+        InputError: As in `heedful.data.readers.corpus.read_rows`; or other characters separate the columns than the
+            name says.
+    """
+    report = DropReport() if report is None else report
+    names_columns = _suffix(path) in NAMED and has_header(path)
+    for row in read_rows(CorpusConfig(source=str(path)), DataConfig(), fields, report):
+        if names_columns and row.line == 1:
+            report.drop("header", str(path), 1)
+        else:
+            yield row
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix

@@ -1,0 +1,73 @@
+"""Writer of files of word vectors: word2vec's text and binary formats, GloVe's text, and fastText's .vec."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from heedful.data.word_vectors.vectors import VectorTable
+from heedful.errors import InputError, RunError
+from heedful.storage.atomic import atomic_file
+
+AT_ONCE = 1 << 10  # vectors formatted at a time
+
+
+def write_vectors(path: Path, table: VectorTable, form: str) -> None:
+    """Write word vectors to a file, which appears as a whole or not at all; text keeps all digits of float32.
+
+    Args:
+        path: The file; one that is there is replaced.
+        table: The words and their vectors.
+        form: A name of `FORMATS`.
+
+    Raises:
+        InputError: There is no such format, or a word holds a space or a line end, which the formats cannot tell apart.
+        RunError: The file cannot be written.
+    """
+    if form not in FORMATS:
+        raise InputError(f'there is no format "{form}" of word vectors; choose one of {", ".join(FORMATS)}')
+    if unfit := next((word for word in table.words if not word or len(word.split()) > 1 or word != word.strip()), None):
+        raise InputError(f"the word {unfit!r} holds a space, at which files of word vectors are cut; leave it out")
+    try:
+        with atomic_file(path) as file:
+            for part in FORMATS[form](table):
+                file.write(part)
+    except OSError as error:
+        raise RunError(
+            f"cannot write {path}: {error.strerror or error}; make room for it or name another file"
+        ) from error
+
+
+def header(table: VectorTable) -> bytes:
+    """The first line of word2vec's and fastText's formats: the number and the size of the vectors."""
+    return f"{len(table.words)} {table.matrix.shape[1]}\n".encode()
+
+
+def glove(table: VectorTable) -> Iterator[bytes]:
+    """Yield blocks of lines in GloVe's format, a line a word: the word and its numbers, apart by spaces; no header."""
+    for begin in range(0, len(table.words), AT_ONCE):
+        rows = zip(table.words[begin : begin + AT_ONCE], table.matrix[begin : begin + AT_ONCE], strict=True)
+        lines = (f"{word} {' '.join(map(str, row.astype(np.float32)))}\n" for word, row in rows)
+        yield "".join(lines).encode()
+
+
+def word2vec(table: VectorTable) -> Iterator[bytes]:
+    """Yield word2vec's text format, which fastText's .vec files have, too: a header, then lines as in GloVe's."""
+    yield header(table)
+    yield from glove(table)
+
+
+def binary(table: VectorTable) -> Iterator[bytes]:
+    """Yield word2vec's binary format: a header, then each word, a space, little-endian float32 numbers, a line end."""
+    yield header(table)
+    matrix = table.matrix.astype("<f4")
+    for word, row in zip(table.words, matrix, strict=True):
+        yield word.encode() + b" " + row.tobytes() + b"\n"
+
+
+FORMATS: dict[str, Callable[[VectorTable], Iterator[bytes]]] = {
+    "word2vec": word2vec,
+    "binary": binary,
+    "glove": glove,
+    "fasttext": word2vec,
+}

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from heedful.data.preparation import prepared_data
+from heedful.data.preparation.pairs import prepare_pairs
+from heedful.errors import InputError
+from reversal import recipe, write_pairs
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    write_pairs(tmp_path, "train", 7, seed=1)
+    write_pairs(tmp_path, "valid", 3, seed=2)
+    return tmp_path
+
+
+def prepare(text: Path) -> list[str]:
+    said: list[str] = []
+    prepare_pairs(recipe(text), text / "data", said.append)
+    return said
+
+
+def test_text_that_changes_while_it_is_prepared_leaves_nothing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = text / "train.src"
+    monkeypatch.setattr(prepared_data, "report_overlap", lambda *_: source.write_text("w1\n" * 7))
+    with pytest.raises(InputError, match="was changed while it was prepared: give the same command again"):
+        prepare(text)
+    assert not (text / "data").exists()
+
+
+@pytest.mark.parametrize("report", ["", "[]", "{}", "\x00"])
+def test_data_with_a_damaged_report_is_prepared_again(report: str, text: Path) -> None:
+    prepare(text)
+    before = (text / "data/train-0/ids.bin").read_bytes()
+    (text / "data/report.json").write_text(report)
+    assert any("prepared again (report.json does not hold what was saved)" in line for line in prepare(text))
+    assert (text / "data/train-0/ids.bin").read_bytes() == before
+
+
+def test_a_folder_of_something_else_stays_even_with_a_report(text: Path) -> None:
+    (text / "data").mkdir()
+    (text / "data/report.json").write_text("")
+    (text / "data/thesis.tex").write_text("dear to me")
+    with pytest.raises(InputError, match="not a folder of prepared data"):
+        prepare(text)
+    assert (text / "data/thesis.tex").read_text() == "dear to me"

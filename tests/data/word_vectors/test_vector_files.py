@@ -1,0 +1,44 @@
+import re
+
+import numpy as np
+import pytest
+
+from heedful.data.word_vectors.vector_files import FORMATS, write_vectors
+from heedful.data.word_vectors.vectors import VectorTable, read_vectors
+from heedful.errors import InputError, RunError
+
+TABLE = VectorTable(
+    ["the", "Küche", "猫", "3.5", "new_york"], np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32) * 1e-3
+)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_gives_back_every_bit(form, tmp_path):
+    write_vectors(tmp_path / "vectors", TABLE, form)
+    read = read_vectors(tmp_path / "vectors")
+    assert read.words == TABLE.words
+    np.testing.assert_array_equal(read.matrix, TABLE.matrix)
+
+
+def test_the_text_formats_differ_by_their_header(tmp_path):
+    for form in ("word2vec", "glove", "fasttext"):
+        write_vectors(tmp_path / form, TABLE, form)
+    word2vec, glove, fasttext = ((tmp_path / form).read_bytes() for form in ("word2vec", "glove", "fasttext"))
+    assert word2vec == fasttext == b"5 7\n" + glove
+    assert glove.startswith(b"the " + str(TABLE.matrix[0, 0]).encode())
+
+
+def test_the_binary_format_is_that_of_the_authors_program(tmp_path):
+    write_vectors(tmp_path / "vectors", TABLE, "binary")
+    rows = [word.encode() + b" " + row.tobytes() + b"\n" for word, row in zip(TABLE.words, TABLE.matrix, strict=True)]
+    assert (tmp_path / "vectors").read_bytes() == b"5 7\n" + b"".join(rows)
+
+
+def test_what_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(InputError, match=re.escape('no format "npy" of word vectors; choose one of word2vec')):
+        write_vectors(tmp_path / "vectors", TABLE, "npy")
+    with pytest.raises(InputError, match="holds a space"):
+        write_vectors(tmp_path / "vectors", VectorTable(["of course"], TABLE.matrix[:1]), "glove")
+    with pytest.raises(RunError, match="cannot write"):
+        write_vectors(tmp_path / "none" / "vectors", TABLE, "glove")
+    assert list(tmp_path.iterdir()) == []
