@@ -30,17 +30,21 @@ def as_they_come(rows: Rows, _: int) -> list[list[int]]:
 
 
 REPLACEMENTS = {
-    "batches one after another on all cores": ("translator.map_on_cores", lambda search, rows, _: map(search, rows)),
-    "batches of 64 sentences as they come": ("translator.batches", as_they_come),
-    "torch's topk": ("ranking.largest", torch.topk),
+    "batches one after another on all cores": (
+        "decode.translator.map_on_cores",
+        lambda search, rows, _: map(search, rows),
+    ),
+    "batches of 64 sentences as they come": ("decode.translator.batches", as_they_come),
+    "torch's topk": ("decode.top_k.largest", torch.topk),
 }
+LINEAR_OUTPUT = ("nn.output_projection.OutputProjection.forward", torch.nn.Linear.forward)
 
 
 def replaced(search: Search, place: str, by: object) -> Search:
-    """Make a copy of a search in which the function at `place` in heedful.decode is replaced."""
+    """Make a copy of a search in which the function at `place` in heedful is replaced."""
 
     def run(rows: Rows) -> object:
-        with mock.patch(f"heedful.decode.{place}", by):
+        with mock.patch(f"heedful.{place}", by):
             return search(rows)
 
     return run
@@ -50,11 +54,17 @@ def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Sear
     """Make the searches to compare: heedful's own, and variants with one mechanism replaced each."""
     config = replace(exact.recipe.decode, beam=beam)
     whole = Translator(exact.model, exact.tokenizers, config).search_rows
+
+    def one_by_one(rows: Rows) -> object:
+        return [whole([row])[0] for row in rows]
+
     return {
         "heedful": whole,
         **{name: replaced(whole, *replacement) for name, replacement in REPLACEMENTS.items()},
         "searched to the bound": Translator(exact.model, exact.tokenizers, replace(config, patience=0.0)).search_rows,
         "in int8": Translator(int8.model, int8.tokenizers, config).search_rows,
+        "one by one": one_by_one,
+        "one by one, the output as a linear layer": replaced(one_by_one, *LINEAR_OUTPUT),
     }
 
 

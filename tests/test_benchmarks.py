@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import caption_boxes
+import decode_mechanisms
 import gpt_step
 import pytest
 import race
@@ -19,6 +20,8 @@ from heedful.compare.flops import count_flops
 from heedful.config.schema import ModelConfig
 from heedful.inspector.measures.boxes import box_masses
 from heedful.models.recurrent import RecurrentEncoderDecoder
+from heedful.nn.int8 import in_int8
+from served import loaded_translator
 from toy_readers import CAPTION, PICTURE, loaded
 
 CPU = torch.device("cpu")
@@ -56,6 +59,17 @@ def test_a_step_without_a_mechanism_makes_the_same_loss_but_for_rounding_and_dro
         patch.setattr(place, by)
         without = train_step.heedful(config, CPU, "bfloat16")(batch)
     assert without.losses == pytest.approx(whole.losses, rel=1e-2)
+
+
+def test_a_search_without_a_mechanism_finds_the_same():
+    exact = loaded_translator(seed=1)
+    int8 = replace(exact, model=in_int8(exact.model))
+    rows = [[5, 7, 11], [13], [5, 5, 5, 17, 7]]
+    searches = decode_mechanisms.searches(exact, int8, beam=3)
+    found = {name: [best[0].tokens for best in search(rows)] for name, search in searches.items()}
+    whole, rounded = found["heedful"], found.pop("in int8")
+    assert all(tokens == whole for tokens in found.values())
+    assert len(rounded) == len(rows)
 
 
 def steps_on_a_cpu(system, size, flops):

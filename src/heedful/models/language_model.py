@@ -8,13 +8,14 @@ from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.config.schema import TextModelConfig
 from heedful.models.architectures import text_backbone
 from heedful.models.backbone import BackboneModel, GeneratingStack, StackState
 from heedful.models.initialization import initialise
 from heedful.nn.masks import AttentionMask
+from heedful.nn.output_projection import OutputProjection
 
 
 class LanguageModel(BackboneModel):
@@ -23,7 +24,7 @@ class LanguageModel(BackboneModel):
     def __init__(self, config: TextModelConfig, vocab: int) -> None:
         super().__init__()
         self.backbone = text_backbone(replace(config, family="decoder"), vocab)
-        self.output = nn.Linear(config.d_model, vocab, bias=config.output_bias)
+        self.output = OutputProjection(config.d_model, vocab, bias=config.output_bias)
         initialise(self, config)
         if config.tie != "none":
             self.output.weight = self.backbone.embedding.weight

@@ -6,12 +6,11 @@ V vocabulary, D model.
 from abc import abstractmethod
 from typing import Generic, TypeVar
 
-from torch import nn
-
 from heedful.config.schema import TextModelConfig
 from heedful.models.initialization import initialise
 from heedful.models.model import OUTPUT_ROWS, Names, SourceToTarget
 from heedful.nn.embedding import Embedding, InputLayer
+from heedful.nn.output_projection import OutputProjection
 
 C = TypeVar("C", bound=TextModelConfig)
 
@@ -37,7 +36,7 @@ class TextEncoderDecoder(SourceToTarget, Generic[C]):
         self.source_embedding = source if isinstance(source, InputLayer) else Embedding(source, config)
         self.target_embedding = Embedding(target_vocab, config)
         self.add_layers(config)
-        self.output = nn.Linear(config.d_model, target_vocab, bias=config.output_bias)
+        self.output = OutputProjection(config.d_model, target_vocab, bias=config.output_bias)
         initialise(self, config)
         if config.tie != "none":
             self.output.weight = self.target_embedding.weight
