@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from html import escape
+from inspect import cleandoc
 from pathlib import Path
 from textwrap import fill
 from types import NoneType
@@ -23,7 +24,9 @@ A recipe is one TOML file. What it does not say takes its default, and any key c
 mistakes, and `heedful config schema` tells an editor what stands on this page, as JSON Schema.
 
 The key `preset`, at the top, names one or several starting points, the later ones over the earlier. `tiny` is for small
-data; the others are the rows of Table 3 of "Attention Is All You Need":
+data, and those that begin with `vaswani` are the rows of Table 3 of "Attention Is All You Need". The others have the
+published sizes of BERT, GPT-2, nanoGPT on Shakespeare, Vision Transformers, CLIP and Whisper; only `clip-small` is
+heedful's own, for a laptop:
 """
 
 
@@ -41,7 +44,7 @@ def section(table: type, title: str, seen: dict[type, str]) -> Iterator[str]:
     seen[table] = title
     hints, comments = get_type_hints(table), field_comments(table)
     inner = {field.name: kind for field in fields(table) if (kind := dataclass_in(hints[field.name]))}
-    yield f"## {title}\n\n{plain(table.__doc__ or '')}\n" if title else "## At the top\n"
+    yield f"## {title}\n\n{plain(cleandoc(table.__doc__ or ''))}\n" if title else "## At the top\n"
     yield "| key | values | default | meaning |\n| --- | --- | --- | --- |"
     for field in fields(table):
         if field.name not in inner:
@@ -61,7 +64,7 @@ def own_keys(architecture: str, options: type) -> Iterator[str]:
     own = [field for field in fields(options) if (field.name, field.default) not in transformer.items()]
     hints, comments = get_type_hints(options), field_comments(options)
     others = ", ".join(f"`{field.name}`" for field in fields(options) if field not in own)
-    yield f'### `[model]` with `architecture = "{architecture}"`\n\n{plain(options.__doc__ or "")}'
+    yield f'### `[model]` with `architecture = "{architecture}"`\n\n{plain(cleandoc(options.__doc__ or ""))}'
     yield fill(f"The keys {others} are those above; its own are:", 120, break_on_hyphens=False) + "\n"
     yield "| key | values | default | meaning |\n| --- | --- | --- | --- |"
     for field in own:
