@@ -32,7 +32,8 @@ class Form(StrEnum):
 
 def transcribe(
     file: Annotated[
-        list[Path], typer.Argument(help="Files of sound: WAV, FLAC, Ogg or MP3, of any length.", show_default=False)
+        list[Path],
+        typer.Argument(help="Files of sound: WAV, FLAC, Ogg, MP3, AIFF or AU, of any length.", show_default=False),
     ],
     model: Model,
     form: Annotated[
