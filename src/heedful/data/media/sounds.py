@@ -1,4 +1,4 @@
-"""Sound from files: WAV, FLAC, Ogg and MP3 as samples of one channel; what cannot be read has a clear error."""
+"""Sound from files (WAV, FLAC, Ogg, MP3, AIFF, AU) as samples of one channel; what cannot be read has a clear error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
