@@ -17,11 +17,12 @@ from rich.table import Table
 
 from decode import Rows, read_rows, search_parser
 from heedful.checkpoint import LoadedModel, load_model
+from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.translator import Translator
 from heedful.machine.limits import timed
 from heedful.machine.process import keep_freed_memory
 
-Search = Callable[[Rows], object]
+Search = Callable[[Rows], list[list[Hypothesis]]]
 
 
 def as_they_come(rows: Rows, _: int) -> list[list[int]]:
@@ -43,7 +44,7 @@ LINEAR_OUTPUT = ("nn.output_projection.OutputProjection.forward", torch.nn.Linea
 def replaced(search: Search, place: str, by: object) -> Search:
     """Make a copy of a search in which the function at `place` in heedful is replaced."""
 
-    def run(rows: Rows) -> object:
+    def run(rows: Rows) -> list[list[Hypothesis]]:
         with mock.patch(f"heedful.{place}", by):
             return search(rows)
 
@@ -55,7 +56,7 @@ def searches(exact: LoadedModel, int8: LoadedModel, beam: int) -> dict[str, Sear
     config = replace(exact.recipe.decode, beam=beam)
     whole = Translator(exact.model, exact.tokenizers, config).search_rows
 
-    def one_by_one(rows: Rows) -> object:
+    def one_by_one(rows: Rows) -> list[list[Hypothesis]]:
         return [whole([row])[0] for row in rows]
 
     return {

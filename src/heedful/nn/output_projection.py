@@ -17,11 +17,12 @@ class OutputProjection(nn.Linear):
     as columns (docs/performance.md), so a search of a single sentence computes the latter.
     """
 
-    def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
-        """Compute the logits x W^T + b."""
-        if x.dim() == 2 and 1 < len(x) < FEW and x.device.type == "cpu" and x.dtype is torch.float32:
-            return self.of_few(x)
-        return super().forward(x)
+    def forward(self, input: Float[Tensor, "... D"]) -> Float[Tensor, "... V"]:
+        """Compute the logits x W^T + b of hidden states x."""
+        few = input.dim() == 2 and 1 < len(input) < FEW
+        if few and input.device.type == "cpu" and input.dtype is torch.float32:
+            return self.of_few(input)
+        return super().forward(input)
 
     def of_few(self, x: Float[Tensor, "R D"]) -> Float[Tensor, "R V"]:
         """Compute the logits as columns, (W x^T + b)^T, and copy them into rows."""
