@@ -25,6 +25,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS, Int8Linear
+from heedful.nn.output_projection import OutputProjection
 from heedful.storage.atomic import write_folder
 from heedful.storage.manifest import json_text
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -72,7 +73,7 @@ def test_a_model_is_loaded_in_the_precision_that_is_asked_for(model_folder: Path
         precision: type(load_model(model_folder, precision=precision).model.output)
         for precision in INFERENCE_PRECISIONS
     }
-    assert kinds == {"float32": torch.nn.Linear, "int8": Int8Linear}
+    assert kinds == {"float32": OutputProjection, "int8": Int8Linear}
     with pytest.raises(InputError, match='no precision "int4"; there are float32 and int8'):
         load_model(model_folder, precision="int4")
 
