@@ -1,4 +1,4 @@
-"""`heedful init` for pictures and sounds: what is seen, what is written, what is refused, and that it trains."""
+"""`heedful init` for pictures, sounds and videos: what is seen, written and refused, and that its recipe trains."""
 
 import json
 import shutil
@@ -11,15 +11,17 @@ from heedful.config.load import load_recipe
 from heedful.data.media.media_files import media_files
 from heedful.errors import InputError
 from toy_captions import write_table
-from toy_media import PITCHES, SIDES, write_files, write_pictures, write_sounds
+from toy_media import DIRECTIONS, PITCHES, SIDES, write_files, write_pictures, write_sounds, write_videos
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Pictures by class, the same in parts, and sounds that a table names."""
+    """Pictures and videos by class, pictures in parts, and sounds that a table names."""
     monkeypatch.chdir(tmp_path)
     for label in SIDES[:2]:
         write_pictures(tmp_path / "pictures" / label, label, 20)
+    for label in DIRECTIONS:
+        write_videos(tmp_path / "motions" / label, label, 11)
     write_files("image_classification", tmp_path / "parts")
     rows = []
     for pitch in PITCHES:
@@ -44,9 +46,13 @@ def files_of(folder: str) -> list[list[Path]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pictures", "parts", "clips", "clips.csv"])
-def test_a_proposed_recipe_trains_evaluates_and_answers(name: str, here: Path) -> None:
-    told = run(name, "--out", "mine")
+@pytest.mark.parametrize(
+    "arguments",
+    [["pictures"], ["parts"], ["clips"], ["clips.csv"], ["motions", "--task", "video_classification"]],
+    ids=" ".join,
+)
+def test_a_proposed_recipe_trains_evaluates_and_answers(arguments: list[str], here: Path) -> None:
+    told = run(*arguments, "--out", "mine")
     commands = [line.split()[1:] for line in told.splitlines() if line.startswith("  heedful ")]
     assert [command[0] for command in commands] == ["train", "evaluate", "predict"]
     few = [
@@ -119,6 +125,24 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
         (16, 24),
         "skip",
     )
+
+
+def test_videos_are_told_from_pictures_by_the_task(here: Path) -> None:
+    told = run("motions")
+    assert told.startswith("22 pictures: a folder for each class\n")
+    assert "  22 files ending in .gif or .apng: only the first frame is read; for videos add --task video_class" in told
+    assert load_recipe("motions-image-classification").task == "image_classification"
+    told = run("motions", "--task", "video_classification")
+    assert told.startswith("22 videos: a folder for each class\n  grey, 14 x 21 pixels (height x width)\n  frames: few")
+    recipe = load_recipe("motions-video-classification")
+    assert (recipe.task, recipe.data.labels, recipe.image.size) == ("video_classification", ("left", "right"), (16, 24))
+    paths = [f"motions/{label}/{number:02}.gif" for label in DIRECTIONS for number in range(11)]
+    Path("motions.csv").write_text("file,way\n" + "".join(f"{path},{path.split('/')[1]}\n" for path in paths))
+    assert run("motions.csv", "--task", "video_classification", "--out", "named").startswith(
+        "22 videos: file in 'file'"
+    )
+    with pytest.raises(InputError, match=r"--task video_classification: clips\.csv holds none of these files"):
+        run("clips.csv", "--task", "video_classification")
 
 
 @pytest.mark.parametrize("name", ["pictures", "parts"])

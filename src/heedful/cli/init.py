@@ -26,6 +26,7 @@ TASKS = (
     "regression",
     "image_classification",
     "audio_classification",
+    "video_classification",
     "captioning",
     "speech_recognition",
 )
@@ -33,7 +34,8 @@ TASKS = (
 
 def init(
     source: Annotated[
-        Path, typer.Argument(help="Text file, table (.tsv, .csv or .jsonl), or folder of texts, pictures or sounds.")
+        Path,
+        typer.Argument(help="Text file, table (.tsv, .csv or .jsonl), or folder of texts, pictures, sounds or videos."),
     ],
     target: Annotated[
         Path | None, typer.Argument(help="Translation of the text file, line by line.", show_default=False)
@@ -85,7 +87,8 @@ def init(
     whichever its columns suggest. A folder with a folder of pictures or of
     sounds for each class, or a table that names such files and their classes,
     becomes a classifier of them; with texts in place of classes, a model that
-    writes captions of pictures or recognises speech. Your files are left as
+    writes captions of pictures or recognises speech. For videos (animated
+    GIF, WebP or PNG) add --task video_classification. Your files are left as
     they are, and nothing is overwritten.
     """
     from heedful.cli.init_labelled import init_labelled

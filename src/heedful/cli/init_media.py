@@ -1,4 +1,4 @@
-"""`heedful init` for pictures and sounds: the recipe of a classifier, or of a model that writes texts about them."""
+"""`heedful init` for pictures, sounds and videos: the recipe of a classifier, or of a model that writes about them."""
 
 import os
 from collections import Counter
@@ -30,19 +30,20 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.data.media.media_files import MediaFile
     from heedful.data.proposals.media_layout import Kind, Share
-    from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts
+    from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
     from heedful.data.proposals.proposal import Corpora, Texts
     from heedful.data.proposals.table_task import TaskChoice
 
-NOUNS = {"image": "pictures", "audio": "sounds"}
-TASKS = {"image": "image_classification", "audio": "audio_classification"}
+NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
+TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
+MOVING = (".gif", ".apng")  # endings of pictures that are usually animated
 FEWEST = 10  # files of a class, of which some can be held out
 
 
 @dataclass(frozen=True)
 class MediaRequest:
-    """Arguments of `heedful init` for pictures or sounds: their kind, the task, their corpus, and the output folder."""
+    """Arguments of `heedful init` for files that are no text: their kind, task and corpus, and the output folder."""
 
     kind: "Kind"
     task: str
@@ -67,26 +68,27 @@ class MediaRequest:
 
 
 def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8) -> MediaRequest | None:
-    """Make the request for a folder or a table of pictures or sounds; None if there are none, or for another task.
+    """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
 
     Raises:
         InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
     """
-    from heedful.data.proposals.media_layout import file_column, kind_of_folder, target_column
+    from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder, target_column
     from heedful.data.readers.columns import columns_of
     from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
     corpus, tasks = CorpusConfig(source=str(source)), TASKS
+    kinds: tuple[Kind, ...] = ("video",) if wanted.task == TASKS["video"] else GUESSED
     if source.is_dir():
-        kind = kind_of_folder(source)
+        kind = kind_of_folder(source, kinds)
         if kind and (wanted.source or wanted.target):
             raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
     elif Path(source.name.removesuffix(".gz")).suffix in READERS:
         columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
         wanted_files = [column for column in columns if wanted.source in (None, column.name)]
-        files, kind = file_column(wanted_files) or (None, None)
+        files, kind = file_column(wanted_files, kinds) or (None, None)
         if files:
             target = target_column(columns, files, wanted.target, str(source))
             corpus = replace(corpus, source_field=files, target_field=target.name)
@@ -103,7 +105,7 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
 
 
 def init_media(request: MediaRequest) -> None:
-    """Write the recipe of a model of pictures or sounds, and hold some of the files out.
+    """Write the recipe of a model of pictures, sounds or videos, and hold some of the files out.
 
     Raises:
         InputError: The files cannot be used, or something would be overwritten.
@@ -112,17 +114,18 @@ def init_media(request: MediaRequest) -> None:
     from heedful.config.load import load_recipe
     from heedful.data.media.media_files import media_files
     from heedful.data.proposals.media_layout import parts_of_folder
-    from heedful.data.proposals.media_survey import listen_to_sound, look_at_picture, survey_media
+    from heedful.data.proposals.media_survey import listen_to_sound, look_at_picture, look_at_video, survey_media
     from heedful.data.proposals.proposal import Texts
 
     folder = free_folder(request.source, request.out, request.task)
-    look: Any = look_at_picture if request.kind == "image" else listen_to_sound
+    looks: dict[str, Any] = {"image": look_at_picture, "audio": listen_to_sound, "video": look_at_video}
     parts = parts_of_folder(request.source, request.data) if request.source.is_dir() else {}
     surveyed = replace(request.corpus, source=str(parts["train"][0] if parts else request.source))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
         files = list(progress.over(media_files(surveyed, request.data)))
-        found: MediaSurvey[Any] = survey_media(files, surveyed, look)
+        found: MediaSurvey[Any] = survey_media(files, surveyed, looks[request.kind])
     tell_files(found, request)
+    tell_moving([file.path for file in files], request)
     corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")
     texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
     write(folder / "config.toml", (proposed_text if request.writes else proposed)(found, request, texts))
@@ -131,11 +134,11 @@ def init_media(request: MediaRequest) -> None:
 
 def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
     """Write the recipe of a classifier, in TOML."""
-    from heedful.data.proposals.media_proposal import propose_pictures, propose_sounds
+    from heedful.data.proposals.media_proposal import propose_pictures, propose_sounds, propose_videos
     from heedful.data.readers.labelled import in_order
 
-    propose: Any = propose_pictures if request.kind == "image" else propose_sounds
-    return propose(found, in_order(found.labels), this_machine(), texts)
+    proposals: dict[str, Any] = {"image": propose_pictures, "audio": propose_sounds, "video": propose_videos}
+    return proposals[request.kind](found, in_order(found.labels), this_machine(), texts)
 
 
 def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
@@ -210,8 +213,8 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         what = "text" if request.writes else "class"
         where = f"file in {corpus.source_field!r}, {what} in {corpus.target_field!r}"
     typer.echo(f"{counted(len(found.facts), NOUNS[request.kind])}: {where}")
-    tell = tell_sizes if request.kind == "image" else tell_seconds
-    tell(found.facts)
+    tell: dict[str, Any] = {"image": tell_sizes, "audio": tell_seconds, "video": tell_frames}
+    tell[request.kind](found.facts)
     (tell_texts if request.writes else tell_classes)(found, request)
     if found.copies:
         typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
@@ -274,6 +277,25 @@ def tell_sizes(facts: "Sequence[PictureFacts]") -> None:
     colours = "grey" if all(one.is_grey for one in facts) else "in colour"
     others = "" if len(sizes) == 1 else f", the most common of {len(sizes):,} sizes ({count / len(facts):.0%})"
     typer.echo(f"  {colours}, {height} x {width} pixels (height x width){others}")
+
+
+def tell_frames(facts: "Sequence[VideoFacts]") -> None:
+    """Print the sizes of videos, and how many frames they have."""
+    import numpy as np
+
+    tell_sizes(facts)
+    shortest, half, longest = np.quantile([one.frames for one in facts], [0, 0.5, 1]).round().astype(int)
+    typer.echo(f"  frames: fewest {shortest:,}, median {half:,}, most {longest:,}")
+
+
+def tell_moving(paths: "Sequence[Path]", request: MediaRequest) -> None:
+    """Print that files which are usually animated are read as still pictures, if they are."""
+    moving = [path for path in paths if path.suffix.lower() in MOVING]
+    if request.kind == "image" and moving:
+        typer.echo(
+            f"  {counted(len(moving), 'files')} ending in {' or '.join(MOVING)}: only the first frame is read; for "
+            f"videos add --task {TASKS['video']}"
+        )
 
 
 def tell_seconds(facts: "Sequence[SoundFacts]") -> None:

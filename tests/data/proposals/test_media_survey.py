@@ -1,9 +1,10 @@
-"""Surveys, layouts and proposals of pictures and sounds: what is seen in the files, and the recipe that follows."""
+"""Surveys, layouts and proposals of pictures, sounds and videos: what is seen in files, and the recipe that follows."""
 
 import math
 import shutil
 import tomllib
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,20 @@ import pytest
 
 import odd_files as odd
 from heedful.config.load import make_recipe
+from heedful.config.modalities import VideoConfig
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media.media_files import media_files
+from heedful.data.proposals import media_survey
 from heedful.data.proposals.media_layout import file_column, kind_of_folder, parts_of_folder, target_column
-from heedful.data.proposals.media_proposal import picture_size, propose_pictures, propose_sounds
+from heedful.data.proposals.media_proposal import picture_size, propose_pictures, propose_sounds, propose_videos
 from heedful.data.proposals.media_survey import (
     MediaSurvey,
     PictureFacts,
     SoundFacts,
+    VideoFacts,
     listen_to_sound,
     look_at_picture,
+    look_at_video,
     survey_media,
 )
 from heedful.data.proposals.proposal import Corpora, Machine, Texts
@@ -53,6 +58,20 @@ def test_the_length_of_a_sound_is_in_its_header():
         listen_to_sound(odd.sound(odd.TONE[:0]))
     with pytest.raises(InputError, match="it is cut off"):
         listen_to_sound(odd.sound()[:99])
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_the_frames_of_a_video_are_counted(kind):
+    assert look_at_video(odd.animated(kind)) == VideoFacts(7, 11, False, 2)
+    with pytest.raises(InputError, match="it is no video"):
+        look_at_video(odd.turned())
+
+
+def test_a_video_of_too_many_frames_is_bad(monkeypatch):
+    monkeypatch.setattr(media_survey, "VideoConfig", partial(VideoConfig, max_frames=1))
+    assert look_at_video(odd.picture()).frames == 1
+    with pytest.raises(InputError, match="it has 2 frames, more than max_frames = 1"):
+        look_at_video(odd.animated("GIF"))
 
 
 def surveyed(folder: Path) -> MediaSurvey[PictureFacts]:
@@ -185,9 +204,19 @@ def texts() -> Texts:
 
 @pytest.mark.parametrize("machine", [LAPTOP, SERVER])
 @pytest.mark.parametrize("count", [20, 3_000, 40_000, 300_000, 2_000_000])
-@pytest.mark.parametrize("found", [PictureFacts(28, 28, True), PictureFacts(300, 400, False), SoundFacts(0.4, 8000, 1)])
+@pytest.mark.parametrize(
+    "found",
+    [
+        PictureFacts(28, 28, True),
+        PictureFacts(300, 400, False),
+        SoundFacts(0.4, 8000, 1),
+        VideoFacts(28, 28, True, 7),
+        VideoFacts(300, 400, False, 97),
+    ],
+)
 def test_every_proposal_is_a_recipe_that_grows_with_the_files_and_the_machine(found, count, machine):
-    propose = propose_pictures if isinstance(found, PictureFacts) else propose_sounds
+    proposals = {PictureFacts: propose_pictures, SoundFacts: propose_sounds, VideoFacts: propose_videos}
+    propose = proposals[type(found)]
     recipe = make_recipe(tomllib.loads(propose(survey([found] * count, []), SIDES, machine, texts())))
     assert recipe.data.labels == SIDES
     assert recipe.train.batch_tokens >= recipe.longest_input
@@ -196,6 +225,13 @@ def test_every_proposal_is_a_recipe_that_grows_with_the_files_and_the_machine(fo
     assert recipe.image.channels == (1 if isinstance(found, PictureFacts) and found.is_grey else 3)
     assert recipe.model.d_model == 64 or count > 5_000
     assert recipe.model.d_model <= 128 or machine is SERVER
+
+
+@pytest.mark.parametrize(("frames", "read"), [((1, 1, 9), 2), ((7, 7, 8), 6), ((5, 8, 90), 8), ((99, 100, 101), 16)])
+def test_as_many_frames_are_read_as_most_videos_have_in_whole_tubelets(frames, read):
+    found = [VideoFacts(28, 28, True, count) for count in frames]
+    values = tomllib.loads(propose_videos(survey(found, []), SIDES, LAPTOP, texts()))
+    assert (values["video"]["frames"], values["model"]["max_positions"]) == (read, read // 2 * 49 + 1)
 
 
 def test_a_long_clip_decides_on_the_limit_and_a_high_rate_is_lowered():

@@ -1,4 +1,4 @@
-"""Layouts of a user's own pictures or sounds: which kind a folder or a table holds, and what is held out of them."""
+"""Layouts of a user's own pictures, sounds or videos: which kind a folder or a table holds, and what is held out."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,28 +11,28 @@ from heedful.data.readers.columns import Column
 from heedful.data.readers.documents import ENDINGS as TEXT_ENDINGS
 from heedful.errors import InputError
 
-Kind = Literal["image", "audio"]
+Kind = Literal["image", "audio", "video"]
 Share = tuple[float, float]
 
-KINDS: tuple[Kind, ...] = ("image", "audio")
+GUESSED: tuple[Kind, ...] = ("image", "audio")  # a video ends like a picture, so that the user has to ask for it
 NAMES = {"train": ("train", "training"), "valid": ("valid", "val", "validation", "dev"), "test": ("test", "testing")}
-FILES = 0.9  # share of the values of a column of files that end like pictures or sounds
+FILES = 0.9  # share of the values of a column of files that end like those of a kind
 
 
-def kind_of_folder(folder: Path) -> Kind | None:
-    """Tell whether a folder holds pictures or sounds; None if it holds more files of text than of either."""
+def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None:
+    """Tell which of some kinds of files a folder holds; None if it holds more files of text than of each of them."""
     names = [path.name.lower() for path in folder.rglob("*") if path.name[0] != "."]
-    counts = {kind: sum(name.endswith(ENDINGS[kind]) for name in names) for kind in KINDS}
-    kind = max(KINDS, key=lambda kind: counts[kind])
+    counts = {kind: sum(name.endswith(ENDINGS[kind]) for name in names) for kind in kinds}
+    kind = max(kinds, key=lambda kind: counts[kind])
     texts = sum(name.removesuffix(".gz").endswith(tuple(TEXT_ENDINGS)) for name in names)
     return kind if counts[kind] > texts else None
 
 
-def file_column(columns: Sequence[Column]) -> tuple[str, Kind] | None:
-    """Find the column of a table that names pictures or sounds, and which of them it names; None if there is none."""
+def file_column(columns: Sequence[Column], kinds: Sequence[Kind] = GUESSED) -> tuple[str, Kind] | None:
+    """Find the column of a table that names files of one of some kinds, and which of them; None if there is none."""
     for column in columns:
         names = [value.strip().lower() for value in column.values]
-        for kind in KINDS:
+        for kind in kinds:
             if sum(name.endswith(ENDINGS[kind]) for name in names) > FILES * len(names):
                 return column.name, kind
     return None

@@ -1,4 +1,4 @@
-"""Proposes a first recipe for pictures or sounds of several classes: a small Transformer, trained from scratch.
+"""Proposes a first recipe for pictures, sounds or videos of several classes: a small Transformer, from scratch.
 
 Model and optimiser are those of recipes/mnist and recipes/fsdd, larger where there are more files.
 """
@@ -7,11 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from string import Template
+from typing import Any
 
 import numpy as np
 
-from heedful.config.modalities import AudioConfig, ImageConfig
-from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts
+from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
+from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
 from heedful.data.proposals.proposal import (
     BEGINNING,
     MODEL,
@@ -51,8 +52,7 @@ def propose_pictures(found: MediaSurvey[PictureFacts], labels: Sequence[str], ma
         texts: Name and corpora for the recipe.
     """
     image = image_config(found.facts, machine)
-    values = {"task": "image_classification", **of_image(image), "tokens": image.tokens}
-    values["zoom"] = 0.8 if max(image.size) <= PATCHES[0][0] else 0.5
+    values = {"task": "image_classification", **of_image(image), "zoom": zoom(image), "tokens": image.tokens}
     values |= settings(len(found.facts), image.tokens, image.tokens, machine)
     return filled(PICTURES, texts, values, seen=f"{len(found.facts):,} pictures", **of_data(found, labels))
 
@@ -63,6 +63,29 @@ def propose_sounds(found: MediaSurvey[SoundFacts], labels: Sequence[str], machin
     values = {"task": "audio_classification", **of_audio(audio)}
     values |= settings(len(found.facts), typical_tokens(found.facts, audio), audio.longest, machine)
     return filled(SOUNDS, texts, values, seen=f"{len(found.facts):,} sounds", **of_data(found, labels))
+
+
+def propose_videos(found: MediaSurvey[VideoFacts], labels: Sequence[str], machine: Machine, texts: Texts) -> str:
+    """Write a first recipe, in TOML, for a classifier of videos, from a survey of them; arguments as for pictures."""
+    image, video = image_config(found.facts, machine), video_config(found.facts)
+    longest = video.tokens(video.frames, image)
+    typical = round(float(np.mean([video.tokens(video.read(one.frames), image) for one in found.facts])))
+    values = {"task": "video_classification", **of_image(image), "zoom": zoom(image), "tokens": longest}
+    values |= {"frames": video.frames, "tubelet": video.tubelet}
+    values |= settings(len(found.facts), typical, longest, machine)
+    return filled(VIDEOS, texts, values, seen=f"{len(found.facts):,} videos", **of_data(found, labels))
+
+
+def video_config(facts: Sequence[VideoFacts]) -> VideoConfig:
+    """Choose how many frames of a video are read: as many as most videos have, but no more than the default."""
+    usual = round(float(np.median([one.frames for one in facts])))
+    whole = max(1, usual // VideoConfig.tubelet) * VideoConfig.tubelet
+    return VideoConfig(frames=min(VideoConfig.frames, whole))
+
+
+def zoom(image: ImageConfig) -> float:
+    """Choose the least share of the area that training cuts out of a picture: a larger share of small pictures."""
+    return 0.8 if max(image.size) <= PATCHES[0][0] else 0.5
 
 
 def image_config(facts: Sequence[PictureFacts], machine: Machine) -> ImageConfig:
@@ -142,7 +165,7 @@ def settings(files: int, typical: int, longest: int, machine: Machine) -> dict[s
     }
 
 
-def of_data(found: MediaSurvey[PictureFacts] | MediaSurvey[SoundFacts], labels: Sequence[str]) -> dict[str, str]:
+def of_data(found: MediaSurvey[Any], labels: Sequence[str]) -> dict[str, str]:
     """Write the keys of [data] that a survey of files with classes decides."""
     return {"told": f"labels = {quoted(labels)} # the classes\n", "bad": of_bad(found.bad)}
 
@@ -205,22 +228,28 @@ time_masks = 2
 frequency_masks = 2
 """
 
-PICTURES = Template(
-    DATA
-    + IMAGE
-    + """# In training, pictures are changed at random:
+CHANGES = """\
+# In training, pictures are changed at random:
 shift = $shift
 flip = false # true if a mirrored picture is of the same class, unlike a letter
 zoom = $zoom
 erase = 0.1
 """
-    + MODEL
-    + """\
+
+VIDEO = """
+[video]
+frames = $frames # of each video, evenly from its beginning to its end; all of them are changed alike
+tubelet = $tubelet # frames that a patch lasts
+"""
+
+LEARNED_POSITIONS = """\
 positions = "learned"
 max_positions = $tokens
 """
-    + TRAINING
-)
+
+PICTURES = Template(DATA + IMAGE + CHANGES + MODEL + LEARNED_POSITIONS + TRAINING)
+
+VIDEOS = Template(DATA + IMAGE + CHANGES + VIDEO + MODEL + LEARNED_POSITIONS + TRAINING)
 
 SOUNDS = Template(
     DATA

@@ -1,4 +1,4 @@
-"""Survey of a user's own pictures or sounds: sizes, lengths, classes or texts, copies, and files that are bad."""
+"""Survey of a user's own pictures, sounds or videos: sizes, lengths, classes or texts, copies, and bad files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -8,9 +8,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from heedful.config.modalities import ImageConfig
+from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.config.schema import CorpusConfig
-from heedful.data.media import pictures, sounds
+from heedful.data.media import pictures, sounds, videos
 from heedful.data.media.media_files import MediaFile, read_content
 from heedful.data.proposals.pair_survey import Side, TextStatistics
 from heedful.errors import InputError
@@ -33,6 +33,13 @@ class PictureFacts:
 
 
 @dataclass(frozen=True)
+class VideoFacts(PictureFacts):
+    """Facts about a video: those of its first frame, and the number of frames."""
+
+    frames: int
+
+
+@dataclass(frozen=True)
 class SoundFacts:
     """Facts about a sound: its length, samples a second, and channels."""
 
@@ -43,7 +50,7 @@ class SoundFacts:
 
 @dataclass(frozen=True)
 class MediaSurvey(Generic[F]):
-    """Survey of pictures or sounds.
+    """Survey of pictures, sounds or videos.
 
     Attributes:
         labels: The classes or texts, and how many files each has.
@@ -123,10 +130,28 @@ def look_at_picture(content: bytes) -> PictureFacts:
         InputError: The bytes are no picture, or damaged.
     """
     with pictures.opened(content, ImageConfig.max_pixels) as picture:
-        width, height = picture.size
-        sideways = picture.getexif().get(ORIENTATION) in SIDEWAYS
-        is_grey = picture.mode in GREY_MODES or (width * height <= COLOURS_UP_TO and has_no_colour(picture))
-    return PictureFacts(*((width, height) if sideways else (height, width)), is_grey)
+        return PictureFacts(*facts_of_picture(picture))
+
+
+def look_at_video(content: bytes) -> VideoFacts:
+    """Find the number of frames of a video, and the facts of the first one.
+
+    Raises:
+        InputError: The bytes are no video, damaged, or have too many frames.
+    """
+    with pictures.opened(content, ImageConfig.max_pixels, videos.FORMATS, "video") as picture:
+        first = facts_of_picture(picture)
+        frames = getattr(picture, "n_frames", 1)
+        videos.check_frames(frames, VideoConfig())
+        return VideoFacts(*first, frames)
+
+
+def facts_of_picture(picture: Any) -> tuple[int, int, bool]:
+    """Find the height and the width of a picture of Pillow as it is seen, and whether it is grey."""
+    width, height = picture.size
+    sideways = picture.getexif().get(ORIENTATION) in SIDEWAYS
+    is_grey = picture.mode in GREY_MODES or (width * height <= COLOURS_UP_TO and has_no_colour(picture))
+    return (width, height, is_grey) if sideways else (height, width, is_grey)
 
 
 def has_no_colour(picture: Any) -> bool:
