@@ -23,7 +23,7 @@ def test_any_number_of_rows_gives_the_logits_and_the_gradients_of_a_linear_layer
 
 def test_only_the_few_rows_of_a_search_are_computed_as_columns(monkeypatch):
     computed = []
-    monkeypatch.setattr(OutputProjection, "of_few", lambda self, x: computed.append(len(x)) or x @ self.weight.T)
+    monkeypatch.setattr(OutputProjection, "by_columns", lambda self, x: computed.append(len(x)) or x @ self.weight.T)
     projection = OutputProjection(13, 101, bias=False)
     for rows in range(FEW + 3):
         projection(torch.randn(rows, 13))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from heedful.data.proposals.proposal import Corpora, Texts
     from heedful.data.proposals.table_task import TaskChoice
 
-NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
 MOVING = (".gif", ".apng")  # endings of pictures that are usually animated
@@ -73,6 +72,7 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
     Raises:
         InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
     """
+    from heedful.data.media.media_files import NOUNS
     from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder, target_column
     from heedful.data.readers.columns import columns_of
     from heedful.data.readers.rows import READERS
@@ -114,16 +114,15 @@ def init_media(request: MediaRequest) -> None:
     from heedful.config.load import load_recipe
     from heedful.data.media.media_files import media_files
     from heedful.data.proposals.media_layout import parts_of_folder
-    from heedful.data.proposals.media_survey import listen_to_sound, look_at_picture, look_at_video, survey_media
+    from heedful.data.proposals.media_survey import LOOKS, survey_media
     from heedful.data.proposals.proposal import Texts
 
     folder = free_folder(request.source, request.out, request.task)
-    looks: dict[str, Any] = {"image": look_at_picture, "audio": listen_to_sound, "video": look_at_video}
     parts = parts_of_folder(request.source, request.data) if request.source.is_dir() else {}
     surveyed = replace(request.corpus, source=str(parts["train"][0] if parts else request.source))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
         files = list(progress.over(media_files(surveyed, request.data)))
-        found: MediaSurvey[Any] = survey_media(files, surveyed, looks[request.kind])
+        found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
     tell_files(found, request)
     tell_moving([file.path for file in files], request)
     corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")
@@ -134,11 +133,10 @@ def init_media(request: MediaRequest) -> None:
 
 def proposed(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
     """Write the recipe of a classifier, in TOML."""
-    from heedful.data.proposals.media_proposal import propose_pictures, propose_sounds, propose_videos
+    from heedful.data.proposals.media_proposal import PROPOSALS
     from heedful.data.readers.labelled import in_order
 
-    proposals: dict[str, Any] = {"image": propose_pictures, "audio": propose_sounds, "video": propose_videos}
-    return proposals[request.kind](found, in_order(found.labels), this_machine(), texts)
+    return PROPOSALS[request.kind](found, in_order(found.labels), this_machine(), texts)
 
 
 def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Texts") -> str:
@@ -207,14 +205,16 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
+    from heedful.data.media.media_files import NOUNS
+
     corpus = request.corpus
     where = "a folder for each class"
     if not request.source.is_dir():
         what = "text" if request.writes else "class"
         where = f"file in {corpus.source_field!r}, {what} in {corpus.target_field!r}"
     typer.echo(f"{counted(len(found.facts), NOUNS[request.kind])}: {where}")
-    tell: dict[str, Any] = {"image": tell_sizes, "audio": tell_seconds, "video": tell_frames}
-    tell[request.kind](found.facts)
+    tell_facts = {"image": tell_sizes, "audio": tell_seconds, "video": tell_frames}
+    tell_facts[request.kind](found.facts)
     (tell_texts if request.writes else tell_classes)(found, request)
     if found.copies:
         typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")

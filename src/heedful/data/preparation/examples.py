@@ -22,7 +22,7 @@ Reader = Callable[[CorpusConfig, Tokenizer, DropReport], Iterator[Rows]]  # the 
 def prepare_examples(
     recipe: Recipe, folder: Path, texts: Texts, read: Reader, report: Callable[[str], None]
 ) -> PreparedData[PairStore]:
-    """Return the prepared examples of a recipe; see `heedful.data.preparation.prepared_data.prepare_data`.
+    """Return the prepared examples of a recipe; see `prepare_data`.
 
     Args:
         recipe: Its data and tokenizer tables count, with `data.max_length`, to which rows are cut here, and the family

@@ -39,7 +39,7 @@ class PreparedPairs(PreparedData[PairStore]):
 def prepare_pairs(
     recipe: Recipe, folder: Path, report: Callable[[str], None], read: PairReader = read_pairs
 ) -> PreparedPairs:
-    """Return the prepared sentence pairs of a recipe; see `heedful.data.preparation.prepared_data.prepare_data`.
+    """Return the prepared sentence pairs of a recipe; see `prepare_data`.
 
     Args:
         recipe: Its data and tokenizer tables count.

@@ -30,7 +30,7 @@ def prepare_running_text(recipe: Recipe, folder: Path, report: Callable[[str], N
 
     Args:
         recipe: Its data and tokenizer tables count.
-        folder: A folder for this text alone; see `heedful.data.preparation.prepared_data.prepare_data`.
+        folder: A folder for this text alone; see `prepare_data`.
         report: Called with sentences that say what is done.
 
     Raises:

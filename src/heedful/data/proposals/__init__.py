@@ -1,1 +1,1 @@
-"""What `heedful init` finds in files of a newcomer, and the first recipes that it proposes for them."""
+"""Surveys of a user's own files, and the first recipes that `heedful init` proposes for them."""

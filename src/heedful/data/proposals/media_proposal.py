@@ -5,13 +5,14 @@ Model and optimiser are those of recipes/mnist and recipes/fsdd, larger where th
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from string import Template
 from typing import Any
 
 import numpy as np
 
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
+from heedful.data.proposals.media_layout import Kind
 from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
 from heedful.data.proposals.proposal import (
     BEGINNING,
@@ -260,3 +261,9 @@ positions = "rotary"
 """
     + TRAINING
 )
+
+PROPOSALS: dict[Kind, Callable[[MediaSurvey[Any], Sequence[str], Machine, Texts], str]] = {
+    "image": propose_pictures,
+    "audio": propose_sounds,
+    "video": propose_videos,
+}

@@ -12,6 +12,7 @@ from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.config.schema import CorpusConfig
 from heedful.data.media import pictures, sounds, videos
 from heedful.data.media.media_files import MediaFile, read_content
+from heedful.data.proposals.media_layout import Kind
 from heedful.data.proposals.pair_survey import Side, TextStatistics
 from heedful.errors import InputError
 
@@ -170,3 +171,10 @@ def listen_to_sound(content: bytes) -> SoundFacts:
         if not sound.frames:
             raise InputError("it has no samples")
         return SoundFacts(sound.frames / sound.samplerate, sound.samplerate, sound.channels)
+
+
+LOOKS: dict[Kind, Callable[[bytes], Any]] = {
+    "image": look_at_picture,
+    "audio": listen_to_sound,
+    "video": look_at_video,
+}
