@@ -31,7 +31,7 @@ from heedful.data.proposals.media_survey import (
 from heedful.data.proposals.proposal import Corpora, Machine, Texts
 from heedful.data.readers.columns import columns_of
 from heedful.errors import InputError
-from toy_media import SIDES, write_files, write_pictures, write_sounds
+from toy_media import SIDES, animated, moving, write_files, write_pictures, write_sounds
 
 IMAGES = DataConfig(modality="image")
 LAPTOP = Machine(cores=2, bfloat16=False)
@@ -65,6 +65,10 @@ def test_the_frames_of_a_video_are_counted(kind):
     assert look_at_video(odd.animated(kind)) == VideoFacts(7, 11, False, 2)
     with pytest.raises(InputError, match="it is no video"):
         look_at_video(odd.turned())
+    whole = animated(moving("left", 1))
+    for length in (len(whole) // 3, len(whole) // 2, len(whole) - 9):
+        with pytest.raises(InputError, match="the video is damaged or cut off"):
+            look_at_video(whole[:length])
 
 
 def test_a_video_of_too_many_frames_is_bad(monkeypatch):

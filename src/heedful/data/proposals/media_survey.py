@@ -144,6 +144,8 @@ def look_at_video(content: bytes) -> VideoFacts:
         first = facts_of_picture(picture)
         frames = getattr(picture, "n_frames", 1)
         videos.check_frames(frames, VideoConfig())
+        picture.seek(frames - 1)
+        picture.load()  # the last frame tells whether the file is whole
         return VideoFacts(*first, frames)
 
 
