@@ -114,6 +114,7 @@ def test_tests_mirror_the_package() -> None:
 def test_every_recipe_loads_and_tells_its_story(path: Path) -> None:
     assert load_recipe(path).name == path.parent.name
     assert (path.parent / "README.md").is_file()
+    assert f"]({path.parent.name}/README.md)" in (ROOT / "recipes/README.md").read_text()
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.parent.name)
