@@ -7,12 +7,14 @@ from functools import partial
 import caption_boxes
 import decode_mechanisms
 import gpt_step
+import head_distances
 import pytest
 import race
 import recurrent_step
 import torch
 import train_mechanisms
 import train_step
+from PIL import Image
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -130,3 +132,15 @@ def test_the_masses_of_the_best_head_are_sorted_by_the_place_of_the_word_among_t
     assert masses.mean(0)[head] == masses.mean(0).max()
     assert by_place == [[float(found[0].mass[head]), float(found[2].mass[head])], [float(found[1].mass[head])]]
     assert even == pytest.approx(sum(one.chance for one in found) / 3)
+
+
+def test_the_distances_of_heads_are_means_over_files(tmp_path):
+    other = tmp_path / "other.png"
+    (tmp_path / "a.png").write_bytes(PICTURE)
+    Image.new("RGB", (21, 14), "red").save(other)
+    model = loaded("image_classification")
+    one, two = (head_distances.distances(model, [tmp_path / name]) for name in ("a.png", "other.png"))
+    both = head_distances.distances(model, [tmp_path / "a.png", other])
+    assert list(both) == ["enc.0.self"]
+    means = [(a + b) / 2 for a, b in zip(one["enc.0.self"], two["enc.0.self"], strict=True)]
+    assert both["enc.0.self"] == pytest.approx(means)

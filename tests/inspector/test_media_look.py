@@ -118,6 +118,21 @@ def test_a_video_is_shown_as_the_first_frames_of_its_tubelets_one_below_the_othe
     np.testing.assert_array_equal(shown.reshape(3, 14, 21, 3), read[::2])
 
 
+@pytest.mark.parametrize("task", FILES)
+def test_heads_of_the_encoder_and_no_others_have_a_distance(task):
+    heads = overview(seen_of(task))["heads"]
+    assert [block for block, kinds in heads.items() if "distance" in kinds] == [b for b in heads if b[:3] == "enc"]
+
+
+def test_places_are_those_of_the_labels():
+    video = seen_of("video_classification").reading.media
+    assert np.isnan(video.places[0]).all()
+    rows_and_columns = [[row, column] for _ in range(3) for row in range(2) for column in range(3)]
+    assert video.places[1:].tolist() == rows_and_columns
+    sound = seen_of("speech_recognition").reading.media
+    assert [float(label.split()[0]) for label in sound.labels] == pytest.approx(sound.places[:, 0].tolist(), abs=1e-4)
+
+
 def test_the_spectrum_is_that_which_the_model_reads_to_a_256th():
     media = overview(seen_of("speech_recognition"))["media"]
     reader = reader_of(loaded("speech_recognition").use())

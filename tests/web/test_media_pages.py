@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 import served
 import toy_readers
 from heedful.inspector.look import Question, look
+from heedful.inspector.overview import overview
 from heedful.inspector.page import Page
 from heedful.inspector.view import View
 from printed import figure, table
@@ -123,6 +124,12 @@ def test_a_patch_that_is_clicked_looks_at_others(reading, watched):
     weights = own("captioning").trace["enc.0.self.attn"].values[1, 3]
     expect(panel.locator("[aria-live]")).to_contain_text("1,3 →")
     expect(panel.locator("[aria-live] strong")).to_have_text(f"{weights.max():.4f}")
+
+
+def test_the_distance_of_a_head_is_told(reading, watched):
+    page = opened(watched.page, reading, "captioning", "attention", block="enc.0.self", head=1)
+    said = page.locator("main dl > div", has_text="Distance").locator("dd").inner_text()
+    assert figure(said) == pytest.approx(overview(own("captioning"))["heads"]["enc.0.self"]["distance"][1], abs=5e-4)
 
 
 def test_a_sound_classifier_shows_the_mean_of_all_frames_and_then_a_chosen_one(reading, watched):

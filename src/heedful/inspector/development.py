@@ -133,7 +133,7 @@ def measured(loaded: LoadedModel, given: Given, target: str | None) -> Measured:
     """Compute the measures of all attention heads of one model on an input, by block and measure."""
     subject = loaded.use()
     once = replace(reading(subject, given, target), steps=None)
-    found = measures(traced(once, ["*.attn"]))
+    found = measures(traced(once, ["*.attn"]), once.media)
     if isinstance(subject, Translator) and (gold := list(gold_alignment(loaded.recipe))):
         for block, values in alignment(subject, gold).items():
             found[block]["alignment"] = values

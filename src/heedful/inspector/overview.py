@@ -5,17 +5,19 @@ T tokens, L blocks, K likeliest tokens.
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from heedful.config.schema import Recipe
+from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import SCHEMA, Trace
 from heedful.inspector.look import WIDEST, Look
 from heedful.inspector.measures.beam_search import BeamLog, Fate
-from heedful.inspector.measures.heads import MEASURES
+from heedful.inspector.measures.heads import MEASURES, distance
 from heedful.inspector.measures.logit_lens import Lens
 from heedful.models import Model
 from heedful.nn.residual import PostNorm
@@ -64,7 +66,7 @@ def overview(seen: Look) -> Json:
         "lines": {name: asdict(line) for name, line in trace.lines.items()},
         "blocks": list(blocks(trace)),
         "tensors": {name: {"axes": trace.axes[name], "shape": trace.tensors[name].shape} for name in trace},
-        "heads": measures(trace),
+        "heads": measures(trace, seen.reading.media),
         "stream": stream(trace, seen.reading.model),
         "answers": [asdict(answer) for answer in seen.answers],
         **spelled(seen, seen.reading.tokenizer),
@@ -93,13 +95,19 @@ def blocks(trace: Trace) -> Iterator[Json]:
             yield {"name": block, "heads": len(trace.tensors[name]), "queries": queries.line, "keys": keys.line}
 
 
-def measures(trace: Trace) -> Json:
-    """Compute the measures of all attention heads in a trace as JSON, by attention sublayer and measure."""
+def measures(trace: Trace, media: MediaInput | None = None) -> Json:
+    """Compute the measures of all attention heads in a trace as JSON, by attention sublayer and measure.
+
+    Of a picture or sound the distance is measured too, where its patches or frames attend to each other.
+    """
     found = {}
     for name, values in trace.tensors.items():
         if name.endswith(".attn"):
             block, weights = name.removesuffix(".attn"), torch.from_numpy(values)
             kinds = MEASURES[block.rpartition(".")[2]]
+            _, queries, keys = trace.axes[name]
+            if media is not None and {queries.line, keys.line} <= {"src.said", "src.read"}:
+                kinds = kinds | {"distance": partial(distance, places=torch.from_numpy(media.places))}
             found[block] = {kind: numbers(measure(weights).numpy()) for kind, measure in kinds.items()}
     return found
 

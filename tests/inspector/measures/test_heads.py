@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from heedful.inspector.measures.heads import MEASURES
+from heedful.inspector.measures.heads import MEASURES, distance
 
 
 def weights(*heads):
@@ -58,3 +58,23 @@ def test_a_token_that_is_alone_looks_at_itself_and_at_none_beside_it():
     assert found["itself"] == [1, 1, 1]
     assert found["previous"] == found["following"] == [0, 0, 0]
     assert found["entropy"] == [0, 0, 0]
+
+
+def test_the_distance_is_that_of_a_loop_without_class_tokens():
+    places = torch.tensor([[math.nan, math.nan], *([row, column] for row in range(3) for column in range(5))])
+    seen = torch.rand(2, 16, 16).softmax(-1)
+    for head, found in zip(seen, distance(seen, places).tolist(), strict=True):
+        reached, even, mass = 0.0, [], 0.0
+        for query in range(1, 16):
+            for key in range(1, 16):
+                apart = math.dist(places[query], places[key])
+                reached, mass = reached + float(head[query, key]) * apart, mass + float(head[query, key])
+                even.append(apart)
+        assert found == pytest.approx(reached / mass / (sum(even) / len(even)), rel=1e-5)
+
+
+def test_the_distance_is_1_for_even_attention_and_0_for_a_look_at_itself():
+    places = torch.arange(7.0)[:, None]
+    heads = weights(torch.full((7, 7), 1 / 7), torch.eye(7))
+    assert distance(heads, places).tolist() == pytest.approx([1, 0])
+    assert distance(torch.ones(1, 1, 1), torch.zeros(1, 1)).tolist() == [0]

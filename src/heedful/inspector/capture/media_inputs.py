@@ -1,6 +1,6 @@
 """Pictures and sounds as a model reads them: what a page shows of them, and labels for the positions of the encoder.
 
-H height, W width, C channels, Q queries, S positions of the encoder, T frames, M mel bands.
+H height, W width, C channels, Q queries, S positions of the encoder, P coordinates, T frames, M mel bands.
 """
 
 import base64
@@ -29,6 +29,11 @@ class MediaInput(ABC):
     def labels(self) -> list[str]:
         """Label of each position of the encoder."""
 
+    @property
+    @abstractmethod
+    def places(self) -> Float32[np.ndarray, "S P"]:
+        """Place of each position of the encoder: row and column in patches, or seconds; NaN for a class token."""
+
     @abstractmethod
     def described(self) -> dict[str, Any]:
         """Picture or sound as JSON values for the page; "kind" says which it is."""
@@ -42,11 +47,13 @@ class PictureInput(MediaInput):
         pixels: the pixels, of 8 bits.
         grid: rows and columns of patches.
         before: positions of the encoder before the patches: 1 for a class token, or 0.
+        frames: frames of a video that stand one below the other; 1 for a picture.
     """
 
     pixels: UInt8[np.ndarray, "H W C"]
     grid: tuple[int, int]
     before: int
+    frames: int = 1
 
     @property
     def labels(self) -> list[str]:
@@ -54,6 +61,14 @@ class PictureInput(MediaInput):
         rows, columns = self.grid
         patches = [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
         return [CLASS] * self.before + patches
+
+    @property
+    def places(self) -> Float32[np.ndarray, "S 2"]:
+        """Row and column of each patch in its frame, in patches; NaN for a class token."""
+        rows, columns = self.grid
+        patches = np.mgrid[: rows // self.frames, :columns].reshape(2, -1).T
+        token = np.full((self.before, 2), np.nan)
+        return np.concatenate([token, np.tile(patches, (self.frames, 1))]).astype(np.float32)
 
     def laid(self, weights: Float32[np.ndarray, "Q S"]) -> Float32[np.ndarray, "Q R P"]:
         """Lay the weights of Q queries on the patches, R rows of P; those of a class token are left out."""
@@ -114,6 +129,11 @@ class SoundInput(MediaInput):
         digits = 2 if step >= 0.01 else 4
         return [f"{position * step:.{digits}f} s" for position in range(self.positions)]
 
+    @property
+    def places(self) -> Float32[np.ndarray, "S 1"]:
+        """Time at which each position of the encoder begins, in seconds."""
+        return np.arange(self.positions, dtype=np.float32)[:, None] * np.float32(self.hop * self.stride)
+
     def described(self) -> dict[str, Any]:
         """Spectrum and times of the sound as JSON values; the spectrum is a byte a value in base64, row by row."""
         frames, mels = self.spectrum.shape
@@ -162,7 +182,8 @@ def video_input(medium: Videos, decoded: np.ndarray) -> PictureInput:
     """
     first = decoded[:: medium.video.tubelet]
     rows, columns = medium.config.grid
-    return PictureInput(np.concatenate(first), (len(first) * rows, columns), int(medium.config.class_token))
+    grid = len(first) * rows, columns
+    return PictureInput(np.concatenate(first), grid, int(medium.config.class_token), frames=len(first))
 
 
 INPUTS: dict[type[Medium], Callable[[Any, np.ndarray], MediaInput]] = {

@@ -1,6 +1,6 @@
-"""Measures of attention heads: entropy, and mean weight on certain keys (Clark et al. 2019; Voita et al. 2019).
+"""Measures of attention heads: entropy, mean weight on certain keys (Clark et al. 2019; Voita et al. 2019), distance.
 
-H heads, T queries, S keys.
+H heads, T queries, S keys, P coordinates.
 """
 
 from collections.abc import Callable
@@ -49,6 +49,20 @@ def first(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
 def last(weights: Float[Tensor, "H T S"]) -> Float[Tensor, " H"]:
     """Mean attention weight on the last key, which is <eos> if the sequence has one."""
     return weights[..., -1].mean(-1)
+
+
+def distance(weights: Float[Tensor, "H S S"], places: Float[Tensor, "S P"]) -> Float[Tensor, " H"]:
+    """Mean distance from a query to what it attends to, as a share of that of even attention.
+
+    Near 0 for a head that looks at the surroundings of each patch or frame, 1 for one that looks at the whole; in
+    pixels, this is figure 7 of Dosovitskiy et al. 2021. Class tokens count neither as queries nor as keys: their place
+    is NaN. It is 0 where there is one place alone.
+    """
+    real = ~places.isnan().any(-1)
+    apart = torch.cdist(places[real], places[real])
+    weights = weights[:, real][..., real]
+    reached = (weights * apart).sum((-2, -1)) / weights.sum((-2, -1)).clamp(min=torch.finfo(weights.dtype).tiny)
+    return reached / apart.mean().clamp(min=torch.finfo(apart.dtype).tiny)
 
 
 ANYWHERE: dict[str, Measure] = {"entropy": entropy, "first": first, "last": last}
