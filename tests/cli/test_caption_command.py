@@ -50,8 +50,9 @@ def test_a_table_stands_for_the_pictures_that_it_names(made, files, tmp_path):
     table.write_text("file,text\n" + "".join(f"{file},a text\n" for file in files[2:4]))
     wanted = invoke("caption", "--model", made / "model", *files[2:4]).stdout
     assert invoke("caption", "--model", made / "model", table).stdout == wanted
-    with pytest.raises(InputError, match="would be overwritten"):
-        invoke("caption", "--model", made / "model", table, "--output", table)
+    for output in (table, files[3]):
+        with pytest.raises(InputError, match="would be overwritten"):
+            invoke("caption", "--model", made / "model", table, "--output", output)
 
 
 def test_json_has_the_n_best_captions_with_their_tokens(made, files):

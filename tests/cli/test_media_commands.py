@@ -74,6 +74,11 @@ def test_results_may_go_to_a_file(here, task):
     assert len(Path("classes.tsv").read_text().splitlines()) == len(list(Path("valid").rglob("*.*")))
 
 
+def test_a_file_that_is_read_in_a_folder_is_not_overwritten(here, task):
+    with pytest.raises(InputError, match="would be overwritten"):
+        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")))
+
+
 def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here, task):
     bad = Path(f"valid/bad{ENDINGS[task]}")
     bad.write_bytes(b"text")

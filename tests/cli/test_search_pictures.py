@@ -1,7 +1,9 @@
 """`heedful search`, `encode` and `evaluate` with a model of pictures and texts: what the library finds, both ways."""
 
 import json
+import shutil
 from functools import partial
+from os import fsdecode
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +143,16 @@ def test_a_mistake_is_one_message(place, message):
     Path("broken.png").write_text("no picture")
     with pytest.raises(InputError, match=message):
         run(*MISTAKES[message])
+
+
+def test_a_picture_whose_name_has_a_space_or_is_no_utf_8_is_a_picture(place, tmp_path):
+    picture = pictures()[0]
+    want = run(*OPTIONS, picture).stdout
+    for name in ("my photo.png", fsdecode(b"caf\xe9.png")):
+        shutil.copyfile(picture, tmp_path / name)
+        assert run(*OPTIONS, tmp_path / name).stdout == want
+    named = run("--model", "model", "--corpus", tmp_path, "--json", QUERY)
+    assert {hit["file"] for hit in json.loads(named.stdout)} == set(map(str, tmp_path.iterdir()))
 
 
 def test_a_sentence_that_ends_like_a_picture_is_a_sentence(place):

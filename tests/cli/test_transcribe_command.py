@@ -1,6 +1,7 @@
 """`heedful transcribe`: files of sound in, text and subtitles out."""
 
 import json
+from os import fsdecode
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from invocation import invoke
 
 from heedful.checkpoint import write_model
+from heedful.cli.transcribe import checked_files
 from heedful.decode.speech_windows import StampedWindows
 from heedful.decode.transcriber import Transcriber
 from heedful.decode.transcript import srt, vtt
@@ -161,6 +163,40 @@ def test_what_was_heard_of_the_next_file_follows_the_files_that_are_done(stamped
     assert (first["file"], first["seconds"]) == ("one.wav", 0.24)
     assert second["file"] == "long.wav"
     assert 0 < second["seconds"] < 0.98
+
+
+def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monkeypatch):
+    take, taken = StampedWindows.take, []
+
+    def interrupted(windows, reading, said):
+        take(windows, reading, said)
+        taken.append(reading)
+
+    def search(transcriber, batch):
+        if taken:
+            raise KeyboardInterrupt
+        return found(transcriber, batch)
+
+    found = Transcriber._search
+    monkeypatch.setattr(StampedWindows, "take", interrupted)
+    monkeypatch.setattr(Transcriber, "_search", search)
+    with pytest.raises(Interrupted, match=r"one.wav was heard until 00:00:00.000, long.wav was heard until 00:00:0"):
+        transcribe("one.wav", "long.wav", "--output", "a.txt")
+    first, second = Path("a.txt.part").read_text().splitlines()
+    assert first == ""
+    assert second
+
+
+def test_a_name_that_is_no_utf_8_is_written_as_it_is(plain, here):
+    name = fsdecode(b"caf\xe9.wav")
+    (here / "one.wav").rename(name)
+    line = invoke("transcribe", name, "--model", "model", "--format", "json").stdout
+    assert json.loads(line)["file"] == name
+
+
+def test_many_files_are_not_open_at_once(plain, here):
+    recordings = checked_files([Path(name) for name in FILES])
+    assert all(recording._sound is None for recording in recordings)
 
 
 def test_an_interruption_before_anything_was_heard_leaves_nothing(stamped, here, monkeypatch):

@@ -252,6 +252,8 @@ def test_computed_positions_are_left_out(theirs, tmp_path):
     ("settings", "message"),
     [
         ({"crop_size": 28}, "pictures are brought to 28 x 28 pixels, and the model reads 35 x 35"),
+        ({"size": {"shortest_edge": 41}}, "pictures are scaled to 41 x 41 pixels before 35 x 35 are cut out"),
+        ({"size": {"height": 41, "width": 41}}, "pictures are scaled to 41 x 41 pixels before 35 x 35 are cut out"),
         ({"do_normalize": False}, "do_normalize is false, and heedful takes"),
         ({"rescale_factor": 1.0}, "rescale_factor is 1.0"),
     ],
@@ -261,6 +263,15 @@ def test_pictures_that_heedful_cannot_read_so_are_refused(theirs, tmp_path, sett
     (folder / "preprocessor_config.json").write_text(json.dumps({"crop_size": {"height": 35, "width": 35}} | settings))
     with pytest.raises(InputError, match=message):
         read(folder)
+
+
+def test_pictures_of_two_given_sides_are_squashed_even_where_their_middle_is_cut_out(theirs, tmp_path):
+    folder = edited(theirs[0], tmp_path)
+    sides = {"height": 35, "width": 35}
+    for size, resize in ((sides, "squash"), (35, "crop"), ({"shortest_edge": 35}, "crop")):
+        settings = {"do_center_crop": True, "crop_size": sides, "size": size}
+        (folder / "preprocessor_config.json").write_text(json.dumps(settings))
+        assert read(folder).recipe.image.resize == resize
 
 
 def test_the_settings_of_pictures_stand_in_one_of_two_files(theirs, tmp_path):

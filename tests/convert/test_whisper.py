@@ -13,6 +13,7 @@ from foreign_folders import LINES, SPOKEN, TEXTS
 from heedful.checkpoint import load_model, write_model
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
+from heedful.convert.whisper import languages
 from heedful.decode.transcriber import Transcriber
 from heedful.errors import InputError
 from heedful.models import weights
@@ -112,6 +113,26 @@ def test_time_stamps_that_the_tokenizer_lacks_are_the_last_rows(theirs, tmp_path
     before, after = read(theirs[0]), read(tmp_path)
     assert SpeechTokens.of(after.tokenizers.target) == SpeechTokens.of(before.tokenizers.target)
     assert all(torch.equal(after.weights[name], value) for name, value in before.weights.items())
+
+
+def test_languages_that_no_file_names_are_those_of_the_vocabulary(theirs, tmp_path):
+    for file in theirs[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    named = read(tmp_path)
+    del generation["lang_to_id"]
+    (tmp_path / "generation_config.json").write_text(json.dumps(generation))
+    found = read(tmp_path)
+    assert sorted(found.recipe.transcribe.languages) == sorted(named.recipe.transcribe.languages)
+    assert found.recipe.data == named.recipe.data
+    assert (named.notes, len(found.notes)) == ((), 1)
+    (tmp_path / "generation_config.json").write_text(json.dumps(generation | {"is_multilingual": False}))
+    assert read(tmp_path).recipe.transcribe.languages == ()
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(51_864, []), (51_865, None)])
+def test_without_a_word_on_languages_the_size_of_the_vocabulary_decides(rows, expected):
+    assert languages({}, rows) == expected
 
 
 def test_a_whisper_that_came_in_goes_out_as_it_was(theirs, ours, tmp_path):

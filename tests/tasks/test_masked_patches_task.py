@@ -157,3 +157,13 @@ def test_what_the_command_has_no_use_for_is_refused(arguments, message, run, pic
     picture = str(pictures / "valid" / "rows" / "01.png")
     with pytest.raises(InputError, match=message):
         CliRunner().invoke(app, ["fill", picture, "--model", str(run), *arguments], catch_exceptions=False)
+
+
+def test_the_command_overwrites_none_of_the_pictures_that_it_reads(run, pictures):
+    folder = pictures / "valid" / "rows"
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for named in (folder, folder / "01.png"):
+        arguments = ["fill", str(named), "--model", str(run), "--output", str(folder / "01.png")]
+        with pytest.raises(InputError, match=r"01.png: is read as .*01.png and would be overwritten"):
+            CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before

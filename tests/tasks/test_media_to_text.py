@@ -1,5 +1,6 @@
 """Captioning and speech recognition: texts about pictures and sounds, learned, scored, resumed."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -116,6 +117,25 @@ def test_a_text_that_is_too_long_is_dropped_from_training_and_counted(tmp_path):
     assert len(task.examples.train[0]) == kept < 3 * COUNTS["train"]
     assert len(task.examples.valid) == 3 * COUNTS["valid"]
     assert any("too many tokens" in sentence for sentence in told)
+
+
+def test_a_validation_text_that_has_no_positions_is_named_before_training(tmp_path):
+    model = {"positions": "learned", "max_positions": 31, "max_target_positions": 23}
+    table = {"model": model, "data": {"filters": {"max_tokens": 11}}}
+    settings = recipe(CAPTIONS, write_table(CAPTIONS, tmp_path), **table)
+    lines = (tmp_path / "valid.jsonl").read_text().splitlines()
+
+    def prepare(words):
+        lines[2] = json.dumps(json.loads(lines[2]) | {"text": "bright " * words})
+        (tmp_path / "valid.jsonl").write_text("\n".join(lines))
+        ALL[CAPTIONS].prepare(settings, tmp_path / "data", lambda _: None)
+
+    prepare(22)
+    for _ in range(2):  # the second time the data is there already
+        with pytest.raises(
+            InputError, match=r"valid.jsonl, line 3: .*png: its text of 24 tokens is longer than the 23 "
+        ):
+            prepare(23)
 
 
 def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):

@@ -1,6 +1,5 @@
 """`heedful caption`: write a text about each picture or sound with an encoder-decoder."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from heedful.cli.files import ReadFiles, named_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Model, Output
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.translate import alternative_fields, changed
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -54,6 +53,7 @@ def caption(
     chosen = {key: value for key, value in options.items() if value is not None}
     captioner.config = changed(loaded, "decode", chosen).decode
     read = ReadFiles(named_files(files, loaded.recipe), captioner.reader.decoded)
+    check_output(output, *read.files)
     with (
         show_progress("captioning", "files", len(read.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,
@@ -61,6 +61,6 @@ def caption(
         for number, found in enumerate(captioner.alternatives(read, progress.advance)):
             name = str(read.read[number])
             captions = [alternative_fields(one, captioner.tokenizers.target) for one in found]
-            line = json.dumps({"file": name, "captions": captions}, ensure_ascii=False)
+            line = json_of_files({"file": name, "captions": captions})
             results.write(line if as_json else f"{name}\t{found[0].text}")
     read.check()

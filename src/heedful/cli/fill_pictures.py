@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from heedful.cli.files import ReadFiles, named_files
-from heedful.cli.output import writing
+from heedful.cli.output import check_output, writing
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -21,7 +21,8 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
         device: The device to compute on.
 
     Raises:
-        InputError: No pictures are named, some cannot be read, or `output` is not the name of a PNG.
+        InputError: No pictures are named, some cannot be read, or `output` is not the name of a PNG, or is one
+            of the pictures.
     """
     import numpy as np
 
@@ -36,6 +37,7 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     if output is None or output.suffix.lower() != ".png":
         raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
     files = ReadFiles(named_files(names, loaded.recipe), filler.reader.decoded)
+    check_output(output, *files.files)
     with show_progress("filling", "files", len(files.files)) as progress:
         rows = []
         for found in filler.answers(files):

@@ -1,12 +1,13 @@
 """Output of a command: a file that is written as a whole or not at all, or standard output."""
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import typer
 
@@ -95,10 +96,15 @@ class Results:
         Path(self.stream.name).replace(path)
 
     def _put(self, text: str) -> None:
-        data = text.encode()
+        data = text.encode(errors="surrogateescape")  # names of files may hold bytes that are no UTF-8
         self.stream.write(data)
         self.stream.flush()
         self._bytes += len(data)
+
+
+def json_of_files(facts: dict[str, Any] | list[dict[str, Any]]) -> str:
+    """Format facts about files as a line of JSON; bytes of their names that are no UTF-8 are escaped."""
+    return json.dumps(facts, ensure_ascii=False).encode(errors="backslashreplace").decode()
 
 
 @contextmanager

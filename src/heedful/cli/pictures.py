@@ -1,6 +1,7 @@
 """Pictures beside texts on the command line: queries that name a picture, and folders of pictures to search."""
 
 from collections.abc import Iterable, Iterator
+from os.path import isdir, isfile  # False, and no error, for a sentence that is too long for a name
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,19 +21,11 @@ def queries(texts: Iterable[str], recipe: "Recipe") -> Iterator[str | Path]:
     from heedful.data.media.pictures import ENDINGS
 
     for text in texts:
-        named = text.lower().endswith(ENDINGS) and not any(map(str.isspace, text))
-        if named or is_folder(text):
+        named = text.lower().endswith(ENDINGS) and (isfile(text) or not any(map(str.isspace, text)))
+        if named or isdir(text):
             yield from named_files([text], recipe)
         else:
             yield text
-
-
-def is_folder(text: str) -> bool:
-    """True if a query is the name of a folder; a sentence may be too long for a name of any."""
-    try:
-        return bool(text.strip()) and Path(text).is_dir()
-    except (OSError, ValueError):
-        return False
 
 
 def check_folder(corpus: Path, model: str, *, reads_pictures: bool) -> None:

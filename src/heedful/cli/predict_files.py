@@ -1,11 +1,10 @@
 """`heedful predict` with a model of pictures, sounds or videos: the class of each file."""
 
-import json
 from pathlib import Path
 
 from heedful.cli.files import ReadFiles, files_in_table, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -52,6 +51,7 @@ def predict_files(
     named = named_files(names, loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
     files = ReadFiles([*named, *tabled], predictor.reader.decoded)
+    check_output(output, *files.files)
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,
@@ -59,6 +59,6 @@ def predict_files(
         for number, answer in enumerate(predictor.answers(files)):
             name = str(files.read[number])
             facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
-            results.write(json.dumps(facts, ensure_ascii=False) if as_json else f"{name}\t{answer}")
+            results.write(json_of_files(facts) if as_json else f"{name}\t{answer}")
             progress.advance()
     files.check()

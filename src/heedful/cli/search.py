@@ -11,7 +11,7 @@ import typer
 from heedful.cli.files import named_files
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
 from heedful.errors import InputError
@@ -301,4 +301,4 @@ def table(hits: list["Hit"]) -> str:
 def json_line(hits: list["Hit"], corpus: Corpus) -> str:
     """Format the search hits for a query in a corpus as a line of JSON."""
     found = [{"rank": rank, "score": hit.score, **corpus.found(hit)} for rank, hit in enumerate(hits, start=1)]
-    return json.dumps(found, ensure_ascii=False)
+    return json_of_files(found)

@@ -1,6 +1,5 @@
 """`heedful transcribe`: write down the speech in files of sound, as text or as subtitles."""
 
-import json
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,7 @@ import typer
 
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Model, Output, Precision
-from heedful.cli.output import Results, check_output, free_name, writing_results
+from heedful.cli.output import Results, check_output, free_name, json_of_files, writing_results
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
 from heedful.progress import show_progress
@@ -85,7 +84,9 @@ def transcribe(
             for transcript in found:
                 results.write(written(next(rest), transcript, form, transcriber))
         except KeyboardInterrupt as error:
-            heard = list(zip(rest, found.heard(), strict=False))
+            waiting = found.heard()
+            last = max((place for place, transcript in enumerate(waiting, start=1) if transcript.seconds), default=0)
+            heard = list(zip(rest, waiting[:last], strict=False))
             for path, transcript in heard:
                 results.write(written(path, transcript, form, transcriber))
             raise Interrupted(kept(results, output, heard)) from error
@@ -158,7 +159,7 @@ def json_line(path: Path, transcript: "Transcript", transcriber: "Transcriber") 
         for segment in transcript.segments
     ]
     facts = {"file": str(path), "language": transcript.language, "seconds": round(transcript.seconds, 3)}
-    return json.dumps({**facts, "text": transcript.text, "segments": segments}, ensure_ascii=False)
+    return json_of_files({**facts, "text": transcript.text, "segments": segments})
 
 
 SUBTITLES = (Form.SRT, Form.VTT)

@@ -9,14 +9,13 @@ from heedful.convert.ctranslate2 import Ctranslate2Model, read_ctranslate2
 from heedful.convert.model import Model
 from heedful.convert.names import Names, Weights, without, without_copies
 from heedful.convert.opennmt import BLOCKS, dotted
-from heedful.convert.whisper_recipe import TASKS, Description, converted
+from heedful.convert.whisper_recipe import MULTILINGUAL, TASKS, Description, converted
 from heedful.errors import InputError
 
 __all__ = ["TASKS", "read"]
 
 SPEC = "WhisperSpec"
 GELU = 3  # the number of the activation in CTranslate2
-MULTILINGUAL = 51_865  # rows from which OpenAI's vocabularies are those of models of several languages
 NAMES = Names(
     {
         "source_embedding.first": "encoder.conv1",
@@ -87,7 +86,7 @@ def _description(found: Ctranslate2Model, theirs: Weights) -> Description:
         fields=_fields(theirs),
         rows=len(embedding),
         names=found.target_vocabulary,
-        languages=_languages(found) if len(embedding) >= MULTILINGUAL else (),
+        languages=(_languages(found) or None) if len(embedding) >= MULTILINGUAL else (),
         suppress=_ids(found.config.get("suppress_ids")),
         suppress_first=_ids(found.config.get("suppress_ids_begin")),
         audio={"mels": channels},

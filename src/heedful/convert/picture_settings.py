@@ -47,13 +47,20 @@ def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) ->
         InputError: The file is damaged, or pictures are read in a way that heedful does not know.
     """
     place, found = _settings(folder)
+    whole = {"height": size[0], "width": size[1]}
     crop = bool(found.get("do_center_crop", defaults.crop))
-    given = _sides(found.get("crop_size" if crop else "size", {"height": size[0], "width": size[1]}))
+    given = _sides(found.get("crop_size" if crop else "size", whole))
+    scaled = _sides(found.get("size", whole))
     resample = found.get("resample", defaults.resample)
     problems = [f"{step} is false, and heedful takes this step always" for step in STEPS if not found.get(step, True)]
     if given != size:
         problems.append(
             f"pictures are brought to {given[0]} x {given[1]} pixels, and the model reads {size[0]} x {size[1]}"
+        )
+    if crop and scaled != given:
+        problems.append(
+            f"pictures are scaled to {scaled[0]} x {scaled[1]} pixels before {given[0]} x {given[1]} are cut out, and "
+            "heedful scales them to the size that it cuts out"
         )
     if abs(255 * found.get("rescale_factor", 1 / 255) - 1) > 1e-3:
         problems.append(f"rescale_factor is {found['rescale_factor']}, and heedful's pixels go from 0 to 1")
@@ -63,7 +70,7 @@ def picture_settings(folder: Path, size: tuple[int, int], defaults: Defaults) ->
         raise InputError(f"{place}: this model cannot be converted: {'; '.join(problems)}")
     settings = {
         "size": list(size),
-        "resize": "crop" if crop else "squash",
+        "resize": "crop" if crop and not _has_two_sides(found.get("size")) else "squash",
         "resample": RESAMPLES[resample],
         "mean": _each(found.get("image_mean", defaults.mean)),
         "std": _each(found.get("image_std", defaults.std)),
@@ -102,6 +109,11 @@ def _settings(folder: Path) -> tuple[Path, dict[str, Any]]:
 def _each(value: Any) -> list[float]:
     """Numbers for all channels, of which there may be one alone."""
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _has_two_sides(size: Any) -> bool:
+    """True if pictures are squashed to a height and a width, and not scaled until their shorter side fits."""
+    return isinstance(size, Mapping) and "height" in size
 
 
 def _sides(size: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from heedful.convert.whisper_files import whisper_order, write_whisper_folder
 from heedful.convert.whisper_recipe import (
     EMBEDDING,
     FIXED,
+    MULTILINGUAL,
     OUTPUT_BIAS,
     TASKS,
     Description,
@@ -94,7 +95,7 @@ def read(folder: Path, task: str | None = None) -> Model:
     description = Description(
         fields=fields,
         rows=config["vocab_size"],
-        languages=[name.strip("<|>") for name in generation.get("lang_to_id") or {}],
+        languages=languages(generation, config["vocab_size"]),
         suppress=generation.get("suppress_tokens") or (),
         suppress_first=generation.get("begin_suppress_tokens") or (),
         audio=audio,
@@ -104,6 +105,13 @@ def read(folder: Path, task: str | None = None) -> Model:
         return converted(folder, description, NAMES.ours(theirs), task)
     except KeyError as error:
         raise InputError(f"{where}: heedful's model has no place for the weight {error}") from error
+
+
+def languages(generation: Mapping[str, Any], rows: int) -> list[str] | None:
+    """The codes of the languages that a Whisper tells apart; None if it does and its files do not name them."""
+    if named := generation.get("lang_to_id"):
+        return [name.strip("<|>") for name in named]
+    return None if generation.get("is_multilingual", rows >= MULTILINGUAL) else []
 
 
 def write(model: Model, folder: Path) -> int:

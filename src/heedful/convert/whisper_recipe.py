@@ -25,6 +25,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "speech_recognition", (SpeechRecognition,)
 EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
+MULTILINGUAL = 51_865  # rows from which OpenAI's vocabularies are those of models of several languages
 FIXED = {
     "positions": "learned",
     "norm": "pre",
@@ -43,7 +44,8 @@ class Description:
         fields: fields of `ModelConfig` beside those that all Whispers share.
         rows: the number of rows of the embeddings.
         names: the names of all tokens; None: those of tokenizer.json.
-        languages: the codes of the languages that it tells apart; empty: it writes English only.
+        languages: the codes of the languages that it tells apart; empty: it writes English only; None: it tells
+            languages apart, and they are those of its vocabulary.
         suppress: tokens that are never written.
         suppress_first: tokens that are not written first.
         audio: values of [audio] that differ from the defaults, without lengths.
@@ -52,7 +54,7 @@ class Description:
     fields: Mapping[str, Any]
     rows: int
     names: Sequence[str] | None = None
-    languages: Sequence[str] = ()
+    languages: Sequence[str] | None = ()
     suppress: Iterable[int] = ()
     suppress_first: Iterable[int] = ()
     audio: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +78,13 @@ def converted(folder: Path, description: Description, ours: Weights, task: str |
     known = expected(lambda: media_to_text(recipe, description.rows))
     known.pop(OUTPUT_BIAS, None)
     compare(ours, known, str(folder))
-    return Model(recipe=recipe, tokenizers=tokenizers, weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias)
+    guess = "no file of the model names its languages: they are taken from the vocabulary"
+    return Model(
+        recipe=recipe,
+        tokenizers=tokenizers,
+        weights=reorder(ours, old_id_of, (EMBEDDING,)) | bias,
+        notes=(guess,) if description.languages is None else (),
+    )
 
 
 def tables_of(
@@ -84,7 +92,8 @@ def tables_of(
 ) -> dict[str, dict[str, Any]]:
     """Build the tables of the recipe, beside [model], of a converted Whisper."""
     new_id_of = {old: new for new, old in enumerate(old_id_of.tolist())}
-    languages = [code for code in description.languages if code in tokens.languages]
+    told = tokens.languages if description.languages is None else description.languages
+    languages = [code for code in told if code in tokens.languages]
     audio = AudioConfig(**description.audio)
     seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
     room = description.fields["max_target_positions"]

@@ -268,8 +268,11 @@ class Transcripts(Iterator[Transcript]):
         return self._readings.popleft().transcript(self._transcriber.spell)
 
     def heard(self) -> list[Transcript]:
-        """Return what was said so far in the recordings that come next; each is as long as what was heard of it."""
-        return [reading.transcript(self._transcriber.spell) for reading in self._readings if reading.begin]
+        """Return what was said so far in the recordings that come next, in their order.
+
+        Each is as long as what was heard of it: 0 seconds where a later recording was heard before.
+        """
+        return [reading.transcript(self._transcriber.spell) for reading in self._readings]
 
 
 def whole_seconds(reading: Reading) -> int:

@@ -6,6 +6,7 @@ B pictures with a text each, N rows of pixels, F features of a row, P size of th
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ class ImageTextRetrieval(MediaTextTask[ImageTextBatch]):
 
         _, store = self.valid
         vectors = self.results_of(model, encode)
-        pictures = kinds(store.content(index) for index in range(len(store)))
+        pictures = kinds(blake2b(store.content(index)).digest() for index in range(len(store)))
         texts = kinds(tuple(store.target(index).tolist()) for index in range(len(store)))
         return retrieval(vectors[:, 0], vectors[:, 1], pictures, texts)
 

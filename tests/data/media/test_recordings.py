@@ -1,6 +1,7 @@
 """Recordings that are read piece by piece are what they are as a whole."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +81,24 @@ def test_a_file_that_was_read_to_its_end_is_read_again_from_its_beginning(folder
     before = recording.read(0, recording.length)
     recording.check()
     np.testing.assert_array_equal(recording.read(0, recording.length), before)
+
+
+def test_a_file_that_was_checked_is_closed(folder):
+    recording = file_recording(folder / "tone.wav", CONFIG)
+    recording.read(0, 5)
+    sound = recording._sound
+    recording.check()
+    assert sound.closed
+    assert (recording._sound, len(recording._kept)) == (None, 0)
+
+
+def test_a_file_that_cannot_be_opened_is_named(folder, monkeypatch):
+    def forbidden(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(InputError, match=r"tone.wav: it cannot be read \(Permission denied\)"):
+        file_recording(folder / "tone.wav", CONFIG)
 
 
 def test_what_is_wrong_with_a_file_is_found_by_reading_it_to_its_end(folder, tmp_path):

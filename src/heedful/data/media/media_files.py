@@ -8,6 +8,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media import pictures, sounds, videos
 from heedful.data.readers.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
 from heedful.data.readers.filters import DropReport
+from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.data.readers.labelled import classes, in_order
 from heedful.errors import InputError
 
@@ -44,7 +45,8 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
         report: Counts the rows of a table that are left out.
 
     Raises:
-        InputError: There is no such folder or table, a folder has no folders with such files, or a row is broken.
+        InputError: There is no such folder or table, it cannot be read, a folder has no folders with such files, or a
+            row is broken.
     """
     place = corpus_files(corpus, data)[0]
     if not place.exists():
@@ -79,7 +81,7 @@ def _unlabelled_rows(
 
 def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     found = 0
-    for label in in_order([path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]):
+    for label in in_order([path.name for path in visible_folders(folder)]):
         files = files_below(folder / label, data)
         yield from (MediaFile(path, label, None) for path in _part(files, corpus, f"files of the class {label!r}"))
         found += len(files)
@@ -116,13 +118,13 @@ def _part(files: list[Path], corpus: CorpusConfig, unit: str) -> list[Path]:
 
 
 def files_below(folder: Path, data: DataConfig) -> list[Path]:
-    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out."""
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    visible = (path for path in found if not any(part[0] == "." for part in path.parts))
-    return sorted(
-        (folder / path for path in visible if path.name.lower().endswith(ENDINGS[data.modality])),
-        key=lambda path: path.relative_to(folder).as_posix(),
-    )
+    """List the pictures, sounds or videos anywhere below a folder, by name; hidden ones are left out.
+
+    Raises:
+        InputError: A folder cannot be read.
+    """
+    found = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
+    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:

@@ -109,19 +109,30 @@ class FileRecording(Recording):
         Raises:
             InputError: It is cut off or damaged, or some samples are no numbers.
         """
-        for begin in range(0, self._frames, BLOCK):
-            piece = self._piece(begin, min(begin + BLOCK, self._frames))
-            try:
-                checked(piece)
-            except InputError as error:
-                raise InputError(f"{self.name}: {error}") from error
+        try:
+            for begin in range(0, self._frames, BLOCK):
+                piece = self._piece(begin, min(begin + BLOCK, self._frames))
+                try:
+                    checked(piece)
+                except InputError as error:
+                    raise InputError(f"{self.name}: {error}") from error
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Close the file, and forget what was read of it; the next piece opens it again."""
+        if self._sound is not None:
+            self._sound.close()
+        self._sound = None
+        self._first = self._last = 0
+        self._kept = np.zeros(0, np.float32)
 
     def _piece(self, begin: int, end: int) -> Samples:
         """Read a part of the file at its own rate, from what is kept and from the file behind it."""
-        if self._sound is None or begin < self._first:
+        if begin < self._first:
+            self._close()
+        if self._sound is None:
             self._sound = self._opened()
-            self._first = self._last = 0
-            self._kept = np.zeros(0, np.float32)
         while self._last < end:
             block = self._block(min(BLOCK, end - self._last))
             kept = self._kept[max(0, begin - self._first) :]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import SEEK_END, BytesIO
+from os import fsencode
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -88,13 +89,15 @@ def open_sound(source: bytes | Path) -> Any:
     """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet.
 
     Raises:
-        InputError: The file is no sound, cut off or damaged.
+        InputError: The file cannot be read, is no sound, cut off or damaged.
     """
-    with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
-        check_whole(stream)
     library = soundfile()
     try:
-        sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else source)
+        with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+            check_whole(stream)
+        sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror or error})") from error
     except library.LibsndfileError as error:
         raise unreadable(error) from error
     if not 0 < sound.samplerate <= FASTEST:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile, media_files, read_content
 from heedful.data.media.medium import medium_of
@@ -50,7 +51,7 @@ def prepare_media(
 
     Raises:
         InputError: As in `prepare_data`; or a file cannot be read, unless it is for training and `data.bad_files` is
-            "skip".
+            "skip"; or a text for validation is longer than the positions that a decoder learns.
         RunError: The folder cannot be written.
     """
     check_media(recipe)
@@ -77,7 +78,24 @@ def prepare_media(
         load=load,
         settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}",
     )
-    return prepare_data(recipe, folder, media, report)
+    prepared = prepare_data(recipe, folder, media, report)
+    if prepared.valid is not None:
+        _check_texts(recipe, prepared.valid)
+    return prepared
+
+
+def _check_texts(recipe: Recipe, valid: MediaStore) -> None:
+    """Find a text of the validation or test set that the decoder has no positions for: none is filtered out."""
+    learned = recipe.model.learned_target_positions if FAMILIES[recipe.model.family].pairs else None
+    tokens = valid.lengths[:, 1]
+    if learned is None or tokens.max() <= learned:
+        return
+    corpus = recipe.data.valid or recipe.data.train[0]
+    file = next(islice(media_files(corpus, recipe.data), int(tokens.argmax()), None))
+    raise InputError(
+        f"{file.place(corpus)}: its text of {tokens.max():,} tokens is longer than the {learned:,} positions that the "
+        "decoder learns; shorten it, or raise model.max_target_positions"
+    )
 
 
 def short_enough(

@@ -9,6 +9,7 @@ from heedful.data.media.media_files import ENDINGS, files_below
 from heedful.data.proposals.table_task import listed
 from heedful.data.readers.columns import Column
 from heedful.data.readers.documents import ENDINGS as TEXT_ENDINGS
+from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.errors import InputError
 
 Kind = Literal["image", "audio", "video"]
@@ -21,7 +22,7 @@ FILES = 0.9  # share of the values of a column of files that end like those of a
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None:
     """Tell which of some kinds of files a folder holds; None if it holds more files of text than of each of them."""
-    names = [path.name.lower() for path in folder.rglob("*") if path.name[0] != "."]
+    names = [path.name.lower() for path in visible_files(folder)]
     counts = {kind: sum(name.endswith(ENDINGS[kind]) for name in names) for kind in kinds}
     kind = max(kinds, key=lambda kind: counts[kind])
     texts = sum(name.removesuffix(".gz").endswith(tuple(TEXT_ENDINGS)) for name in names)
@@ -71,8 +72,7 @@ def parts_of_folder(folder: Path, data: DataConfig) -> dict[str, tuple[Path, Sha
     A folder that holds only folders with the usual names of parts has them; a part without one is held out of the
     training files. Otherwise all are held out of the folder, whose folders are classes.
     """
-    children = [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "."]
-    children = [path for path in children if files_below(path, data)]
+    children = [path for path in visible_folders(folder) if files_below(path, data)]
     known = {part: [path for path in children if path.name.lower() in names] for part, names in NAMES.items()}
     named = {part: paths[0] for part, paths in known.items() if paths}
     if "train" not in named or sum(map(len, known.values())) < len(children):

@@ -11,6 +11,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import WHOLE, corpus_files, read_rows
 from heedful.data.readers.files import BadUtf8, check_text, decode_text, open_bytes
 from heedful.data.readers.filters import DropReport
+from heedful.data.readers.folders import visible_files
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 
@@ -81,7 +82,7 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
-    found = [file for file in path.rglob("*") if file.name.removesuffix(".gz").endswith(ENDINGS) and file.is_file()]
+    found = [file for file in visible_files(path) if file.name.removesuffix(".gz").endswith(ENDINGS)]
     if not found:
         raise InputError(f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz")
     return sorted(found, key=lambda file: file.relative_to(path).as_posix())

@@ -1,0 +1,53 @@
+"""What stands below a folder: all of it, through links too, or an error."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful.data.readers import folders
+from heedful.data.readers.folders import visible_files, visible_folders
+from heedful.errors import InputError
+
+
+def tree(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in visible_files(folder)]
+
+
+def test_files_come_folder_by_folder_and_hidden_ones_are_left_out(tmp_path):
+    tree(tmp_path, "b/1", "a/c/2", "a/.d/3", ".e/4", "a/.f", "a/g")
+    assert names(tmp_path) == ["a/c/2", "a/g", "b/1"]
+    assert [path.name for path in visible_folders(tmp_path)] == ["a", "b"]
+
+
+def test_links_are_followed_but_not_in_circles(tmp_path):
+    tree(tmp_path, "all/a/1", "all/b/2", "elsewhere/3", "elsewhere/deep/4")
+    (tmp_path / "all/link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "all/file").symlink_to(tmp_path / "elsewhere/3")
+    (tmp_path / "all/again").symlink_to(tmp_path / "all/a")
+    (tmp_path / "all/b/up").symlink_to(tmp_path / "all")
+    (tmp_path / "all/nowhere").symlink_to(tmp_path / "missing")
+    assert names(tmp_path / "all") == ["a/1", "again/1", "b/2", "file", "link/3", "link/deep/4"]
+    assert [path.name for path in visible_folders(tmp_path / "all")] == ["a", "again", "b", "link"]
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    tree(tmp_path, "a/1", "b/locked/2")
+    scandir = folders.scandir
+
+    def forbidding(folder: Path) -> object:
+        if Path(folder).name == "locked":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(folders, "scandir", forbidding)
+    with pytest.raises(InputError, match=r"b/locked: the folder cannot be read \(Permission denied\)"):
+        names(tmp_path)
+    with pytest.raises(InputError, match="missing: the folder cannot be read"):
+        visible_folders(tmp_path / "missing")
