@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.compare.charts import DASHES, SHAPES, Axis, Chart, Series, round_step
+from heedful.compare.charts import COLOURS, DASHES, SHAPES, Axis, Chart, Series, key, round_step
 
 NUMBERS = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
@@ -58,3 +58,7 @@ def test_one_point_and_equal_values_can_be_drawn():
 
 def test_series_differ_in_dashes_and_marks():
     assert len(set(DASHES)) == len(set(SHAPES)) == 6
+
+
+def test_more_series_than_colours_are_told_apart():
+    assert len({key(style) for style in range(5 * COLOURS)}) == 5 * COLOURS

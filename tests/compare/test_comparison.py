@@ -1,6 +1,8 @@
 """A comparison from its systems to its report: equal numbers, failures that stay alone, and going on."""
 
 import json
+import re
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from heedful.errors import InputError, RunError
 from heedful.evaluate import Scoring, paired_bootstrap, score
 from heedful.models.parameters import count_parameters
 from heedful.train import loop
+from reversal import write_pairs
 
 
 def numbers(folder: Path) -> dict:
@@ -107,6 +110,76 @@ def test_given_again_it_trains_nothing_and_says_the_same(compared, compare, tmp_
     monkeypatch.setattr(module, "run_process", None)
     assert compare("a=HERE/toy.toml", updates=3).exit_code == 0
     assert numbers(tmp_path) == before
+
+
+def test_a_search_that_is_asked_for_later_is_the_one_that_is_measured(compare):
+    wide, narrow = (
+        compare("a=HERE/toy.toml", settings=(f"decode.beam={beam}",), updates=2).report.done[0].measured
+        for beam in (5, 1)
+    )
+    assert wide.flops_per_example > 2 * narrow.flops_per_example
+
+
+def test_another_test_set_or_another_model_is_measured_again(compared, compare, tmp_path, monkeypatch):
+    started, run = [], module.run_process
+    monkeypatch.setattr(module, "run_process", lambda job: started.append(job.stem) or run(job))
+    model = tmp_path / "model"
+    shutil.copytree(compared[0] / "out/runs/narrow/model", model)
+    again = ("a=HERE/toy.toml", f"b={model}")
+    compare(*again, updates=2)
+    write_pairs(tmp_path, "test", 61, 7)
+    compare(*again, updates=2)
+    assert started == ["a", "b", "a", "b"]
+    shutil.rmtree(model)
+    shutil.copytree(compared[0] / "out/runs/wide/model", model)
+    compare(*again, updates=2)
+    compare(*again, updates=2)
+    assert started == ["a", "b", "a", "b", "b"]
+
+
+def test_the_memory_of_a_training_is_kept_where_the_measurement_is_interrupted(compare, tmp_path, monkeypatch):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work_module, "measure", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            compare("a=HERE/toy.toml", updates=2)
+    kept = Result.read(tmp_path / "out/results/a.json")
+    assert kept.measured is None
+    result = json.loads((tmp_path / "out/results/a.json").read_text()) | {"peak_memory": 10**13}
+    (tmp_path / "out/results/a.json").write_text(json.dumps(result))
+    [a] = compare("a=HERE/toy.toml", updates=2).report.done
+    assert ((kept.peak_memory or 0) > 1e8, a.measured.peak_memory) == (True, 10**13)
+
+
+def test_a_model_of_other_training_data_is_told(compared, compare, tmp_path):
+    runs = compared[0] / "out/runs"
+    same = compare("a=HERE/toy.toml", f"b={runs / 'wide'}", updates=2)
+    assert [system.shares_data for system in same.report.done] == [True, True]
+    assert "Trained on other data" not in (tmp_path / "out/report.md").read_text()
+    write_pairs(tmp_path, "train", 97, 11)
+    (tmp_path / "out/data").rename(tmp_path / "old")
+    shutil.rmtree(tmp_path / "out/runs")
+    other = compare("a=HERE/toy.toml", f"b={runs / 'wide'}", updates=2)
+    assert [system.shares_data for system in other.report.done] == [True, False]
+    text = (tmp_path / "out/report.md").read_text()
+    assert "Trained on other data, or on data that is not here to be compared: b." in text
+    assert "the data and their order included" not in text
+    assert not re.search(r"\| (loss|perplexity) \|.*\*\*", text)
+    assert re.search(r"\| chrF2 \|.*\*\*", text)
+
+
+def test_all_texts_are_scored_as_those_of_one_language(compare, tmp_path, monkeypatch):
+    settings = ("a:data.target_language=tgt", "b:data.target_language=zh")
+    outcome = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings, updates=2)
+    a, b = outcome.report.done
+    assert a.measured.test.language == b.measured.test.language == "zh"
+    assert a.measured.test.scores == b.measured.test.scores
+    monkeypatch.setattr(module, "run_process", lambda _: (3, None))
+    settings = ("a:data.target_language=de", "b:data.target_language=zh")
+    _, b = compare("a=HERE/toy.toml", "b=HERE/toy.toml", settings=settings).report.systems
+    assert 'its data.target_language is "zh", and texts are scored here as those of "de"' in b.error
 
 
 def test_more_updates_go_on_from_where_the_last_ended(compare, tmp_path, monkeypatch):

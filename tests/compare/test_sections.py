@@ -1,5 +1,7 @@
 """Sentences and cells of a report: the best, what may be chance, and units that people read."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from heedful.compare.budget import Budget
@@ -63,3 +65,14 @@ def test_large_numbers_are_short():
 def test_systems_of_a_group_stand_side_by_side():
     places = [beside(place, 3) for place in range(3)]
     assert places == [pytest.approx(-0.1), pytest.approx(0), pytest.approx(0.1)]
+
+
+def test_few_examples_are_told_of():
+    few, enough = (report(0.5, 0.75) for _ in range(2))
+    for made, count in ((few, 99), (enough, 100)):
+        for system in made.systems:
+            object.__setattr__(system, "measured", SimpleNamespace(test=SimpleNamespace(count=count)))
+    assert significance(few).text[1:] == [
+        "99 examples are few: whether a difference on them is chance cannot be told reliably."
+    ]
+    assert significance(enough).text[1:] == []

@@ -46,3 +46,14 @@ def test_each_text_has_a_score_of_its_own():
 
 def test_running_text_is_no_sample():
     assert sample_of(TestResult(count=3, scores={"perplexity": 2.0}, seconds=1.0, tokens=7)) is None
+
+
+def test_of_one_example_nothing_can_be_told():
+    texts = Translations(RIGHT[:1], RIGHT[:1], "en").against(Translations(("other words here",), RIGHT[:1], "en"))
+    scores = ScoredTexts({"exact": [1.0]}).against(ScoredTexts({"exact": [0.0]}))
+    assert [found.p_value for found in (*texts, *scores)] == [1.0] * 3
+
+
+def test_scores_that_one_of_two_lacks_are_left_out():
+    both = ScoredTexts({"a": [1.0, 0.0], "b": [0.0, 1.0]}).against(ScoredTexts({"b": [1.0, 1.0]}))
+    assert [found.name for found in both] == ["b"]

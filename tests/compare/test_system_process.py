@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 
 import pytest
-from commands import Command
+from commands import LONGEST, Command
 
+from heedful.checkpoint import claim
+from heedful.errors import InputError
 from reversal import fingerprint
 
 SETTINGS = ("b:train.seed=2", "train.validate_every=100", "train.save_every=100", "train.log_every=2")
@@ -36,3 +39,23 @@ def test_an_interrupted_comparison_goes_on_to_the_same_models(compare, tmp_path)
     report = json.loads((tmp_path / "parts/report.json").read_text())
     found = [system["test"]["scores"] for system in report["systems"]]
     assert found == [system.measured.test.scores for system in whole.report.systems]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_no_training_goes_on_without_the_comparison_that_began_it(compare, tmp_path, number):
+    command = ["compare", f"a={tmp_path / 'toy.toml'}", "--updates", "100000", "--out", str(tmp_path / "out")]
+    log = tmp_path / "out/runs/a/log.jsonl"
+    begun = Command(command, tmp_path / "said.txt")
+    while not (log.is_file() and log.read_text()) and begun.code is None:
+        time.sleep(0.01)
+    os.kill(begun.pid, number)
+    begun.follow()
+    end = time.monotonic() + LONGEST
+    while time.monotonic() < end:
+        with suppress(InputError), claim(tmp_path / "out/runs/a"):
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the training still runs")
+    assert list((tmp_path / "out/runs/a/checkpoints").glob("step-*"))

@@ -7,9 +7,14 @@ import pytest
 from rich.console import Console
 
 from heedful.checkpoint import load_model
+from heedful.compare import comparison
+from heedful.compare.budget import Budget
 from heedful.compare.job import Job, Result
 from heedful.compare.statistics import sample_of
+from heedful.compare.systems import parse_systems
 from heedful.compare.work import work
+from heedful.tasks import find_task
+from heedful.train import loop
 from toy_tasks import TASKS, recipe, write_text
 
 WITHOUT_EXAMPLES = {"language_model", "masked_lm"}
@@ -39,3 +44,17 @@ def test_the_scores_are_those_of_the_task(task, text, tmp_path):
     if sample:
         assert {name: one.value for name, one in sample.intervals().items()}.items() <= wanted.items()
     assert min(result.measured.flops_per_example, result.measured.flops_per_update, result.measured.test.tokens) > 0
+
+
+def test_classifiers_of_other_classes_are_not_compared(text, tmp_path, monkeypatch):
+    plain = recipe("classification", text, train={"max_updates": 1})
+    labels = find_task("classification").resolve(plain).data.labels
+    for name, own in (("a", labels), ("b", labels[::-1])):
+        settings = recipe("classification", text, train={"max_updates": 1}, data={"labels": list(own)})
+        loop.train(settings, tmp_path / name, Console(quiet=True))
+    monkeypatch.setattr(comparison, "run_process", lambda _: (3, None))
+    systems = parse_systems([str(tmp_path / "a"), str(tmp_path / "b")], [])
+    made = comparison.ComparisonRun(systems, Budget(), tmp_path / "out", None, lambda _: None).run()
+    a, b = made.report.systems
+    assert a.error == "its process ended with exit code 3 and left no result"
+    assert b.error.startswith(f"it tells apart {', '.join(labels[::-1])}, and a {', '.join(labels)}; compare")

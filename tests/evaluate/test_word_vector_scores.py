@@ -22,8 +22,9 @@ SPACE = VectorSpace(VectorTable(WORDS, MATRIX))
         "word1\tword2\tSimLex999\nking\tqueen\t7.5\textra\nman\tking\t3\n\n",
         "king queen 7.5\nman king 3\n",  # MEN
         "Word1,Word2,Mean\nking,queen,7.5\nman,king,3\n",
+        "word1\tword2\tPOS\tSimLex999\tconc(w1)\nking\tqueen\tN\t7.5\t2\nman\tking\tN\t3\t5\n",
     ],
-    ids=["comments", "names of columns", "spaces", "commas"],
+    ids=["comments", "names of columns", "spaces", "commas", "parts of speech"],
 )
 @pytest.mark.parametrize("packed", [False, True])
 def test_judgements_are_read_from_every_format(text, packed, tmp_path):
@@ -39,6 +40,9 @@ def test_judgements_are_read_from_every_format(text, packed, tmp_path):
     [
         ("king queen 7.5\nman king\n", "line 2: not two words and a number"),
         ("king queen 7.5\nman king many\n", "line 2: not two words and a number"),
+        ("king queen 7.5\nman king nan\n", "line 2: not two words and a number"),
+        ("king,queen,7.5\nman,king,,3\n", "line 2: not two words and a number"),
+        ("a,b,c\nking,queen,x7.5\nman,king,3\n", "line 2: not two words and a number"),
         ("# nothing\n", "holds no pairs"),
     ],
 )

@@ -1,3 +1,5 @@
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,15 @@ def test_a_run_without_some_bytes_is_damaged(runs: Path) -> None:
     path = runs / "first/checkpoints/step-00000004/model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     assert summary(runs / "first").state == "damaged"
+
+
+def test_files_that_a_training_removes_meanwhile_are_no_error(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = os.walk
+
+    def with_one_that_is_gone(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for place, folders, names in walk(folder):
+            yield place, folders, [*names, "gone"]
+
+    before = summary(runs / "first")
+    monkeypatch.setattr(os, "walk", with_one_that_is_gone)
+    assert summary(runs / "first") == before

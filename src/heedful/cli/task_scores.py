@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.config.schema import DataConfig, Recipe
 
-FEW = 100  # examples, below which a bootstrap tells little
-
 
 def test_set(
     recipe: "Recipe",
@@ -88,7 +86,7 @@ def task_comparison(
         InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
             the scores of the task do not follow from examples.
     """
-    from heedful.evaluate.significance import compare_outcomes
+    from heedful.evaluate.significance import FEW, compare_outcomes, few_examples
     from heedful.tasks import find_task
 
     tell = tell_once()
@@ -105,7 +103,7 @@ def task_comparison(
             "it too differently to be compared example by example"
         )
     if ours.count < FEW:
-        tell(f"heedful: {ours.count} examples are few: whether a difference on them is chance cannot be told reliably")
+        tell(f"heedful: {few_examples(ours.count)}")
     with show_progress("comparing by paired bootstrap"):
         comparisons = compare_outcomes(theirs, ours)
     if left := [name for name in find_task(task).scores if name not in ours.scores]:

@@ -195,13 +195,16 @@ def export(
     ] = "word2vec",
 ) -> None:
     """Write the vectors of a model to a file that other programs read, or turn one format into another."""
-    from heedful.data.word_vectors.vector_files import write_vectors
+    from heedful.data.word_vectors.vector_files import writable, write_vectors
     from heedful.data.word_vectors.vectors import VectorTable
 
     check_output(out, Path(model), option="OUT")
     space = space_of(model)
-    write_vectors(out, VectorTable(space.words, space.matrix), form)
-    typer.echo(f"{out}: {counted(len(space.words), 'vectors')} of size {space.matrix.shape[1]}")
+    table = writable(VectorTable(space.words, space.matrix))
+    if left_out := len(space.words) - len(table.words):
+        typer.echo(f"heedful: {counted(left_out, 'words')} left out: a file of vectors is cut at spaces", err=True)
+    write_vectors(out, table, form)
+    typer.echo(f"{out}: {counted(len(table.words), 'vectors')} of size {table.matrix.shape[1]}")
 
 
 def space_of(model: str) -> "VectorSpace":

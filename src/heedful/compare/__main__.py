@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 from heedful.compare.job import Job
+from heedful.compare.process import end_with_parent
 from heedful.compare.work import work
 from heedful.errors import Interrupted
 
+end_with_parent()
 try:
     sys.exit(work(Job.from_json(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))))
 except KeyboardInterrupt:  # while measuring; the process that started this one says so

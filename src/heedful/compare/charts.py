@@ -161,27 +161,34 @@ def grid(axis: Axis) -> list[str]:
 
 def lines(series: Series, x_axis: Axis, y_axis: Axis) -> list[str]:
     """Draw a series: its line, its error bars, and a mark at each point unless there are many."""
-    style = series.style % COLOURS
+    colour, dash, shape = drawn_as(series.style)
     places = [(x_axis.place(x), y_axis.place(y)) for x, y in series.points]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    parts = [f'<g class="series s{style}"><title>{escape(series.name)}</title>']
-    parts.append(f'<path class="line" d="{path}" stroke-dasharray="{DASHES[style]}"/>')
+    parts = [f'<g class="series s{colour}"><title>{escape(series.name)}</title>']
+    parts.append(f'<path class="line" d="{path}" stroke-dasharray="{dash}"/>')
     for (x, _), (_, value), half in zip(places, series.points, series.spread, strict=False):
         low, high = y_axis.place(value - half), y_axis.place(value + half)
         parts.append(f'<line class="bar" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
     if len(places) <= MOST_MARKS:
-        parts += [f'<path class="mark" d="{SHAPES[style]}" transform="translate({x:.1f} {y:.1f})"/>' for x, y in places]
+        parts += [f'<path class="mark" d="{shape}" transform="translate({x:.1f} {y:.1f})"/>' for x, y in places]
     return [*parts, "</g>"]
 
 
 def key(style: int) -> str:
     """Draw the line and the mark of a series as a small SVG element for a legend."""
-    number = style % COLOURS
+    colour, dash, shape = drawn_as(style)
     return (
-        f'<svg class="key series s{number}" viewBox="0 0 34 12" aria-hidden="true">'
-        f'<path class="line" d="M1 6L33 6" stroke-dasharray="{DASHES[number]}"/>'
-        f'<path class="mark" d="{SHAPES[number]}" transform="translate(17 6)"/></svg>'
+        f'<svg class="key series s{colour}" viewBox="0 0 34 12" aria-hidden="true">'
+        f'<path class="line" d="M1 6L33 6" stroke-dasharray="{dash}"/>'
+        f'<path class="mark" d="{shape}" transform="translate(17 6)"/></svg>'
     )
+
+
+def drawn_as(style: int) -> tuple[int, str, str]:
+    """Return the colour, dashes and mark of a series; where the colours begin again, dashes and marks are others."""
+    colour = style % COLOURS
+    other = (style + style // COLOURS) % COLOURS
+    return colour, DASHES[other], SHAPES[other]
 
 
 def label(x: float, y: float, text: str, anchor: str, kind: str) -> str:

@@ -1,12 +1,11 @@
 """Comparison of systems: checks them, trains and measures one after another, and writes the report after each."""
 
-import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from heedful.checkpoint import claim
+from heedful.checkpoint import claim, find_model
 from heedful.compare.budget import Budget
 from heedful.compare.html import html_page
 from heedful.compare.job import Job, Result, write_bytes, write_json
@@ -14,9 +13,11 @@ from heedful.compare.markdown import markdown_page
 from heedful.compare.process import run_process
 from heedful.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
 from heedful.compare.systems import System
-from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.preparation.digest import data_digest
+from heedful.compare.terms import Terms, trained_on
+from heedful.config.schema import Recipe
+from heedful.data.preparation.digest import text_digest
 from heedful.errors import HeedfulError, InputError
+from heedful.storage.manifest import MANIFEST
 from heedful.tasks import find_task
 from heedful.train.preflight import preflight
 
@@ -34,12 +35,19 @@ class Entry:
     recipe: Recipe | None = None  # with its budget
     error: str | None = None
     result: Result = field(default_factory=Result)
-    shares_data: bool = True  # False: a trained model of other training data
+    shares_data: bool = True  # False: a trained model of other training data, or of data that is not here
+    model: str | None = None  # SHA-256 of a trained model
 
     @property
     def is_sound(self) -> bool:
         """True if nothing has failed so far."""
         return self.error is None
+
+    @property
+    def loaded(self) -> Recipe:
+        """The recipe of a system that is sound."""
+        assert self.recipe
+        return self.recipe
 
 
 @dataclass(frozen=True)
@@ -66,13 +74,15 @@ class ComparisonRun:
         say: called with sentences about the progress.
     """
 
+    terms: Terms  # found by `check`
+
     def __init__(self, systems: Sequence[System], budget: Budget, out: Path, data: Path | None, say: Say) -> None:
         self.entries = [Entry(system) for system in systems]
         self.budget = budget
         self.out = out
         self.data = data
         self.say = say
-        self.test = ""
+        self.prepared: Path | None = None  # the folder of prepared data; None if no system is trained here
 
     def run(self) -> Outcome:
         """Run the comparison to its end, or until a signal.
@@ -104,21 +114,42 @@ class ComparisonRun:
         if not sound:
             raise InputError("\n  ".join(["none of these systems can be compared", *map(failure, self.entries)]))
         first = next((entry for entry in sound if not entry.system.is_trained), sound[0])
-        assert first.recipe
-        test, self.test = self.test_set([entry.recipe for entry in sound if entry.recipe])
-        prepares = not first.system.is_trained
-        digests = data_digest(first.recipe) if prepares else None, test_digest(first.recipe, test)
+        recipes, is_trained = [entry.loaded for entry in sound], first.system.is_trained
+        self.terms = Terms.of(first.system.name, first.loaded, recipes, is_trained=is_trained)
         for entry in sound:
-            self.attempt(entry, lambda entry: check_same_data(entry, first, digests))
-            if entry.recipe and (entry.system.is_trained or entry.recipe.data.test is None):
-                entry.recipe = replace(entry.recipe, data=replace(entry.recipe.data, test=test))
-        if not prepares:
-            return
-        task = find_task(first.recipe.task).prepare(first.recipe, self.out / "data", self.say)
+            self.attempt(entry, self.agree)
+        if not is_trained:
+            self.prepare(first.loaded)
+        for entry in sound:
+            if entry.is_sound and entry.system.is_trained:
+                self.attempt(entry, lambda entry: self.terms.check_labels(entry.loaded))
+
+    def agree(self, entry: Entry) -> None:
+        """Check that a system agrees to the terms of the comparison; a trained model may come from other data.
+
+        Raises:
+            InputError: it does not.
+        """
+        recipe, is_trained = entry.loaded, entry.system.is_trained
+        self.terms.check(recipe)
+        if is_trained:
+            entry.shares_data = self.terms.data is not None and trained_on(recipe) == self.terms.data
+        else:
+            self.terms.check_data(recipe)
+        entry.recipe = self.terms.applied(recipe, is_trained=is_trained)
+
+    def prepare(self, recipe: Recipe) -> None:
+        """Prepare the data of all systems that are to be trained, and check the sizes of their models.
+
+        Raises:
+            InputError: the data cannot be prepared.
+        """
+        self.prepared = self.out / "data"
+        task = find_task(recipe.task).prepare(recipe, self.prepared, self.say)
+        self.terms = replace(self.terms, labels=task.recipe.data.labels)
         for entry in self.entries:
-            if entry.is_sound and not entry.system.is_trained and entry.recipe:
-                recipe = entry.recipe
-                self.attempt(entry, lambda _, recipe=recipe: self.budget.check_size(recipe, task.tokenizers))
+            if entry.is_sound and not entry.system.is_trained:
+                self.attempt(entry, lambda entry: self.budget.check_size(entry.loaded, task.tokenizers))
 
     def attempt(self, entry: Entry, step: Callable[[Entry], object]) -> None:
         """Perform a step for one system; an error becomes that system's own."""
@@ -136,19 +167,8 @@ class ComparisonRun:
         recipe = system.recipe(self.data)
         if system.is_trained:
             find_task(recipe.task)  # a class of a stranger's is not imported, and refused here
+            entry.model = text_digest(find_model(system.source) / MANIFEST)
         entry.recipe = recipe if system.is_trained else preflight(recipe)
-
-    def test_set(self, recipes: Sequence[Recipe]) -> tuple[CorpusConfig, str]:
-        """Return the test set that the recipes name, or else their validation set, and its name in words.
-
-        Raises:
-            InputError: no recipe names either.
-        """
-        for part, name in (("test", "the test set"), ("valid", "the validation set (no recipe names a test set)")):
-            for recipe in recipes:
-                if corpus := getattr(recipe.data, part):
-                    return absolute(corpus, recipe), f"{name}, {corpus.source}"
-        raise InputError("there is nothing to test the systems on; set data.test in one of the recipes")
 
     def is_done(self, entry: Entry) -> bool:
         """Read the result of a system, and return True if the system is trained and measured."""
@@ -180,14 +200,14 @@ class ComparisonRun:
 
     def job(self, entry: Entry) -> Job:
         """Return the job of the process that trains or loads a system."""
-        assert entry.recipe
         name, trains = entry.system.name, not entry.system.is_trained
         return Job(
-            recipe=entry.recipe,
+            recipe=entry.loaded,
             folder=self.out / "runs" / name if trains else entry.system.source,
-            data=self.out / "data" if entry.shares_data else None,
+            data=self.prepared if entry.shares_data else None,
             trains=trains,
             result=self.out / "results" / f"{name}.json",
+            inputs={"data": self.terms.data, "test": self.terms.test_digest, "model": entry.model},
         )
 
     def write(self) -> Report:
@@ -196,7 +216,7 @@ class ComparisonRun:
         Raises:
             RunError: a file cannot be written.
         """
-        report = gather([self.reported(entry) for entry in self.entries], self.test, self.budget)
+        report = gather([self.reported(entry) for entry in self.entries], self.terms.test_name, self.budget)
         write_json(self.out / NUMBERS, report.to_json())
         write_bytes(self.out / TEXT, markdown_page(report).encode())
         write_bytes(self.out / PAGE, html_page(report).encode())
@@ -211,53 +231,8 @@ class ComparisonRun:
             return SystemReport(system.name, str(system.source), entry.recipe, WAITING)
         folder = self.job(entry).folder
         remarks = self.budget.remarks(entry.recipe, measured.updates, measured.seconds, measured.parameters)
-        return report_system(system.name, str(system.source), entry.recipe, measured, folder, remarks)
-
-
-def check_same_data(entry: Entry, first: Entry, digests: tuple[str | None, str]) -> None:
-    """Check that a system has the task, the training data and the test set of the first one.
-
-    A trained model may come from other training data, which is noted.
-
-    Raises:
-        InputError: something differs.
-    """
-    assert entry.recipe
-    assert first.recipe
-    data, test = digests
-    name, recipe = first.system.name, entry.recipe
-    if recipe.task != first.recipe.task:
-        raise InputError(f'its task is "{recipe.task}", and that of {name} is "{first.recipe.task}"; compare one task')
-    if entry.system.is_trained:
-        entry.shares_data = data is not None and trained_on(recipe) == data
-    elif data_digest(recipe) != data:
-        raise InputError(
-            f"its training text, validation text or tokenizer differ from those of {name}; give all recipes the same "
-            "[data] and [tokenizer], as systems are compared on the same data"
-        )
-    if not entry.system.is_trained and recipe.data.test and test_digest(recipe, recipe.data.test) != test:
-        raise InputError(f"its test set (data.test) differs from that of {name}; name the same or none")
-
-
-def trained_on(recipe: Recipe) -> str | None:
-    """Return the digest of the training data of a trained model; None if its files are not here."""
-    try:
-        return data_digest(recipe)
-    except InputError:
-        return None
-
-
-def test_digest(recipe: Recipe, test: CorpusConfig) -> str:
-    """Return the SHA-256 of a test set and of how a recipe reads it."""
-    return data_digest(replace(recipe, data=replace(recipe.data, train=(test,), valid=None)))
-
-
-def absolute(corpus: CorpusConfig, recipe: Recipe) -> CorpusConfig:
-    """Return a corpus with paths that do not depend on the root of a recipe's data."""
-    paths = {
-        side: os.path.join(recipe.data.root, path) for side in ("source", "target") if (path := getattr(corpus, side))
-    }
-    return replace(corpus, **paths)
+        found = report_system(system.name, str(system.source), entry.recipe, measured, folder, remarks)
+        return replace(found, shares_data=entry.shares_data)
 
 
 def failure(entry: Entry) -> str:

@@ -23,6 +23,8 @@ class Job:
         data: the prepared training data, which all systems share; None for a model of other training data.
         trains: True if the system is trained; False if it is only loaded.
         result: the file to write the result to.
+        inputs: SHA-256 of the training data, of the test set, and of the model of a trained system: where one differs,
+            an earlier result is that of another job.
     """
 
     recipe: Recipe
@@ -30,11 +32,12 @@ class Job:
     data: Path | None
     trains: bool
     result: Path
+    inputs: dict[str, str | None] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Convert the job to JSON values."""
         paths = {"folder": str(self.folder), "data": self.data and str(self.data), "result": str(self.result)}
-        return {"recipe": recipe_to_dict(self.recipe), "trains": self.trains, **paths}
+        return {"recipe": recipe_to_dict(self.recipe), "trains": self.trains, "inputs": self.inputs, **paths}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Job":
@@ -43,8 +46,15 @@ class Job:
         Raises:
             InputError: the recipe cannot work.
         """
-        data, paths = values["data"], {name: Path(values[name]) for name in ("folder", "result")}
-        return cls(make_recipe(values["recipe"]), data=Path(data) if data else None, trains=values["trains"], **paths)
+        data = values["data"]
+        return cls(
+            recipe=make_recipe(values["recipe"]),
+            folder=Path(values["folder"]),
+            data=Path(data) if data else None,
+            trains=values["trains"],
+            result=Path(values["result"]),
+            inputs=values["inputs"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

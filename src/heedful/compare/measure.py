@@ -36,15 +36,17 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
     Raises:
         InputError: the model or the test set cannot be used.
     """
-    loaded = load_model(job.folder, job.recipe.train.device)
+    loaded = as_asked(load_model(job.folder, job.recipe.train.device), job.recipe)
     counts = count_parameters(loaded.model)
     progress = trainer_progress(job)
     flops = None
     if job.data is not None:
         trained = find_task(job.recipe.task).prepare(with_labels(job.recipe, loaded.recipe), job.data, lambda _: None)
         flops = flops_per_update(trained, loaded.model, loaded.recipe)
-    data = replace(loaded.recipe.data, root=job.recipe.data.root, test=job.recipe.data.test)
-    with show_progress(f"testing {job.folder.name}") as report, loaded.testing(data, lambda _: None, report) as task:
+    with (
+        show_progress(f"testing {job.folder.name}") as report,
+        loaded.testing(loaded.recipe.data, lambda _: None, report) as task,
+    ):
         per_example = flops_per_example(task, loaded)
         test = test_texts(task, loaded) if isinstance(task, SequenceToSequence) else test_examples(task, loaded)
     return Measured(
@@ -60,6 +62,16 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
         environment=environment(next(loaded.model.parameters()).device),
         test=test,
     )
+
+
+def as_asked(loaded: LoadedModel, recipe: Recipe) -> LoadedModel:
+    """Return a model with the test set, its language and the search that a job asks for.
+
+    A run that has ended keeps those that it was trained with.
+    """
+    asked = recipe.data
+    data = replace(loaded.recipe.data, root=asked.root, test=asked.test, target_language=asked.target_language)
+    return replace(loaded, recipe=replace(loaded.recipe, data=data, decode=recipe.decode, generate=recipe.generate))
 
 
 def with_labels(recipe: Recipe, trained: Recipe) -> Recipe:

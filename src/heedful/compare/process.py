@@ -3,6 +3,7 @@
 A system in a process of its own has memory that is measured by itself, and takes no other system with it when it fails.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import threading
 from pathlib import Path
 from types import FrameType, TracebackType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from heedful.train.signals import Interruption
 
 
 class SystemProcess:
@@ -22,14 +23,14 @@ class SystemProcess:
 
     def __init__(self, job: Path) -> None:
         # In a session of its own, as a terminal sends Ctrl-C to all processes of one, and the second ends a training.
+        # Its standard input ends when this process does, however it ends: see `end_with_parent`.
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "heedful.compare", str(job)], start_new_session=True
+            [sys.executable, "-P", "-m", "heedful.compare", str(job)], stdin=subprocess.PIPE, start_new_session=True
         )
         self.signal: int | None = None
 
     def __enter__(self) -> "SystemProcess":
-        here = SIGNALS if threading.current_thread() is threading.main_thread() else ()
-        self.before = {number: signal.signal(number, self.forward) for number in here}
+        self.before = {number: signal.signal(number, self.forward) for number in Interruption.heard()}
         return self
 
     def __exit__(
@@ -40,6 +41,8 @@ class SystemProcess:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        if self.process.stdin:
+            self.process.stdin.close()
 
     def forward(self, number: int, _: FrameType | None) -> None:
         """Handle a signal: note it, and pass it on."""
@@ -55,3 +58,14 @@ def run_process(job: Path) -> tuple[int, int | None]:
     """Run the process of a job to its end; return its exit code, and the signal that interrupted it or None."""
     with SystemProcess(job) as running:
         return running.wait(), running.signal
+
+
+def end_with_parent() -> None:
+    """End this process as SIGTERM does when the one that started it is gone; a training is saved before."""
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -19,7 +19,15 @@ from heedful.tasks import find_task
 
 DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
 AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
-UNTOLD = ("name", "data.root", "data.test", "data.train", "data.valid", "train.max_minutes")  # alike or told elsewhere
+UNTOLD = (  # alike, or told elsewhere
+    "name",
+    "data.root",
+    "data.test",
+    "data.train",
+    "data.valid",
+    "train.max_minutes",
+    "train.precision",
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,7 @@ class SystemReport:
         curves: the curves of its training.
         scores: the scores of single examples on the test set, by name, with 95 % intervals.
         remarks: sentences about the training, such as why it ended.
+        shares_data: True if it was trained on the data of the first system; False also if that cannot be told.
     """
 
     name: str
@@ -47,6 +56,7 @@ class SystemReport:
     curves: Curves | None = None
     scores: dict[str, Resampled] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    shares_data: bool = True
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,7 @@ def system_json(system: SystemReport) -> dict[str, Any]:
         "state": system.state,
         "error": system.error,
         "remarks": system.remarks,
+        "shares_data": system.shares_data,
         **measured,
         "tokens_per_second": curves and curves.tokens_per_second,
         "test": {key: test[key] for key in ("count", "seconds", "tokens", "scores")} if test else None,

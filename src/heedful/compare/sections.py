@@ -11,11 +11,13 @@ from heedful.compare.job import Measured
 from heedful.compare.report import AXES, FAILED, WAITING, Report, SystemReport
 from heedful.compare.samples import Sample
 from heedful.evaluate import Resampled
+from heedful.evaluate.significance import FEW, few_examples
 from heedful.train.early_stopping import LOWER_IS_BETTER
 from heedful.wording import counted, duration
 
 NONE = "–"
 TITLES = ("BLEU", "chrF2")
+OF_TOKENS = ("loss", "perplexity")  # scores of each token, not comparable where tokens differ
 METHOD = (
     "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
     "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
@@ -92,9 +94,21 @@ def overview(report: Report) -> Section:
     rows += [row for row in costs if set(row[1:]) - {NONE}]
     waiting = [system.name for system in shown if system.state == WAITING]
     remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
+    remarks += other_data(report)
     remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
     table = Table(["", *(system.name for system in shown)], rows, frozenset(strong)) if rows else None
     return Section("Systems", [*introduction(report), *remarks], table)
+
+
+def other_data(report: Report) -> list[str]:
+    """Say which systems were trained on other data, or on data that is not here to be compared."""
+    others = [system.name for system in report.done if not system.shares_data]
+    if not others:
+        return []
+    return [
+        f"Trained on other data, or on data that is not here to be compared: {', '.join(others)}. A loss or perplexity "
+        "is comparable only where the tokens are the same."
+    ]
 
 
 def introduction(report: Report) -> list[str]:
@@ -140,8 +154,9 @@ def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tu
         values = [score_value(system, name) for system in systems]
         known = [value for value in values if value is not None]
         best = min(known) if name in LOWER_IS_BETTER else max(known)
+        is_told = len(known) > 1 and (name not in OF_TOKENS or all(system.shares_data for system in systems))
         rows.append([name, *(score_cell(system, name) for system in systems)])
-        strong |= {(number, i) for i, value in enumerate(values, start=1) if value == best and len(known) > 1}
+        strong |= {(number, i) for i, value in enumerate(values, start=1) if value == best and is_told}
     return rows, strong
 
 
@@ -245,6 +260,9 @@ def significance(report: Report) -> Section:
             rows.append([f"{pair.system} – {pair.baseline}", found.name, signed, f"{found.p_value:.4f}", told])
     head = ["pair", "score", "difference", "p-value", "at p < 0.05"]
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
+    counts = [system.measured.test.count for system in report.done if system.measured]
+    if counts and min(counts) < FEW:
+        text.append(f"{few_examples(min(counts))}.")
     return Section("Differences", text, Table(head, rows) if rows else None)
 
 
@@ -301,7 +319,10 @@ def settings(report: Report) -> Section:
     """Write the table of settings in which the recipes differ."""
     ordered = [system.name for system in report.systems if system.recipe and system.state != FAILED]
     rows = [[key, *(values[name] for name in ordered)] for key, values in report.settings.items()]
-    text = ["All other settings are alike, the tokenizer, the data and their order included unless a seed differs."]
+    alike = "All other settings are alike"
+    if not other_data(report):
+        alike += ", the tokenizer, the data and their order included unless a seed differs"
+    text = [f"{alike}."]
     return Section("What differs", text, Table(["setting", *ordered], rows) if rows else None)
 
 

@@ -27,6 +27,7 @@ def work(job: Job, console: Console | None = None) -> int:
         import_task(job.recipe.task)
         code = train(job, result, console) if job.trains else 0
         if not code:
+            result.write(job.result)  # the memory of the training, should the measurement not come to its end
             prepare_process(job.recipe.train.threads)
             result.measured = measure(job, result.peak_memory)
     except HeedfulError as error:

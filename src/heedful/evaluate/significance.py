@@ -9,6 +9,7 @@ import numpy as np
 from heedful.errors import InputError
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
+FEW = 100  # examples, below which a bootstrap tells little
 
 
 class Interval(NamedTuple):
@@ -132,6 +133,11 @@ def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, 
     return compare_draws(*(draw_outcomes(outcomes, samples, seed) for outcomes in (baseline, system)))
 
 
+def few_examples(count: int) -> str:
+    """Say that a test set has too few examples for a bootstrap."""
+    return f"{count} examples are few: whether a difference on them is chance cannot be told reliably"
+
+
 def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
     """Compare two systems that were drawn alike; see `compare_outcomes`.
 
@@ -140,13 +146,15 @@ def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
         system: Scores of another system, on the same resamples.
 
     Returns:
-        One comparison for each score of the system.
+        One comparison for each score that both have. Of one example nothing can be told: its p-value is 1.
     """
     comparisons = []
     for name, value in system.scores.items():
+        if name not in baseline.scores:
+            continue
         theirs, ours = np.array(baseline.drawn[name]), np.array(system.drawn[name])
         gains = ours - theirs
-        fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum()))
+        fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum())) if system.count > 1 else len(gains)
         p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
         was = _resampled(baseline.scores[name], theirs)
         comparisons.append(Comparison(name, was, _resampled(value, ours), p_value))

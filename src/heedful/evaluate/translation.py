@@ -134,7 +134,7 @@ def _compare(
     pair: list[Any] = results[metric]
     baseline, system = (Resampled(float(x.score), float(x.mean), float(x.ci)) for x in pair)
     same = baseline.value == system.value  # sacrebleu counts draws above this difference, and none is above 0
-    p_value = 1.0 if same else float(pair[1].p_value)
+    p_value = 1.0 if same or len(references[0]) < 2 else float(pair[1].p_value)  # of one sentence all draws are alike
     return Comparison(_title(name, metric), baseline, system, p_value, str(signature), lower_is_better=name == "ter")
 
 

@@ -5,6 +5,7 @@ N pairs or questions.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -54,27 +55,46 @@ class AnalogyScore:
 def read_judgements(path: Path) -> Judgements:
     """Read pairs of words with a judgement: two words and a number on each line, apart by tabs, commas or spaces.
 
-    Lines that begin with # and a first line of column names are left out, as are further columns.
+    The judgement is the first column with a number in the first pair: SimLex-999 has the part of speech before it.
+    Lines that begin with # and a first line of column names are left out, as are other columns.
 
     Raises:
-        InputError: The file cannot be read, or a line holds no two words and a number.
+        InputError: The file cannot be read, or a line holds no two words and a finite number.
     """
     pairs, scores = [], []
+    column, named = None, False  # place of the judgement; whether the names of the columns were read
     for number, line in enumerate(read_lines(path), start=1):
-        fields = line.replace(",", " ").split() if "\t" not in line else line.split("\t")
         if not line.strip() or line.startswith(COMMENT):
             continue
-        try:
-            first, second, score = fields[0].strip(), fields[1].strip(), float(fields[2])
-        except (IndexError, ValueError) as error:
-            if not pairs and len(fields) >= 3:
-                continue  # the names of the columns
-            raise InputError(f"{path}, line {number}: not two words and a number; check the file") from error
-        pairs.append((first, second))
+        fields = cells(line)
+        if column is None:
+            column = next((place for place in range(2, len(fields)) if judgement(fields[place]) is not None), None)
+            if column is None and not named and len(fields) > 2:
+                named = True
+                continue
+        score = judgement(fields[column]) if column is not None and column < len(fields) else None
+        if score is None:
+            raise InputError(f"{path}, line {number}: not two words and a number; check the file")
+        pairs.append((fields[0], fields[1]))
         scores.append(score)
     if not pairs:
         raise InputError(f"{path}: holds no pairs of words with a number")
     return Judgements(pairs, scores)
+
+
+def cells(line: str) -> list[str]:
+    """Cut a line at tabs, or else at commas, or else at spaces."""
+    separator = next((found for found in "\t," if found in line), None)
+    return [cell.strip() for cell in line.split(separator)]
+
+
+def judgement(cell: str) -> float | None:
+    """Read a judgement; None for what is no finite number."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
 
 
 def similarity_score(space: VectorSpace, judgements: Judgements) -> SimilarityScore:

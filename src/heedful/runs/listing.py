@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -69,9 +70,17 @@ def require_run(folder: Path) -> None:
         raise InputError(f"{folder} is not the folder of a run: `heedful runs list FOLDER` shows the runs below one")
 
 
+def file_states(folder: Path) -> Iterator[os.stat_result]:
+    """Yield the states of all files below a folder; what a training removes in the meantime is left out."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                yield Path(place, name).stat()
+
+
 def summary(run: Path) -> RunSummary:
     """Summarise a run, without reading its tensors."""
-    states = [path.stat() for path in run.rglob("*") if path.is_file()]
+    states = list(file_states(run))
     steps = [int(path.name.removeprefix("step-")) for path in checkpoint_folders(run)]
     logged = records(run / LOG)
     ended = result(run)

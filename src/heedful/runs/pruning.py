@@ -8,7 +8,7 @@ from heedful.checkpoint.run_folder import CHECKPOINTS
 from heedful.errors import InputError
 from heedful.runs.checking import damage_of, intact
 from heedful.runs.comparing import recipe_of
-from heedful.runs.listing import require_run, state_of
+from heedful.runs.listing import file_states, require_run, state_of
 from heedful.storage.atomic import OUTGOING, TEMPORARY, discard, named_write_errors
 from heedful.storage.disk import DISK
 from heedful.train.log_file import result
@@ -67,4 +67,4 @@ def prune(run: Path) -> list[Path]:
 
 def size(folder: Path) -> int:
     """The size of all files in a folder, in bytes."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return sum(state.st_size for state in file_states(folder))

@@ -22,11 +22,15 @@ class Interruption:
         self.signal: signal.Signals | None = None
         self.noted = 0.0
 
-    def __enter__(self) -> "Interruption":
-        known = [signal.Signals[name] for name in self.SIGNALS if name in signal.Signals.__members__]
+    @classmethod
+    def heard(cls) -> list[signal.Signals]:
+        """List the signals that interrupt this process: those that are not ignored; none off the main thread."""
+        known = [signal.Signals[name] for name in cls.SIGNALS if name in signal.Signals.__members__]
         here = known if threading.current_thread() is threading.main_thread() else []
-        heard = [number for number in here if signal.getsignal(number) is not signal.SIG_IGN]
-        self.before = {number: signal.signal(number, self.note) for number in heard}
+        return [number for number in here if signal.getsignal(number) is not signal.SIG_IGN]
+
+    def __enter__(self) -> "Interruption":
+        self.before = {number: signal.signal(number, self.note) for number in self.heard()}
         return self
 
     def __exit__(

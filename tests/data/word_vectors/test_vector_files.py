@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from heedful.data.word_vectors.vector_files import FORMATS, write_vectors
+from heedful.data.word_vectors.vector_files import FORMATS, writable, write_vectors
 from heedful.data.word_vectors.vectors import VectorTable, read_vectors
 from heedful.errors import InputError, RunError
 
@@ -42,3 +42,13 @@ def test_what_cannot_be_written_is_told(tmp_path):
     with pytest.raises(RunError, match="cannot write"):
         write_vectors(tmp_path / "none" / "vectors", TABLE, "glove")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_words_are_left_out_only_where_a_file_would_be_cut(tmp_path):
+    table = VectorTable(["a\u00a0b", "a b", "\u3000", "c\tb", ""], TABLE.matrix)
+    kept = writable(table)
+    assert kept.words == ["a\u00a0b", "\u3000"]
+    write_vectors(tmp_path / "vectors", kept, "word2vec")
+    read = read_vectors(tmp_path / "vectors")
+    assert read.words == kept.words
+    np.testing.assert_array_equal(read.matrix, TABLE.matrix[[0, 2]])

@@ -51,3 +51,9 @@ def test_a_vector_of_zeros_is_near_to_nothing():
     space = VectorSpace(VectorTable(["a", "b"], np.array([[0, 0], [1, 0]], np.float32)))
     assert space.similarity("a", "b") == 0
     assert space.nearest("a", 1)[0].similarity == 0
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_numbers_of_any_size_have_the_same_cosine(scale):
+    space = VectorSpace(VectorTable(WORDS, MATRIX * np.float32(scale)))
+    np.testing.assert_allclose(space.directions, SPACE.directions, rtol=1e-6)

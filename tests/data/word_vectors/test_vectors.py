@@ -42,6 +42,20 @@ def test_every_format_is_told_apart_and_read(name, packed, tmp_path):
     np.testing.assert_array_equal(vectors.matrix, MATRIX)
 
 
+@pytest.mark.parametrize("header", [b"", b"2 3\n"])
+def test_marks_of_encodings_and_blank_lines_are_no_words(header, tmp_path):
+    path = tmp_path / "vectors"
+    for content in (b"\xef\xbb\xbf" + header + b"a 1 2 3\nb 4 5 6\n", header + b"a 1 2 3\nb 4 5 6\n\n \n"):
+        path.write_bytes(content)
+        assert read_vectors(path).words == ["a", "b"]
+
+
+def test_a_first_word_in_another_encoding_is_not_taken_for_the_binary_format(tmp_path):
+    path = tmp_path / "vectors"
+    path.write_bytes(b"2 3\ncaf\xe9 1 2 3\nb 4 5 6\n")
+    np.testing.assert_array_equal(read_vectors(path).matrix, [[1, 2, 3], [4, 5, 6]])
+
+
 def test_only_the_words_looked_for_are_kept(tmp_path):
     path = tmp_path / "vectors"
     path.write_bytes(text(True))

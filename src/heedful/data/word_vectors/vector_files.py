@@ -1,5 +1,6 @@
 """Writer of files of word vectors: word2vec's text and binary formats, GloVe's text, and fastText's .vec."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from heedful.data.word_vectors.vectors import VectorTable
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import atomic_file
 
+CUTS = re.compile(r"[ \t\n\r\v\f]")
 AT_ONCE = 1 << 10  # vectors formatted at a time
 
 
@@ -26,7 +28,7 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
     """
     if form not in FORMATS:
         raise InputError(f'there is no format "{form}" of word vectors; choose one of {", ".join(FORMATS)}')
-    if unfit := next((word for word in table.words if not word or len(word.split()) > 1 or word != word.strip()), None):
+    if unfit := next((word for word in table.words if not is_writable(word)), None):
         raise InputError(f"the word {unfit!r} holds a space, at which files of word vectors are cut; leave it out")
     try:
         with atomic_file(path) as file:
@@ -36,6 +38,17 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
         raise RunError(
             f"cannot write {path}: {error.strerror or error}; make room for it or name another file"
         ) from error
+
+
+def is_writable(word: str) -> bool:
+    """True if a word holds none of the characters at which files of word vectors are cut; other spaces stay whole."""
+    return CUTS.search(word) is None and word != ""
+
+
+def writable(table: VectorTable) -> VectorTable:
+    """Return the vectors of the words that can be written to a file."""
+    rows = [row for row, word in enumerate(table.words) if is_writable(word)]
+    return VectorTable([table.words[row] for row in rows], table.matrix[rows])
 
 
 def header(table: VectorTable) -> bytes:

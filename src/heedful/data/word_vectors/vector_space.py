@@ -35,8 +35,10 @@ class VectorSpace:
     def __init__(self, table: VectorTable) -> None:
         self.words = table.words
         self.matrix = table.matrix
-        lengths = np.linalg.norm(table.matrix, axis=1, keepdims=True)
-        self.directions = table.matrix / np.maximum(lengths, np.finfo(np.float32).tiny)
+        largest = np.abs(table.matrix).max(axis=1, keepdims=True)
+        scaled = table.matrix / np.where(largest > 0, largest, 1)  # so that no square is too large or too small
+        lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+        self.directions = scaled / np.where(lengths > 0, lengths, 1)
         self._rows = {word: row for row, word in enumerate(table.words)}
 
     def find(self, word: str) -> int | None:

@@ -1,6 +1,7 @@
 """Reader of word vectors: word2vec's text and binary formats and GloVe's text, told apart by their contents."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -65,7 +66,7 @@ def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.n
 
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
     """Yield each entry of a file of word vectors, in any format: its line or number, its word and its vector."""
-    first = next(lines(stream, path), b"")
+    first = next(lines(stream, path), b"").removeprefix(BOM_UTF8)
     header = re.fullmatch(rb"(\d{1,18})[ \t](\d{1,18})\s*", first)
     if header is None:
         return checked(text_entries(chain([first], lines(stream, path)), path, 1), path)
@@ -73,7 +74,7 @@ def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
     if size > LARGEST:
         raise InputError(f"{path}, line 1: promises vectors of {size:,} numbers; is it a file of word vectors?")
     second = stream.readline(LONGEST_LINE)
-    if is_text(second):
+    if is_text(second) or is_row(second, size):
         return checked(
             as_promised(text_entries(chain([second], lines(stream, path)), path, 2, size), count, path), path
         )
@@ -96,13 +97,21 @@ def is_text(line: bytes) -> bool:
         return False
 
 
+def is_row(line: bytes, size: int) -> bool:
+    """True if a line of bytes is a word and `size` numbers as text, in whatever encoding the word is."""
+    fields = line.split()
+    return len(fields) > size and all(map(is_number, fields[-size:]))
+
+
 def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None = None) -> Iterator[Entry]:
     """Yield word vectors from lines of text, each a word and its numbers.
 
-    The header or the first line tells how many numbers, because a word may hold spaces.
+    The header or the first line tells how many numbers, because a word may hold spaces. Blank lines are left out.
     """
     for number, row in enumerate(rows, start=first):
         fields = row.split()
+        if not fields and number > first:
+            continue
         size = len(fields) - 1 if size is None else size
         word = fields[:-size] if size > 0 else []
         if not word or (len(word) > 1 and is_number(word[-1])):
