@@ -117,6 +117,9 @@ def test_without_names_in_the_recipe_the_first_column_is_read_and_said(here: Pat
         "heedful: a.tsv: its first line is a header without 'source', so the first column is read; name others with "
         "--source-field\n"
     )
+    result = invoke("predict", "--model", "model", "--input", "a.tsv", "--source-field", "1")
+    assert result.stdout == labels(TEXTS)
+    assert result.stderr == "heedful: a.tsv: its first line is taken for a header, and is not read\n"
 
 
 def test_rows_are_counted(here: Path, reporters) -> None:

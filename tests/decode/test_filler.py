@@ -1,12 +1,15 @@
 """Gaps: what the model takes for likely there, given all that is not a gap."""
 
+import copy
+import math
+
 import pytest
 import torch
 from torch import nn
 
 from heedful.config.schema import ModelConfig, TokenizerConfig
 from heedful.decode.filler import Filler
-from heedful.errors import InputError
+from heedful.errors import InputError, RunError
 from heedful.models import MaskedLanguageModel
 from heedful.text.tokenizer import BOS, EOS, MASK
 from heedful.text.training import train_tokenizer
@@ -73,3 +76,10 @@ def test_what_cannot_be_filled_is_told(filler):
     with pytest.raises(InputError, match="the text has 18 tokens, and the model reads 17; shorten it"):
         filler.fill("[MASK] " + " ".join(["ab"] * 15))
     assert filler.fill("[MASK] " + " ".join(["ab"] * 14))
+
+
+def test_a_model_that_computes_no_numbers_fills_no_gap(filler):
+    broken = copy.deepcopy(filler)
+    broken.model.output.weight.data.fill_(math.nan)
+    with pytest.raises(RunError, match="is not a number"):
+        broken.fill("ab [MASK] ef")

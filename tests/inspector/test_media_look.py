@@ -196,8 +196,9 @@ def test_what_would_fill_the_memory_is_refused(monkeypatch):
         seen_of("audio_classification")
 
 
-def test_a_model_of_text_takes_no_file():
+@pytest.mark.parametrize("kind", ["translator", "generator", "classifier"])
+def test_a_model_of_text_takes_no_file(kind):
     import subjects
 
     with pytest.raises(InputError, match="reads text, and no file"):
-        look(subjects.translator(), Question(text="x.png", file=PICTURE))
+        look(getattr(subjects, kind)(), Question(text="x.png", file=PICTURE))

@@ -1,9 +1,12 @@
 """What a text gives depends on that text alone."""
 
+import math
+
 import pytest
 import torch
 
 from heedful.config.schema import DataConfig, ModelConfig, TokenizerConfig
+from heedful.errors import RunError
 from heedful.models import TextClassifier
 from heedful.predict import Predictor
 from heedful.predict.batching import BatchedModel, Text
@@ -72,3 +75,10 @@ def test_answers_are_lines_and_all_that_is_known():
     for answer, output in zip(scorer.predict(TEXTS), scorer.reader.read(TEXTS), strict=True):
         assert answer.score == output.item()
         assert str(answer) == f"{answer.score:.4f}"
+
+
+def test_a_model_that_computes_no_numbers_gives_no_answer():
+    broken = model("encoder")
+    next(broken.parameters()).data.fill_(math.nan)
+    with pytest.raises(RunError, match="is not a number"):
+        list(BatchedModel(broken, TOKENIZER, 23).read(TEXTS))

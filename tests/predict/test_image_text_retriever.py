@@ -96,3 +96,9 @@ def test_a_search_needs_a_vector_for_each_input(retriever):
         retriever.search("a", TEXTS[:3], vectors=np.zeros((2, 17), np.float32))
     with pytest.raises(InputError, match="k = 0"):
         retriever.search("a", TEXTS[:3], k=0)
+
+
+@pytest.mark.parametrize("corpus", ["one text", 5])
+def test_what_is_no_list_of_inputs_is_not_searched(retriever, corpus):
+    with pytest.raises(InputError, match=r"put it in a list|several in a list"):
+        retriever.search(TEXTS[0], corpus)

@@ -100,3 +100,20 @@ def test_an_engine_that_is_closed_runs_nothing_more():
     engine.close()
     with pytest.raises(CancelledError):
         asyncio.run(engine.run(lambda: 1))
+
+
+def test_a_stream_that_has_begun_ends_however_many_wait():
+    go = threading.Event()
+
+    async def ask():
+        engine, found, waiting = Engine({}), [], []
+        async for number in engine.stream(iter(range(3))):
+            found.append(number)
+            if not waiting:
+                waiting = [asyncio.create_task(engine.run(go.wait)) for _ in range(9)]
+                await asyncio.sleep(0.05)
+                asyncio.get_running_loop().call_later(0.1, go.set)
+        await asyncio.gather(*waiting)
+        return found
+
+    assert asyncio.run(ask()) == [0, 1, 2]

@@ -71,3 +71,10 @@ def test_a_token_opens_once_and_stays_as_a_cookie():
 
 def test_without_a_token_none_is_asked_for():
     assert client().get("/?token=anything").status_code == 200
+
+
+def test_two_servers_of_one_host_do_not_take_each_other_s_cookie():
+    servers = {token: client(token=token, base="http://box.example:80") for token in ("one", "two")}
+    cookies = [server.get(f"/?token={token}").headers["set-cookie"] for token, server in servers.items()]
+    both = {"Cookie": "; ".join(cookie.partition(";")[0] for cookie in cookies)}
+    assert [server.get("/", headers=both).status_code for server in servers.values()] == [200, 200]

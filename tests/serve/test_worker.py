@@ -67,3 +67,18 @@ def test_what_a_job_raises_is_raised_to_its_caller_and_the_next_one_runs():
         return await worker.run(lambda: 7)
 
     assert asyncio.run(ask()) == 7
+
+
+def test_one_that_was_let_in_may_always_wait():
+    go = threading.Event()
+
+    async def ask():
+        worker = Worker(waiting=1)
+        jobs = [asyncio.create_task(worker.run(go.wait)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        jobs.append(asyncio.create_task(worker.run(go.wait, admitted=True)))
+        await asyncio.sleep(0.05)
+        go.set()
+        return await asyncio.gather(*jobs)
+
+    assert asyncio.run(ask()) == [True] * 3

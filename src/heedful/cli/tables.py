@@ -47,7 +47,9 @@ def table_rows(source: Path, fields: Sequence[str], option: str = "--source-fiel
 
     report = DropReport()
     count = sum(1 for _ in read_texts(source, fields, report))
-    if "header" in report.counts and not fields[0].isdecimal():
+    if "header" in report.counts and fields[0].isdecimal():
+        typer.echo(f"heedful: {source}: its first line is taken for a header, and is not read", err=True)
+    elif "header" in report.counts:
         read = "first column is" if len(fields) == 1 else f"first {len(fields)} columns are"
         typer.echo(
             f"heedful: {source}: its first line is a header without {', '.join(map(repr, fields))}, so the {read} "

@@ -50,6 +50,11 @@ def text_cnn(recipe: Recipe) -> TextCNNConfig:
 
 RULES = (
     Rule(
+        "data.labels",
+        lambda r: len(set(r.data.labels)) < len(r.data.labels) or not all(label.strip() for label in r.data.labels),
+        "data.labels names each class once, and none is empty; take out what stands there twice",
+    ),
+    Rule(
         "data.train",
         lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
         "the part of a corpus goes from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "

@@ -7,6 +7,7 @@ from typing import overload
 
 import torch
 
+from heedful.decode.finite import check_numbers
 from heedful.decode.predictor import Predictor, as_text, each_checked, one_or_all
 from heedful.decode.translator import evaluating
 from heedful.errors import InputError
@@ -76,6 +77,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         special = self.tokenizer.first_piece  # smaller ids are special tokens
         with torch.inference_mode(), evaluating(self.model):
             logits = self.model(rows, padding_mask, torch.zeros_like(rows))[rows == MASK, special:].float()
+        check_numbers(logits)
         probabilities, places = logits.softmax(-1).topk(min(count, logits.size(1)))
         found = places + special
         pairs = zip(found.tolist(), probabilities.tolist(), strict=True)

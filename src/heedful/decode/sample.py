@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data import random_numbers
+from heedful.decode.finite import check_numbers
 from heedful.decode.generation_row import GenerationRow
 from heedful.decode.sampling_filters import apply_filters
-from heedful.errors import RunError
 
 
 def sample(
@@ -33,8 +33,7 @@ def sample(
         RunError: the logits contain NaN.
     """
     logits = logits.cpu().double()
-    if logits.isnan().any():
-        raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")
+    check_numbers(logits)
     chances = torch.tensor([uniform(row.config.seed, len(row.output)) for row in rows], dtype=torch.float64)
     tokens = draw(apply_filters(logits, rows, never), chances)
     return tokens, logits.log_softmax(1).gather(1, tokens[:, None])[:, 0]

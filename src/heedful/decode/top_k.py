@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.errors import RunError
+from heedful.decode.finite import check_numbers
 from heedful.text.tokenizer import BOS, PAD
 
 BLOCK = 64
@@ -29,8 +29,7 @@ def best_tokens(logits: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor,
     log_probs[:, [PAD, BOS]] = -torch.inf
     values, tokens = top(log_probs, min(count, logits.size(1)))
     values = values.cpu().double()
-    if values.isnan().any():
-        raise RunError("the model's output is not a number (NaN): its weights are damaged or its training diverged")
+    check_numbers(values)
     return values, tokens.cpu()
 
 

@@ -29,7 +29,7 @@ from heedful.inspector.capture.forward_inputs import (
 )
 from heedful.inspector.capture.head_masks import Head, switched_off
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.sources import Given, Writer, check_length, decoding_of, writing
+from heedful.inspector.capture.sources import Given, Writer, as_text, check_length, decoding_of, writing
 from heedful.inspector.capture.taps import taps
 from heedful.inspector.capture.trace import Trace, traced
 from heedful.inspector.measures.answers import Answer, answers, continued, found_by_search, given
@@ -218,9 +218,10 @@ def _(subject: Writer, question: Question) -> Asked:
 @ask.register
 def _(subject: Generator, question: Question) -> Asked:
     if question.target is not None:
-        return Asked(reading(subject, question.text, question.target), [])
-    found = likeliest(subject, question.text)
-    return Asked(of_generation(subject, question.text, found), [continued(found, subject.tokenizer)])
+        return Asked(reading(subject, question.given, question.target), [])
+    prompt = as_text(question.given)
+    found = likeliest(subject, prompt)
+    return Asked(of_generation(subject, prompt, found), [continued(found, subject.tokenizer)])
 
 
 def searching(subject: Writer, question: Question) -> Writer:

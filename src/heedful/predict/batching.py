@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from heedful.decode.finite import check_numbers
 from heedful.decode.predictor import Done
 from heedful.decode.translator import batches, evaluating
 from heedful.text.padding import pad
@@ -81,14 +82,20 @@ class BatchedModel:
 
     @torch.inference_mode()
     def read_rows(self, rows: Sequence[list[int]], apply: Apply, done: Done = lambda _: None) -> list[Tensor]:
-        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows."""
+        """Run the model on rows of token ids, in batches; results for each token end in padding. `done` counts rows.
+
+        Raises:
+            RunError: a result is not a number.
+        """
         found: list[Tensor] = [torch.empty(0)] * len(rows)
         device = next(self.model.parameters()).device
         with evaluating(self.model):
             for batch in batches(rows, BATCH_TOKENS):
                 ids, padding_mask = pad([rows[i] for i in batch])
                 inputs = (torch.from_numpy(x).to(device) for x in (ids, padding_mask, segments(ids)))
-                for index, result in zip(batch, apply(*inputs).float().cpu(), strict=True):
+                results = apply(*inputs).float().cpu()
+                check_numbers(results)
+                for index, result in zip(batch, results, strict=True):
                     found[index] = result
                 done(len(batch))
         return found

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from os import PathLike
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         Raises:
             InputError: an input cannot be encoded, `k` is below 1, or there are not as many vectors as inputs.
         """
-        items = list(corpus)
+        items = cast("list[Input]", list(each_checked(corpus, lambda given: given)))
         there = self.encode(items) if vectors is None else vectors
         check_search(items, there, k)
         names = [str(item) if isinstance(item, str | PathLike) else "picture" for item in items]

@@ -91,10 +91,12 @@ class Engine:
         """Run a computation step by step, each step as a job of its own, so that other jobs run between them.
 
         Raises:
-            BusyError: too many jobs wait already.
+            BusyError: too many jobs wait already for the first step.
             CancelledError: the engine is closed.
         """
-        while found := await self.run(lambda: list(islice(steps, 1))):
+        admitted = False
+        while found := await self._worker.run(lambda: list(islice(steps, 1)), admitted=admitted):
+            admitted = True
             yield found[0]
 
     def check(self) -> None:

@@ -5,6 +5,7 @@ here (DNS rebinding). So the Host of a request must be one of this server's name
 """
 
 import secrets
+from hashlib import sha256
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -13,7 +14,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-COOKIE = "heedful"
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -37,6 +37,8 @@ class Guard:
     def __init__(self, app: ASGIApp, token: str | None = None) -> None:
         self.app = app
         self.token = token
+        # A browser sends the cookies of a host to all of its ports: each server has a name of its own.
+        self.cookie = f"heedful-{sha256((token or '').encode()).hexdigest()[:8]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse or redirect a request, or pass it on to the application; add security headers to the answer."""
@@ -72,10 +74,10 @@ class Guard:
         [brought] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[:1]
         if self.is_token(brought):
             answer = RedirectResponse(scope["path"], 303)
-            answer.set_cookie(COOKIE, brought, httponly=True, samesite="strict")
+            answer.set_cookie(self.cookie, brought, httponly=True, samesite="strict")
             return answer
         cookies = cookie_parser(Headers(scope=scope).get("cookie", ""))
-        if self.is_token(cookies.get(COOKIE, "")):
+        if self.is_token(cookies.get(self.cookie, "")):
             return None
         return PlainTextResponse("open the address that heedful printed, with its token\n", 401)
 

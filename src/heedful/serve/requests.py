@@ -20,7 +20,7 @@ async def body(request: Request) -> dict[str, Any]:
     """
     try:
         found = json.loads(await request.body(), parse_constant=refuse)
-        json.dumps(found, ensure_ascii=False).encode()
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # 1e400 is read as infinity
     except UnicodeEncodeError as error:
         raise InputError("the request holds half a character (a lone surrogate)") from error
     except ValueError as error:

@@ -34,13 +34,17 @@ class Worker:
         self._cancelled = Event()  # set when the job that runs is cancelled
         self._closed = Event()
 
-    async def run(self, job: Callable[[], T]) -> T:
+    async def run(self, job: Callable[[], T], *, admitted: bool = False) -> T:
         """Run a job in the worker thread; if the caller is cancelled, a job never begins, or stops at the next `check`.
+
+        Args:
+            job: the job.
+            admitted: True if it goes on with one that was let in before, and may wait however many wait already.
 
         Raises:
             BusyError: too many jobs wait already.
         """
-        if self._turn.statistics().tasks_waiting >= self._most:
+        if not admitted and self._turn.statistics().tasks_waiting >= self._most:
             raise BusyError(f"{self._most} requests are waiting already; ask again in a moment")
         cancelled = Event()
         alone = partial(self._alone, job, cancelled)

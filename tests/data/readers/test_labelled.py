@@ -25,6 +25,11 @@ def test_a_text_and_its_label_are_read_from_a_table(corpus):
     assert found == [Example(1, "one", None, "1"), Example(2, "two", None, "x y")]
 
 
+def test_a_label_over_several_lines_becomes_one_line(corpus):
+    table = corpus("a.csv", 'source,target\none,"very\n good"\ntwo,"a\tb  c"\n')
+    assert [example.label for example in read_labelled(table, DataConfig())] == ["very good", "a b  c"]
+
+
 @pytest.mark.parametrize("pair_field", ["pair", "premise"])
 def test_a_pair_and_its_label_are_read_by_name(corpus, pair_field):
     table = corpus("a.tsv", f"target\tsource\t{pair_field}\nno\tone\ttwo\n", pair_field=pair_field)

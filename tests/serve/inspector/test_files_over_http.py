@@ -64,6 +64,7 @@ def test_another_file_of_the_same_name_is_another_look(server):
         ({"model": "audio_classification", "file": encoded(PICTURE)}, 400, "a.png: it is no sound"),
         ({"model": "translator", "file": encoded(PICTURE)}, 400, "reads text, and no file"),
         ({"model": "captioning", "file": encoded(PICTURE), "prefix": "x" * 100_000}, 413, "ask about less text"),
+        ({"model": "captioning", "file": encoded(PICTURE[:70]), "prefix": "字" * 30_000}, 400, "damaged or cut off"),
         ({"model": "captioning", "file": encoded(b"x" * (LARGEST + 1))}, 413, "more than 8,000,000; make it smaller"),
         ({"model": "captioning", "file": encoded(b"x" * (LARGEST + 200_000))}, 413, "a request has at most"),
     ],

@@ -134,8 +134,9 @@ def test_what_cannot_be_asked_is_refused_in_words(server, question, status, word
         (b"[" * 50_000, "nested too deep"),
         (b'{"model": "\\ud800"}', "half a character"),
         (b'{"alpha": NaN}', "NaN is no number"),
+        (b'{"alpha": 1e400}', "no JSON"),
     ],
-    ids=["empty", "list", "half", "no text", "deep", "surrogate", "not a number"],
+    ids=["empty", "list", "half", "no text", "deep", "surrogate", "not a number", "infinite"],
 )
 def test_what_is_no_request_is_refused_in_words(server, content, words):
     answer = server.post("/api/v1/traces", content=content)

@@ -1,6 +1,7 @@
 """Reader of labelled text: texts, or pairs of texts, with a label or a number, for classification and regression."""
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from heedful.data.readers.corpus import read_rows
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
 
+LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
 SHOWN = 5  # lines without a label
 
@@ -32,7 +34,7 @@ class ScoredText(NamedTuple):
 
 
 def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
-    """Yield the labelled examples of a corpus, or of its `part`, in file order; space around labels is removed.
+    """Yield the labelled examples of a corpus, or of its `part`, in file order; each label becomes one line.
 
     The text stands in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`.
 
@@ -43,7 +45,7 @@ def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | N
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
     for line, (text, *pair, label) in rows:
-        example = Example(line, text, pair[0] if pair else None, label.strip())
+        example = Example(line, text, pair[0] if pair else None, LINE_ENDS.sub(" ", label.strip()))
         if not example.label:
             raise InputError(_missing(corpus, [line, *(row.line for row in rows if not row.texts[-1].strip())]))
         yield example

@@ -40,7 +40,7 @@ def question_of(values: dict[str, Any]) -> Question:
         InputError: a value does not fit.
     """
     encoded = values.pop("file", None)
-    if len(json.dumps(values)) > LONGEST:
+    if len(json.dumps(values, ensure_ascii=False).encode()) > LONGEST:
         raise TooLongError(f"a question has at most {LONGEST:,} bytes beside its file; ask about less text")
     question = read_as(Question, values)
     return question if encoded is None else replace(question, file=content_of(encoded))
