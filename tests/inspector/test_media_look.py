@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import heedful
@@ -188,6 +189,20 @@ def test_python_takes_the_name_of_a_file_its_bytes_and_pixels(tmp_path):
 def test_wrong_files_are_refused_and_a_text_is_never_a_path(task, question, words):
     with pytest.raises(InputError, match=words):
         look(loaded(task).use(), question)
+
+
+def test_what_the_model_never_writes_is_no_reference_and_no_beginning():
+    model = loaded("captioning")
+    forbidden = model.tokenizers.target.encode("bright")[0]
+    with pytest.MonkeyPatch.context() as patch:
+        output = model.model.output.forward
+        hidden = torch.full((len(model.tokenizers.target),), 0.0)
+        hidden[forbidden] = -torch.inf
+        patch.setattr(model.model.output, "forward", lambda x: output(x) + hidden)
+        with pytest.raises(InputError, match=r"the reference has '.*bright', which the model never writes there"):
+            look(model.use(), Question(text="a", file=PICTURE, reference=CAPTION))
+        with pytest.raises(InputError, match="the model never writes what begins with 'bright'"):
+            look(model.use(), Question(text="a", file=PICTURE, prefix="bright"))
 
 
 def test_what_would_fill_the_memory_is_refused(monkeypatch):

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 import subjects
 from heedful.errors import InputError
+from heedful.inspector.capture.forward_inputs import of_continuation
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.trace import Trace, trace
 from subjects import GERMAN, TEXT, TOKENIZER, classifier, filler, generator, searcher
@@ -119,6 +120,18 @@ def test_only_what_is_asked_for_is_kept(translator):
         trace(translator, TEXT, keep=["enc.2.self.attn"])
     with pytest.raises(KeyError, match=r"logits is not in this trace; list\(trace\) names all 1"):
         trace(translator, TEXT, keep=["enc.norm"])["logits"]
+
+
+def test_one_head_is_taken_of_what_was_kept(translator):
+    seen = trace(translator, TEXT, keep=["dec.0.self.q"])
+    assert len(seen.only(["dec.0.self.q"], head=1)["dec.0.self.q"]) == 1
+    with pytest.raises(InputError, match="counted from 0"):
+        seen.only(["dec.0.self.q"], head=len(seen["dec.0.self.q"]))
+
+
+def test_every_label_belongs_to_a_row(translator):
+    for name, tensor in trace(translator, TEXT).items():
+        assert [len(labels) for labels in tensor.labels] == list(tensor.shape), name
 
 
 def test_names_that_are_near_are_told(translator):
@@ -245,6 +258,8 @@ def test_no_text_is_refused(translator, text):
 def test_too_long_a_text_is_refused(translator):
     with pytest.raises(InputError, match="and the model takes 999"):
         trace(translator, "x " * 1009)
+    with pytest.raises(InputError, match="one token says nothing about the next"):
+        of_continuation(generator(), [5])
     with pytest.raises(InputError, match="and the model takes 24"):
         trace(generator(23), "x " * 29, "x")
 

@@ -14,9 +14,9 @@ ONE, TWO, THREE = (Question(text=text) for text in ("dog", "station", "the old d
 
 
 def test_the_same_question_to_the_same_model_has_the_same_name():
-    assert look_id("a", ONE) == look_id("a", Question(text="dog"))
-    others = [look_id("b", ONE), look_id("a", TWO), look_id("a", Question(text="dog", beam=2))]
-    assert len({look_id("a", ONE), *others}) == 4
+    assert look_id("s", "a", ONE) == look_id("s", "a", Question(text="dog"))
+    others = [look_id("s", "b", ONE), look_id("s", "a", TWO), look_id("s", "a", Question(text="dog", beam=2))]
+    assert len({look_id("s", "a", ONE), look_id("of today", "a", ONE), *others}) == 5
 
 
 def kept(subject, question):

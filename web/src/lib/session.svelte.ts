@@ -100,7 +100,11 @@ class Session {
     const asking = (this.asking = new AbortController());
     const { target, settings } = selection;
     const { name: text, file } = this.asked();
-    if (!text.trim()) return;
+    if (!text.trim()) {
+      this.busy = false;
+      if (this.look && this.look.model.name !== this.model?.name) [this.look, selection.look] = [null, ""];
+      return;
+    }
     this.settle();
     if (this.look && text !== this.look.question.text) settings.reference = settings.prefix = "";
     const question = {

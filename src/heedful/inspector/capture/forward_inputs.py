@@ -175,6 +175,8 @@ def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
     """Forward pass of a language model that predicts each token but the first from the tokens before it."""
     if subject.context is not None:
         check_length(tokens, subject.context + 2)
+    if len(tokens) < 2:
+        raise InputError("one token says nothing about the next; give a longer text")
     ids = torch.tensor([tokens[:-1]], device=subject.device)
     padding_mask = torch.ones_like(ids, dtype=torch.bool)
     tokenizer, model = subject.tokenizer, subject.model

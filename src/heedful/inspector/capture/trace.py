@@ -137,11 +137,13 @@ class Trace(Mapping[str, Recorded]):
         return len(self.tensors)
 
     def _labels(self, axis: Axis, size: int) -> list[str]:
-        """Labels of the positions along an axis: tokens, or numbers from 0."""
-        if axis.line is None:
-            return [str(number) for number in range(size)]
-        line, part = axis.line.split(".")
-        return getattr(self.lines[line], part).labels
+        """Labels of the positions along an axis: tokens, or numbers from 0 where one row stands for all tokens."""
+        if axis.line is not None:
+            line, part = axis.line.split(".")
+            labels = getattr(self.lines[line], part).labels
+            if len(labels) == size:
+                return labels
+        return [str(number) for number in range(size)]
 
     def only(self, names: Collection[str], head: int | None = None) -> "Trace":
         """Select tensors of the trace by names or patterns such as "dec.*.cross.attn", and one attention head.
@@ -160,7 +162,12 @@ class Trace(Mapping[str, Recorded]):
     def _one_head(self, name: str, values: np.ndarray, head: int) -> np.ndarray:
         if self.axes[name][0].name != "head":
             return values
-        heads = len(self.tensors[f"{name.rpartition('.')[0]}.attn"])
+        block = name.rpartition(".")[0]
+        heads = max(
+            len(other)
+            for tap, other in self.tensors.items()
+            if tap.rpartition(".")[0] == block and self.axes[tap][0].name == "head"
+        )
         if not 0 <= head < heads:
             raise InputError(f"head {head}: {name} has {heads}, counted from 0")
         place = head * len(values) // heads

@@ -187,20 +187,22 @@ class Ghost:
     search_error: bool
 
 
-def ghost(log: BeamLog, state: DecodingState, tokens: list[int]) -> Ghost:
+def ghost(log: BeamLog, state: DecodingState, tokens: list[int], limit: int) -> Ghost:
     """Follow a reference translation through the log of a beam search, and score it with the model.
 
     Args:
         log: log of the beam search.
         state: decoding state of the model with one row, before the first step.
         tokens: token ids of the reference, with <eos>.
+        limit: the most tokens that the search writes, <eos> counted; no beam finds a longer reference.
     """
     log_probs = forced(state, tokens)
     reference = hypothesis(tokens, log_probs, log.config)
     best = max((h.score for h in log.replay()), default=-torch.inf)
     given = sum(node.fate is Fate.FORCED for node in log.nodes)
     lost = lost_at(log, tokens)
-    return Ghost(tokens, log_probs, reference, lost, lost is not None and lost > given and reference.score > best)
+    findable = lost is not None and lost > given and len(tokens) <= limit
+    return Ghost(tokens, log_probs, reference, lost, findable and reference.score > best)
 
 
 def lost_at(log: BeamLog, tokens: list[int]) -> int | None:
@@ -240,7 +242,7 @@ def search_log(asked: Writing, reference: str | None = None, prefix: str = "") -
     """Log the beam search about a source that is prepared, and the path of a reference; as `explain_search`.
 
     Raises:
-        InputError: the prefix leaves no room for a token.
+        InputError: the prefix leaves no room for a token, or the model never writes it, or the reference.
     """
     begun = asked.tokenizer.encode(prefix)
     if len(begun) >= asked.limit:
@@ -249,6 +251,12 @@ def search_log(asked: Writing, reference: str | None = None, prefix: str = "") -
         )
     with evaluating(asked.model):
         log = logged(asked.begin(), asked.limit, asked.config, begun)
+        if not log.replay():
+            raise InputError(f"the model never writes what begins with {prefix!r}; give another beginning")
         if reference is None:
             return log, None
-        return log, ghost(log, asked.begin(), [*asked.tokenizer.encode(reference), EOS])
+        followed = ghost(log, asked.begin(), [*asked.tokenizer.encode(reference), EOS], asked.limit)
+    if -torch.inf in followed.log_probs:
+        token = asked.tokenizer.pieces([followed.tokens[followed.log_probs.index(-torch.inf)]])[0]
+        raise InputError(f"the reference has {token!r}, which the model never writes there; leave it out")
+    return log, followed

@@ -14,9 +14,15 @@ from heedful.inspector.look import Look, Question
 from heedful.inspector.overview import Json
 
 
-def look_id(model: str, question: Question) -> str:
-    """Compute the id of an inspection, a hash of the model's name and the question; equal questions get equal ids."""
-    found = hashlib.sha256(json.dumps([model, question.told()], sort_keys=True).encode())
+def look_id(server: str, model: str, question: Question) -> str:
+    """Compute the id of an inspection, a hash of server, model and question; equal questions get equal ids.
+
+    Args:
+        server: what tells this start of the server from others, which may have had other weights under the same name.
+        model: the name of the model.
+        question: the question.
+    """
+    found = hashlib.sha256(json.dumps([server, model, question.told()], sort_keys=True).encode())
     found.update(question.file or b"")
     return found.hexdigest()[:16]
 

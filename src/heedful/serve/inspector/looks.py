@@ -1,5 +1,6 @@
 """Request handlers of the inspector for looks, the recorded inspections of a model on a text."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
@@ -34,13 +35,14 @@ class LookHandlers:
         self.engine = engine
         self.page = page
         self.cache = LookCache()
+        self.server = secrets.token_hex(8)  # browsers keep what they were sent for longer than a server runs
 
     async def make(self, request: Request) -> Response:
         """Answer a request to inspect a model on a text or file; a repeated question is answered from the cache."""
         values = await body(request)
         model = self.engine.model(values.pop("model", None))
         question = question_of(values)
-        name = look_id(model.name, question)
+        name = look_id(self.server, model.name, question)
         made = self.cache.get(name) or await self.engine.run(partial(self.look, name, model, question))
         self.cache.add(name, made)
         return json_bytes(made.shown, 201, {"Location": f"/api/v1/traces/{name}"})
