@@ -1,13 +1,16 @@
 """`heedful train`, then `generate`, `fill` or `predict`, as a user would; and each with the model of another task."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from invocation import invoke
 
 from heedful.checkpoint import load_model
+from heedful.cli.export import without_paths
 from heedful.config.load import recipe_to_dict
+from heedful.config.schema import CorpusConfig, Recipe
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
 from heedful.predict.batching import Text
@@ -92,6 +95,15 @@ def test_an_exported_model_is_used_by_the_command_of_its_task(runs, tmp_path, ta
     assert f"; try: heedful {COMMANDS[task]} --model {tmp_path / 'out'} '" in told
     assert "in place of" not in told
     assert "MB, in place of the model that was there;" in invoke("export", runs / task, tmp_path / "out").stdout
+
+
+def test_an_exported_recipe_names_no_place_of_this_machine():
+    corpus = CorpusConfig(source="/home/me/texts/a.tsv", target="texts/b.tsv")
+    recipe = Recipe()
+    data = replace(recipe.data, train=(corpus,), valid=corpus, test=corpus, root="/home/me")
+    told = without_paths(replace(recipe, data=data, train=replace(recipe.train, start="/home/me/run")))
+    assert {told.data.train[0], told.data.valid, told.data.test} == {CorpusConfig(source="a.tsv", target="texts/b.tsv")}
+    assert (told.data.root, told.train.start, told.train.start_decoder) == (".", None, None)
 
 
 def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):

@@ -93,6 +93,17 @@ def test_nothing_is_copied_where_all_is_given(here: Path) -> None:
     assert load_recipe("en-de").data.train[0].target == "../corpus.de"
 
 
+def test_a_recipe_below_a_link_finds_its_text(here: Path) -> None:
+    (here / "far/deep").mkdir(parents=True)
+    (here / "scratch").symlink_to(here / "far/deep")
+    for name in ("valid", "test"):
+        write(f"{name}.en", [f"{name} {line}" for line in ENGLISH])
+        write(f"{name}.de", [f"{name} {line}" for line in GERMAN])
+    parts = ("--valid", "valid.en", "valid.de", "--test", "test.en", "test.de")
+    run("corpus.en", "corpus.de", *parts, "--out", "scratch/new")
+    assert invoke("config", "check", "scratch/new").exit_code == 0
+
+
 def test_languages_come_from_options_names_or_scripts(here: Path) -> None:
     with gzip.open("train.lc.en.gz", "wt") as file:
         file.writelines(f"{line}\n" for line in ENGLISH)

@@ -11,7 +11,9 @@ import foreign_models
 from foreign_folders import LINES, TEXTS
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import load_preset
+from heedful.config.schema import ModelConfig, Recipe
 from heedful.convert import FORMATS, Model
+from heedful.convert.sentence_transformers import POOLINGS, sentence_files
 from heedful.convert.vocabulary import NEVER
 from heedful.decode.filler import Filler
 from heedful.errors import InputError
@@ -379,3 +381,18 @@ def test_a_bert_that_came_in_knows_its_mask_when_it_has_gone_out(theirs, tmp_pat
         ids = after(text)["input_ids"]
         assert MASK in ids
         assert old_ids(folder)[ids].tolist() == before(text)["input_ids"]
+
+
+@pytest.mark.parametrize(("before", "tokenizer", "notes"), [(True, False, 1), (True, True, 0), (False, False, 0)])
+def test_texts_that_are_lowered_before_the_tokenizer_are_noted(theirs, tmp_path, before, tokenizer, notes):
+    changed = edited(theirs["BertModel"][0], tmp_path)
+    (changed / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 50, "do_lower_case": before}))
+    (changed / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": tokenizer}))
+    assert sum("write yours in lower case" in note for note in read(changed).notes) == notes
+
+
+@pytest.mark.parametrize(("pooling", "written"), [("max", "max"), ("sum", "mean"), ("last", "last")])
+def test_every_pooling_of_a_sentence_encoder_is_written_as_one_that_is_read(pooling, written):
+    recipe = Recipe(task="ranking", model=ModelConfig(family="encoder", pooling=pooling))
+    modes = sentence_files(recipe)["1_Pooling/config.json"]
+    assert [POOLINGS[mode] for mode, on in modes.items() if on is True] == [written]

@@ -12,9 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful.config.schema import TokenizerConfig
 from heedful.data import batches as batches_module
-from heedful.data.batches import BatchPlan, assemble
+from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
 from heedful.data.stores.pair_store import PairStore
+from heedful.text.padding import pad
+from heedful.text.tokenizer import EOS, PAD, UNK
+from heedful.text.training import train_tokenizer
 
 
 def lengths_like_a_corpus(size: int, seed: int = 3) -> np.ndarray:
@@ -237,3 +241,13 @@ def test_a_plan_over_stores_covers_them(stores):
     plan = BatchPlan([store.lengths for store in stores], [1.0] * 3, 53, seed=1)
     tokens = sum(int((side > 0).sum()) for batch in plan.epoch(0) for side in assemble(stores, batch))
     assert tokens == sum(int(store.lengths.sum()) for store in stores)
+
+
+def test_a_row_with_an_unknown_token_stays_as_it_is_under_bpe_dropout():
+    tokenizer = train_tokenizer(["the cat sat"] * 5, TokenizerConfig(vocab_size=60, byte_fallback=False))
+    known, unknown = ([*tokenizer.encode(text), EOS] for text in ("the cat sat", "the ☃ cat"))
+    assert UNK in unknown
+    rows = encode_with_bpe_dropout(pad([known, unknown])[0], tokenizer, 0.9, random.Random(1))
+    found = [row[row != PAD].tolist() for row in rows]
+    assert (found[0] != known, found[1]) == (True, unknown)
+    assert tokenizer.decode(found[0][:-1]) == "the cat sat"

@@ -10,7 +10,7 @@ import typer
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.config.schema import CorpusConfig, Recipe
 
 
 class Dtype(StrEnum):
@@ -45,10 +45,18 @@ def export(
 
 
 def without_paths(recipe: "Recipe") -> "Recipe":
-    """Copy a recipe without the paths of data, tokenizer and word vectors on this machine."""
+    """Copy a recipe without the paths of data, tokenizer, word vectors and start models on this machine."""
+
+    def by_name(corpus: "CorpusConfig") -> "CorpusConfig":
+        sides = {side: path for side in ("source", "target") if (path := getattr(corpus, side)) is not None}
+        return replace(corpus, **{side: Path(path).name for side, path in sides.items() if Path(path).is_absolute()})
+
+    data = recipe.data
+    parts = {part: by_name(corpus) for part in ("valid", "test") if (corpus := getattr(data, part))}
     return replace(
         recipe,
-        data=replace(recipe.data, root="."),
+        data=replace(data, root=".", train=tuple(map(by_name, data.train)), **parts),
+        train=replace(recipe.train, start=None, start_decoder=None),
         tokenizer=replace(recipe.tokenizer, path=None),
         model=replace(recipe.model, source_vectors=None, target_vectors=None, freeze_vectors=False),
     )

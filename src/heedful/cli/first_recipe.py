@@ -36,6 +36,11 @@ def check_free(folder: Path) -> None:
             raise InputError(f"{path} is there already and stays as it is; name another folder with --out")
 
 
+def relative_path(path: str | Path, folder: Path) -> str:
+    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one."""
+    return os.path.relpath(os.path.abspath(path), folder.resolve())
+
+
 def free_folder(source: Path, out: Path | None, task: str) -> Path:
     """Choose the output folder: `out`, or else a folder named after the text and the task.
 

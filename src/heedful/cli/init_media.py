@@ -1,6 +1,5 @@
 """`heedful init` for pictures, sounds and videos: the recipe of a classifier, or of a model that writes about them."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
     json_line,
+    relative_path,
     tell_lengths,
     tell_parts,
     tell_recipe,
@@ -164,7 +164,7 @@ def named_parts(parts: "Mapping[str, tuple[Path, Share]]", found: "MediaSurvey[A
     keys: dict[str, dict[str, object]] = {}
     typer.echo("")
     for name, (path, share) in parts.items():
-        keys[name] = {"source": os.path.relpath(path, folder)}
+        keys[name] = {"source": relative_path(path, folder)}
         whole = share == (0.0, 1.0)
         keys[name] |= {} if whole else {"part": list(share)}
         typer.echo(f"{name:6}{path}" + ("" if whole else f", {share[0]:.0%} to {share[1]:.0%} of each class"))
@@ -189,7 +189,7 @@ def hold_out(files: "Sequence[MediaFile]", found: "MediaSurvey[Any]", request: M
     divided = division.divide(readable, lambda item: item[0], lambda _: True)
 
     def line(file: "MediaFile") -> tuple[str]:
-        path = os.path.relpath(file.path, folder)
+        path = relative_path(file.path, folder)
         return (json_line({corpus.source_field: path, corpus.target_field: file.target}),)
 
     names = {part: (f"{part}.jsonl",) for part in PARTS}

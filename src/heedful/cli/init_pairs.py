@@ -1,6 +1,5 @@
 """`heedful init` for parallel text: the recipe of a translator."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -13,6 +12,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     check_free,
     json_line,
+    relative_path,
     script_of,
     tell_lengths,
     tell_parts,
@@ -110,7 +110,7 @@ def relative(corpus: CorpusConfig, folder: Path) -> "Keys":
     """Return the recipe keys that name a corpus, with paths relative to the folder of the recipe."""
     fields = {"source_field": corpus.source_field, "target_field": corpus.target_field}
     files = {"source": corpus.source, "target": corpus.target}
-    named = {key: os.path.relpath(name, folder) for key, name in files.items() if name is not None}
+    named = {key: relative_path(name, folder) for key, name in files.items() if name is not None}
     return named if corpus.target else named | fields
 
 

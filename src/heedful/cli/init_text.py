@@ -1,13 +1,21 @@
 """`heedful init` for running text: the recipe of a GPT or a BERT."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from heedful.cli.first_recipe import BadUtf8, free_folder, script_of, tell_longest, tell_recipe, this_machine, write
+from heedful.cli.first_recipe import (
+    BadUtf8,
+    free_folder,
+    relative_path,
+    script_of,
+    tell_longest,
+    tell_recipe,
+    this_machine,
+    write,
+)
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -73,7 +81,7 @@ def corpora_of(corpus: CorpusConfig, folder: Path) -> "Corpora":
     """Return the recipe tables that name the train, valid and test parts of a text, relative to the recipe's folder."""
     from heedful.data.proposals.proposal import Corpora
 
-    source = {"source": os.path.relpath(corpus.source, folder)}
+    source = {"source": relative_path(corpus.source, folder)}
     if corpus.source_field != CorpusConfig.source_field:
         source["source_field"] = corpus.source_field
     return Corpora(**{part: {**source, "part": list(share)} for part, share in PARTS.items()})

@@ -18,9 +18,11 @@ POOLINGS = {  # "pooling_mode_..." is the spelling of files from before 2026
     "cls": "first",
     "mean": "mean",
     "lasttoken": "last",
+    "max": "max",
     "pooling_mode_cls_token": "first",
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_lasttoken": "last",
+    "pooling_mode_max_tokens": "max",
 }
 
 
@@ -49,7 +51,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings:
     """
     modules = _modules(folder)
     pooling = folder / modules["Pooling"] / "config.json"
-    notes = [_prompt_note(folder)]
+    notes = [_prompt_note(folder), _case_note(folder)]
     if not pooling.is_file():
         notes.append("no file says how states become the vector of a text: their mean is taken, of length 1")
     if "Normalize" not in modules:
@@ -72,6 +74,7 @@ def sentence_files(recipe: Recipe) -> dict[str, Any]:
         for i, (path, kind) in enumerate(kinds.items())
     ]
     chosen = recipe.model.pooling or "mean"
+    chosen = "mean" if chosen == "sum" else chosen  # of the same direction, and all vectors have length 1
     modes = {mode: chosen == pooling for mode, pooling in POOLINGS.items() if mode.startswith("pooling_mode_")}
     return {
         MODULES: modules,
@@ -114,6 +117,14 @@ def _pooling(path: Path) -> str:
 def _max_length(folder: Path) -> int | None:
     found = (read_config(folder, name).get(key) for name, key in LENGTHS.items() if (folder / name).is_file())
     return next((length for length in found if isinstance(length, int)), None)
+
+
+def _case_note(folder: Path) -> str | None:
+    """Note for the user about a sentence encoder that is given lower-case texts; None if its tokenizer sees to that."""
+    found = {name: read_config(folder, name) for name in LENGTHS if (folder / name).is_file()}
+    if not found.pop(SETTINGS, {}).get("do_lower_case") or any(one.get("do_lower_case") for one in found.values()):
+        return None
+    return "made for texts in lower case, which its tokenizer does not see to: write yours in lower case"
 
 
 def _prompt_note(folder: Path) -> str | None:

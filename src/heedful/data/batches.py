@@ -13,7 +13,7 @@ import numpy as np
 from heedful.data.random_numbers import BATCHES, BLUR, ORDER, SHARE, draw, shuffled
 from heedful.data.stores.pair_store import PairStore
 from heedful.text.padding import pad
-from heedful.text.tokenizer import EOS, PAD, Tokenizer
+from heedful.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
 BLOCK = 1 << 20  # pairs sorted by length together: enough for full batches, few enough to sort fast
 JITTER = 3  # tokens by which the sort within one length is blurred, so that epochs do not repeat their batches
@@ -91,14 +91,22 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
 def encode_with_bpe_dropout(rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random) -> np.ndarray:
     """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts as before.
 
+    A row with <unk> stays as it is: what it stands for is not known.
+
     Args:
         rows: Ids padded at the end, each row ending in <eos>.
         tokenizer: A tokenizer of kind "bpe".
         rate: The probability of skipping a merge.
         rng: Source of randomness; the same state gives the same subwords.
     """
-    texts = [tokenizer.decode(row[row != PAD][:-1]) for row in rows]
-    return pad([[*tokenizer.encode_with_dropout(text, rate, rng), EOS] for text in texts])[0]
+
+    def spelled(row: np.ndarray) -> list[int]:
+        ids = row[row != PAD]
+        if UNK in ids:
+            return ids.tolist()
+        return [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+
+    return pad([spelled(row) for row in rows])[0]
 
 
 def _padded(parts: Sequence[tuple[PairStore, np.ndarray]], begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from os import DirEntry, scandir
+from os.path import exists
 from pathlib import Path
 
 from heedful.errors import InputError
@@ -10,7 +11,8 @@ from heedful.errors import InputError
 def visible_files(folder: Path) -> Iterator[Path]:
     """Yield the files anywhere below a folder, folder by folder, by name; hidden files and folders are left out.
 
-    Links to files and folders are followed, but for a link to a folder that holds it.
+    Links to files and folders are followed, but for a link to a folder that holds it. A link to what is not there is
+    taken for a file, so that whoever reads it is told.
 
     Raises:
         InputError: A folder cannot be read.
@@ -41,6 +43,10 @@ def _entries(folder: Path) -> list[tuple[DirEntry[str], bool]]:
     try:
         with scandir(folder) as entries:
             visible = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
-            return [(entry, entry.is_dir()) for entry in visible if entry.is_dir() or entry.is_file()]
+            return [
+                (entry, entry.is_dir())
+                for entry in visible
+                if entry.is_dir() or entry.is_file() or not exists(entry.path)
+            ]
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be read ({error.strerror or error})") from error
