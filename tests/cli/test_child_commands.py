@@ -98,10 +98,10 @@ def test_an_exported_model_is_used_by_the_command_of_its_task(runs, tmp_path, ta
 
 
 def test_an_exported_recipe_names_no_place_of_this_machine():
-    corpus = CorpusConfig(source="/home/me/texts/a.tsv", target="texts/b.tsv")
+    corpus = CorpusConfig(source="/data/me/texts/a.tsv", target="texts/b.tsv")
     recipe = Recipe()
-    data = replace(recipe.data, train=(corpus,), valid=corpus, test=corpus, root="/home/me")
-    told = without_paths(replace(recipe, data=data, train=replace(recipe.train, start="/home/me/run")))
+    data = replace(recipe.data, train=(corpus,), valid=corpus, test=corpus, root="/data/me")
+    told = without_paths(replace(recipe, data=data, train=replace(recipe.train, start="/data/me/run")))
     assert {told.data.train[0], told.data.valid, told.data.test} == {CorpusConfig(source="a.tsv", target="texts/b.tsv")}
     assert (told.data.root, told.train.start, told.train.start_decoder) == (".", None, None)
 
