@@ -25,13 +25,19 @@ def test_jobs_run_one_at_a_time_and_in_order():
     assert seen == list(range(7))
 
 
+async def busy(worker, job, count):
+    """Tasks of a worker that run the same job, of which the first has begun and the others wait."""
+    jobs = [asyncio.create_task(worker.run(job)) for _ in range(count)]
+    await asyncio.sleep(0.05)
+    return jobs
+
+
 def test_one_more_than_may_wait_is_sent_away():
     go = threading.Event()
 
     async def ask():
         worker = Worker(waiting=2)
-        jobs = [asyncio.create_task(worker.run(go.wait)) for _ in range(3)]
-        await asyncio.sleep(0.05)
+        jobs = await busy(worker, go.wait, 3)
         with pytest.raises(BusyError, match="2 requests are waiting"):
             await worker.run(go.wait)
         go.set()
@@ -74,8 +80,7 @@ def test_one_that_was_let_in_may_always_wait():
 
     async def ask():
         worker = Worker(waiting=1)
-        jobs = [asyncio.create_task(worker.run(go.wait)) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        jobs = await busy(worker, go.wait, 2)
         jobs.append(asyncio.create_task(worker.run(go.wait, admitted=True)))
         await asyncio.sleep(0.05)
         go.set()

@@ -30,7 +30,8 @@ ENDING = {"captioning": "png", "image_classification": "png"}
 @pytest.fixture(scope="module")
 def reading():
     """The small models that read files, served with the page as it was built."""
-    with served.Live(toy_readers.models(), Page.built(), ([], [])) as server:
+    models = toy_readers.models() | {"translator": served.loaded_translator(seed=1)}
+    with served.Live(models, Page.built(), ([], [])) as server:
         yield server
 
 
@@ -210,3 +211,22 @@ DROP = """content => {
     dataTransfer.items.add(new File([bytes], "dropped.png"));
     window.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
 }"""
+
+
+def test_a_model_that_has_not_been_asked_shows_nothing_of_another(reading, watched):
+    page = watched.open(reading.url("lens", model="translator", text="the old dog"))
+    page.locator("header").get_by_role("combobox").select_option("captioning")
+    expect(page.locator("main h2")).to_have_count(0)
+    expect(page.locator("main")).to_contain_text("Choose a file above")
+    expect(page).to_have_url(re.compile(r"model=captioning(?!.*look=)"))
+
+
+def test_a_question_that_is_withdrawn_is_not_waited_for(reading, watched):
+    page = watched.open(reading.url(model="translator", text=""), heading=False)
+    text, button = page.get_by_label("Text", exact=True), page.locator("form button[type=submit], form button").last
+    idle = button.inner_text()
+    page.route("**/api/v1/traces", lambda _: None)  # never answered
+    text.fill("the old dog")
+    expect(button).not_to_have_text(idle)
+    text.fill("")
+    expect(button).to_have_text(idle)

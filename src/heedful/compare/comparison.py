@@ -231,8 +231,8 @@ class ComparisonRun:
             return SystemReport(system.name, str(system.source), entry.recipe, WAITING)
         folder = self.job(entry).folder
         remarks = self.budget.remarks(entry.recipe, measured.updates, measured.seconds, measured.parameters)
-        found = report_system(system.name, str(system.source), entry.recipe, measured, folder, remarks)
-        return replace(found, shares_data=entry.shares_data)
+        name, source = system.name, str(system.source)
+        return report_system(name, source, entry.recipe, measured, folder, remarks, shares_data=entry.shares_data)
 
 
 def failure(entry: Entry) -> str:

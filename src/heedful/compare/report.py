@@ -188,13 +188,20 @@ def drawn_score(recipe: Recipe, systems: Sequence[SystemReport]) -> str:
 
 
 def report_system(
-    name: str, source: str, recipe: Recipe, measured: Measured, folder: Path, remarks: Sequence[str] = ()
+    name: str,
+    source: str,
+    recipe: Recipe,
+    measured: Measured,
+    folder: Path,
+    remarks: Sequence[str] = (),
+    *,
+    shares_data: bool = True,
 ) -> SystemReport:
     """Report a system that is trained and measured; `folder` holds the log of its training."""
     curves = read_curves(folder, measured.flops_per_update)
     sample = sample_of(measured.test)
     scores = sample.intervals() if sample else {}
-    return SystemReport(name, source, recipe, DONE, None, measured, curves, scores, list(remarks))
+    return SystemReport(name, source, recipe, DONE, None, measured, curves, scores, list(remarks), shares_data)
 
 
 def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:

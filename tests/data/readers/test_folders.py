@@ -32,9 +32,16 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
     (tmp_path / "all/file").symlink_to(tmp_path / "elsewhere/3")
     (tmp_path / "all/again").symlink_to(tmp_path / "all/a")
     (tmp_path / "all/b/up").symlink_to(tmp_path / "all")
-    (tmp_path / "all/nowhere").symlink_to(tmp_path / "missing")
-    assert names(tmp_path / "all") == ["a/1", "again/1", "b/2", "file", "link/3", "link/deep/4", "nowhere"]
+    assert names(tmp_path / "all") == ["a/1", "again/1", "b/2", "file", "link/3", "link/deep/4"]
     assert [path.name for path in visible_folders(tmp_path / "all")] == ["a", "again", "b", "link"]
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path):
+    tree(tmp_path, "all/a/1")
+    (tmp_path / "all/b").symlink_to(tmp_path / "unmounted")
+    for read in (names, visible_folders):
+        with pytest.raises(InputError, match="all/b: this link leads to what is not there; mend it, or take it out"):
+            read(tmp_path / "all")
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
