@@ -40,7 +40,7 @@ def main() -> None:
 
 def distances(loaded: LoadedModel, files: Sequence[Path]) -> dict[str, list[float]]:
     """The mean distance of each head of each layer of the encoder over files."""
-    found = [measured(loaded, file.read_bytes(), None) for file in files]
+    found = [measured(loaded, file, None) for file in files]
     blocks = [block for block, kinds in found[0].items() if "distance" in kinds]
     means = {block: torch.tensor([heads[block]["distance"] for heads in found]).mean(0) for block in blocks}
     return {block: values.tolist() for block, values in means.items()}
