@@ -79,7 +79,7 @@ MISTAKES = {
     "no text": [""],
     "a picture's name ends in .png or .svg": [TEXT, "--out", "a.jpeg"],
     "there is no folder": [TEXT, "--out", "nowhere/a.png"],
-    "layer 4: the decoder has 3": [TEXT, "--layer", "4"],
+    "layer 4: the decoder has cross-attention in 3 layers: 1, 2, 3": [TEXT, "--layer", "4"],
     "head 0: the decoder has 2": [TEXT, "--head", "0"],
     'device "abacus" cannot be used': [TEXT, "--device", "abacus"],
 }

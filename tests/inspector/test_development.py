@@ -8,6 +8,7 @@ from statistics import mean
 
 import pytest
 
+import every_architecture
 from heedful.checkpoint import Checkpoints, load_model
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
@@ -120,6 +121,12 @@ def test_sentences_that_are_cut_into_other_words_are_left_out(run):
     other = Aligned(TEXT, TARGET, ["w1w2", "w3", "w5"], TARGET.split(), [(0, 0)])
     assert alignment(subject, [other, fits]) == alignment(subject, [fits])
     assert alignment(subject, [other]) == {}
+
+
+def test_the_alignment_of_a_recurrent_decoder_is_that_of_its_last_layer():
+    subject = every_architecture.translator("lstm with general attention")
+    words = cross_attention(subject, TEXT, TEXT).source.words[:-1]
+    assert list(alignment(subject, [Aligned(TEXT, TEXT, words, words, [(0, 0)])])) == ["dec.1.cross"]
 
 
 def test_data_without_a_gold_alignment_have_none(run):

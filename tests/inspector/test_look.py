@@ -47,6 +47,17 @@ def test_a_search_as_wide_as_it_is_asked_for_gives_as_many_answers():
         assert len(found) <= width
 
 
+@pytest.mark.parametrize("patience", [0, 0.2, 0.6, 2])
+def test_the_answer_of_an_impatient_search_is_the_one_that_is_translated(patience):
+    subject = heedful.load("en-de").with_options(beam=5, patience=patience, alpha=2)
+    texts = [
+        "Three children are playing with a ball behind the old house.",
+        "A man in a red shirt is sitting on a bench near the river with his two children.",
+    ]
+    shown = [look(subject, Question(text=text)).answers[0].options[0].text for text in texts]
+    assert shown == subject.translate(texts)
+
+
 def test_a_target_that_is_given_is_looked_at_instead_of_searched_for():
     seen = look(translator(), Question(text=TEXT, target=GERMAN))
     own = trace(translator(), TEXT, GERMAN)

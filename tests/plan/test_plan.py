@@ -1,3 +1,4 @@
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,13 @@ import toy_tasks
 from heedful.cli import app
 from heedful.cli.plan_table import advice
 from heedful.config.load import load_preset, make_recipe
+from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 from heedful.plan import Circumstances, make_plan
 from heedful.tasks import find_task
+from heedful.tasks.model_size import vocabulary_sizes
+from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import train_tokenizer
 
 GPT = {
     "task": "language_model",
@@ -107,14 +112,34 @@ def test_word_vectors_are_not_planned() -> None:
         make_plan(make_recipe({"task": "word_vectors"}), Circumstances())
 
 
+def volume_of(root: Path, *corpora: dict) -> tuple[int, int, int, int]:
+    data = make_plan(make_recipe({}, GPT | {"data.train": list(corpora)}, root), Circumstances()).data
+    assert data is not None
+    return data.files, data.lines, data.bytes, data.tokens
+
+
 def test_the_data_of_a_recipe_is_measured(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a line of text\n" * 41)
-    recipe = make_recipe({}, GPT | {"data.train": [{"source": "text.txt"}]}, tmp_path)
-    data = make_plan(recipe, Circumstances()).data
-    assert data is not None
-    assert (data.files, data.lines, data.bytes, data.tokens) == (1, 41, 615, 154)
+    assert volume_of(tmp_path, {"source": "text.txt"}) == (1, 41, 615, 154)
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress((tmp_path / "text.txt").read_bytes()))
+    compressed = {"source": "text.txt.gz"}
+    assert volume_of(tmp_path, compressed) == (1, 41, 615, 154)
+    assert volume_of(tmp_path, compressed, {"source": "text.txt", "part": [0.2, 0.6]}) == (2, 57, 861, 215)
     missing = make_recipe({}, GPT | {"data.train": [{"source": "none.txt"}]}, tmp_path)
     assert make_plan(missing, Circumstances()).data is None
+
+
+def test_the_vocabulary_is_that_of_the_tokenizer_that_a_recipe_names(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(
+        ["the old dog sees the cat"] * 5, TokenizerConfig(kind="character", vocab_size=101, byte_fallback=False)
+    )
+    TokenizerPair(tokenizer, tokenizer).save(tmp_path / "characters")
+    assert vocabulary_sizes(make_recipe({}, GPT)) == (101, 101)
+    assert vocabulary_sizes(make_recipe({}, GPT | {"tokenizer.path": "later"}, tmp_path)) == (101, 101)
+    named = make_recipe({}, GPT | {"tokenizer.path": "characters"}, tmp_path)
+    assert vocabulary_sizes(named) == (len(tokenizer), len(tokenizer))
+    saved = planned().parameters - make_plan(named, Circumstances()).parameters
+    assert saved == 14 * (101 - len(tokenizer))
 
 
 def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:

@@ -114,6 +114,14 @@ def test_special_tokens_typed_as_text_are_text(folders, name):
         assert not set(ours.encode(text)) & {PAD, BOS, EOS, MASK} - ({MASK} if ours.first_piece == MASK else set())
 
 
+@every_format
+def test_names_of_our_special_tokens_are_cut_like_other_text(folders, name):
+    theirs = transformers.AutoTokenizer.from_pretrained(folders[name])
+    ours, old_id_of = from_hugging_face(folders[name])
+    for text in ("<bos>", "a <eos>", "cat<bos><eos> mat"):
+        assert old_id_of[ours.encode(text)].tolist() == theirs.encode(text, add_special_tokens=False)
+
+
 def test_other_added_tokens_are_still_found(folders):
     theirs = transformers.AutoTokenizer.from_pretrained(folders["unigram"])
     ours, old_id_of = from_hugging_face(folders["unigram"])

@@ -48,7 +48,7 @@ def attention(
 
     subject = writer_of(load_model(model, device))
     seen = cross_attention(subject, user_input(subject, text), target)
-    weights, title = view(seen.by_word(), layer, head)
+    weights, title = view(seen.by_word(), seen.layers, layer, head)
     subtitle = f"model {model}"
     try:
         if isinstance(seen.media, PictureInput):

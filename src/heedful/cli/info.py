@@ -67,11 +67,12 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
     from heedful.checkpoint.model_folder import read_description
     from heedful.config.presets import PRESETS
     from heedful.storage.manifest import read_manifest
+    from heedful.tasks.model_size import vocabulary_sizes
 
     path = Path(name)
     if name in PRESETS or path.suffix == ".toml" or (path / "config.toml").is_file():
         recipe = recipe_or_preset(name, overrides)
-        return recipe, vocabularies(recipe)
+        return recipe, vocabulary_sizes(recipe)
     try:
         folder = find_model(name)
     except InputError as error:
@@ -80,13 +81,6 @@ def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]
         raise InputError(f"--set {overrides[0]}: {name} is a trained model; only recipes and presets can be changed")
     recipe, tokenizers = read_description(read_manifest(folder))
     return recipe, tokenizers.sizes
-
-
-def vocabularies(recipe: "Recipe") -> tuple[int, int]:
-    """The largest source and target vocabulary that a recipe allows; zeros for a model without text."""
-    writes = recipe.data.modality == "text" or FAMILIES[recipe.model.family].pairs
-    size = recipe.tokenizer.vocab_size if writes else 0
-    return size, size
 
 
 def summary(recipe: "Recipe", vocabs: tuple[int, int]) -> str:

@@ -95,6 +95,7 @@ AT_LEAST = {
     "generate.max_tokens": 1,
     "generate.no_repeat_ngram": 1,
     "generate.temperature": 0,
+    "generate.repetition_penalty": 0.001,
     "generate.top_k": 1,
     "generate.seed": 0,
     "generate.batch_tokens": 1,
@@ -105,6 +106,7 @@ AT_LEAST = {
 LARGEST = 2**63 - 1  # of any number, in size: what a tensor counts with
 
 AT_MOST = {  # so that a stranger's model that asks for a million layers, or for an endless output, is refused early
+    "tokenizer.vocab_size": 10_000_000,
     "model.encoder_layers": 1000,
     "model.decoder_layers": 1000,
     "model.layers": 1000,
@@ -122,6 +124,7 @@ AT_MOST = {  # so that a stranger's model that asks for a million layers, or for
     "audio.mels": 10_000,
     "audio.pad_seconds": 3600,
     "audio.max_seconds": 36_000,
+    "parallel.timeout_minutes": 1_000_000,
     "decode.beam": 1000,
     "decode.alpha": 10,
     "decode.max_extra": 10_000,
@@ -140,7 +143,7 @@ MORE_THAN_ZERO = {
     "optimizer.eps",
     "train.max_minutes",
     "train.save_minutes",
-    "generate.repetition_penalty",
+    "parallel.timeout_minutes",
     "generate.top_p",
     "generate.typical",
 }

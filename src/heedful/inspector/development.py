@@ -176,8 +176,8 @@ def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]
     if not errors:
         return {}
     return {
-        f"dec.{layer}.cross": [mean(values) for values in zip(*heads, strict=True)]
-        for layer, heads in enumerate(zip(*errors, strict=True))
+        f"dec.{layer - 1}.cross": [mean(values) for values in zip(*heads, strict=True)]
+        for layer, heads in zip(seen[0][0].layers, zip(*errors, strict=True), strict=True)
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import singledispatch
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,7 +226,9 @@ def _(subject: Generator, question: Question) -> Asked:
 
 
 def searching(subject: Writer, question: Question) -> Writer:
-    """Copy of an encoder-decoder's predictor with the beam size and length penalty of a question, for the whole beam.
+    """Copy of an encoder-decoder's predictor with the beam size and length penalty of a question.
+
+    It keeps as many hypotheses as its search waits for: the whole beam, or fewer where `decode.patience` is below 1.
 
     Raises:
         InputError: beam size or alpha is out of range.
@@ -236,4 +239,5 @@ def searching(subject: Writer, question: Question) -> Writer:
         raise InputError(f"a beam of {beam}: from 1 to {WIDEST}")
     if not 0 <= alpha <= 5:
         raise InputError(f"alpha = {alpha}: from 0 to 5")
-    return subject.with_options(beam=beam, alpha=alpha, n_best=beam)
+    patience = decoding_of(subject).patience or 1
+    return subject.with_options(beam=beam, alpha=alpha, n_best=min(beam, ceil(patience * beam)))

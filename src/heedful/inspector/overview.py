@@ -153,6 +153,7 @@ def search(log: BeamLog, tokenizer: Tokenizer) -> Json:
     return {
         "beam": log.config.beam,
         "widest": WIDEST,
+        "n_best": log.config.n_best,
         "alpha": log.config.alpha,
         "penalty": log.config.penalty,
         "fates": [fate.value for fate in Fate],

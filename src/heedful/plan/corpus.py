@@ -15,7 +15,7 @@ from heedful.errors import InputError
 from heedful.tasks import Task, find_task
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
-from heedful.tasks.model_size import Unwritten
+from heedful.tasks.model_size import Unwritten, vocabulary_sizes
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -60,10 +60,10 @@ def task_on_paper(recipe: Recipe, length: int) -> Task:
         length: tokens of each sentence on both sides, for encoder-decoders; other models fill `data.max_length`.
 
     Raises:
-        InputError: batches of the task cannot be known without its data.
+        InputError: batches of the task cannot be known without its data, or its tokenizer cannot be read.
     """
     kind = find_task(recipe.task)
-    tokenizers = TokenizerPair(*[PlannedTokenizer(recipe.tokenizer.vocab_size)] * 2)
+    tokenizers = TokenizerPair(*map(PlannedTokenizer, vocabulary_sizes(recipe)))
     if issubclass(kind, SequenceToSequence):
         return kind(recipe, pairs(recipe, tokenizers, length))
     if issubclass(kind, CausalLanguageModelling):

@@ -1,12 +1,12 @@
-"""Volume of training data: bytes and lines of the files that a recipe names, and an estimate of their tokens."""
+"""Volume of training data: bytes and lines of the text that a recipe names, and an estimate of its tokens."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from heedful.config.schema import Recipe
 from heedful.data.readers.documents import text_files
+from heedful.data.readers.files import decode_lines, open_bytes
 from heedful.text.tokenizer_pair import TokenizerPair
 
 CHUNK = 1 << 24  # bytes
@@ -21,9 +21,9 @@ class DataVolume:
 
     Attributes:
         files: the number of files.
-        bytes: their size.
-        lines: their lines; those of compressed files are not counted.
-        tokens: an estimate of their tokens.
+        bytes: the size of their text, decompressed: of the `part` of each corpus that is read.
+        lines: the lines of this text.
+        tokens: an estimate of its tokens.
         how: in words, how the tokens were estimated.
     """
 
@@ -38,18 +38,22 @@ def data_volume(recipe: Recipe) -> DataVolume | None:
     """Measure the training text of a recipe; None where a file is not on this machine, and for pictures and sounds.
 
     Raises:
-        InputError: a file is a pipe or a device, or the tokenizer of the recipe cannot be read.
+        InputError: a file is a pipe or a device or cannot be read, or the tokenizer of the recipe cannot be read.
     """
     if recipe.data.modality != "text":
         return None
-    corpora = [text_files(corpus, recipe.data) for corpus in recipe.data.train if corpus_is_here(corpus.source, recipe)]
-    files = [file for corpus in corpora for file in corpus]
-    if not files or len(corpora) < len(recipe.data.train) or not all(file.is_file() for file in files):
+    if not all(corpus_is_here(corpus.source, recipe) for corpus in recipe.data.train):
         return None
-    size = sum(file.stat().st_size for file in files)
-    lines = sum(count_lines(file) for file in files if file.suffix != ".gz")
-    ratio, how = bytes_per_token(recipe, [file for file in files if file.suffix != ".gz"])
-    return DataVolume(len(files), size, lines, round(size / ratio), how)
+    files = [(file, corpus.part) for corpus in recipe.data.train for file in text_files(corpus, recipe.data)]
+    if not files or not all(file.is_file() for file, _ in files):
+        return None
+    size = lines = 0.0
+    for file, (begin, end) in files:
+        whole = bytes_and_lines(file)
+        size += (end - begin) * whole[0]
+        lines += (end - begin) * whole[1]
+    ratio, how = bytes_per_token(recipe, [file for file, _ in files])
+    return DataVolume(len(files), round(size), round(lines), round(size / ratio), how)
 
 
 def corpus_is_here(source: str, recipe: Recipe) -> bool:
@@ -57,20 +61,28 @@ def corpus_is_here(source: str, recipe: Recipe) -> bool:
     return (Path(recipe.data.root) / source).exists()
 
 
-def count_lines(file: Path) -> int:
-    """Count the lines of a file."""
-    with file.open("rb") as opened:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: opened.read(CHUNK), b""))
+def bytes_and_lines(file: Path) -> tuple[int, int]:
+    """Count the bytes and the lines of a text file, decompressed.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    size = lines = 0
+    with open_bytes(file) as opened:
+        while chunk := opened.read(CHUNK):
+            size += len(chunk)
+            lines += chunk.count(b"\n")
+    return size, lines
 
 
 def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
     """Estimate the bytes of a token, and say how: by the recipe's tokenizer if it is trained, else by its kind.
 
     Raises:
-        InputError: the tokenizer cannot be read.
+        InputError: the tokenizer or a file cannot be read.
     """
     folder = Path(recipe.tokenizer.path) if recipe.tokenizer.path else None
-    lines = [line for file in files for line in islice(read_lines(file), SAMPLE)]
+    lines = [line for file in files for line in first_lines(file)]
     if folder is None or not folder.is_dir() or not lines:
         guess = BYTES_PER_TOKEN.get(recipe.tokenizer.kind, SUBWORD)
         return guess, f"{guess:g} bytes a token, a guess"
@@ -79,7 +91,11 @@ def bytes_per_token(recipe: Recipe, files: list[Path]) -> tuple[float, str]:
     return sum(len(line.encode()) for line in lines) / max(1, tokens), "by the tokenizer, from the first lines"
 
 
-def read_lines(file: Path) -> Iterator[str]:
-    """Read the lines of a file, whatever is in it."""
-    with file.open(encoding="utf-8", errors="replace", newline="\n") as opened:
-        yield from opened
+def first_lines(file: Path) -> list[str]:
+    """Read the first lines of a text file.
+
+    Raises:
+        InputError: the file cannot be read, or is no text.
+    """
+    with open_bytes(file) as opened:
+        return [line or "" for line in islice(decode_lines(opened, str(file), bad_utf8="replace"), SAMPLE)]

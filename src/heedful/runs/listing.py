@@ -71,10 +71,10 @@ def require_run(folder: Path) -> None:
 
 
 def file_states(folder: Path) -> Iterator[os.stat_result]:
-    """Yield the states of all files below a folder; what a training removes in the meantime is left out."""
+    """Yield the states of all files below a folder, without what a training removes meanwhile and links in circles."""
     for place, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 yield Path(place, name).stat()
 
 

@@ -1,5 +1,8 @@
 """Model size: counts the parameters of a recipe's model without building weights or a vocabulary."""
 
+from pathlib import Path
+
+from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
 from heedful.models.parameters import ParameterCounts, count_without_building
 from heedful.tasks import find_task
@@ -15,6 +18,22 @@ class Unwritten(Tokenizer):
 
     def __len__(self) -> int:
         return self.size
+
+
+def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
+    """Sizes of the source and target vocabulary of a recipe's model, special tokens included.
+
+    Those of the tokenizer that the recipe names, if it is on this machine; else the largest that the recipe allows to
+    train. Zeros for a model without text.
+
+    Raises:
+        InputError: the tokenizer cannot be read.
+    """
+    if recipe.data.modality != "text" and not FAMILIES[recipe.model.family].pairs:
+        return 0, 0
+    if recipe.tokenizer.path is not None and Path(recipe.tokenizer.path).exists():
+        return TokenizerPair.load(Path(recipe.tokenizer.path)).sizes
+    return recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 
 
 def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> ParameterCounts:

@@ -110,7 +110,7 @@ def _old_id_of(order: list[str], old_ids: Mapping[str, int], roles: Roles) -> ND
 
 def _with_cut(splitter: Definition | None) -> Definition:
     steps = splitter["pretokenizers"] if splitter and splitter["type"] == "Sequence" else [splitter] if splitter else []
-    return {"type": "Sequence", "pretokenizers": [CUT, *(step for step in steps if step != CUT)]}
+    return {"type": "Sequence", "pretokenizers": [*(step for step in steps if step != CUT), CUT]}
 
 
 def _mapped(model: Definition, new_ids: Mapping[str, int], _: Roles) -> Definition:

@@ -227,6 +227,7 @@ def test_the_digest_does_not_depend_on_names_places_dates_compression_and_weight
     assert data_digest(with_data(recipe, root=str(moved), train=train, valid=renamed(recipe.data.valid))) == digest
     assert data_digest(replace(recipe, name="other", train=replace(recipe.train, seed=7))) == digest
     assert data_digest(with_data(recipe, test=recipe.data.valid)) == digest
+    assert data_digest(replace(recipe, tokenizer=replace(recipe.tokenizer, dropout=0.1))) == digest
 
 
 def test_the_digest_depends_on_every_setting_that_changes_the_data(recipe):

@@ -1,8 +1,11 @@
 """A first row of names is no data, and a first row of data is no header."""
 
+from pathlib import Path
+
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.columns import columns_of
 from heedful.data.readers.corpus import SentencePair, read_pairs, read_rows
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
@@ -45,6 +48,8 @@ def test_the_header_of_a_table_is_no_class_and_is_reported(corpus, name, header,
         (("file", "label"), [("a.png", "left"), ("b.png", "")]),
         (("图片", "说明"), [("a.png", "一只猫")]),
         (("comment", "points"), [("fine", "4.5"), ("dull", "-1")]),
+        (("", "text", "label"), [("0", "fine", "pos"), ("1", "dull", "neg")]),
+        (("", "remark", "verdict"), [("0", "fine", "pos"), ("1", "dull", "neg")]),
         (("kind", "what"), [("a" if i % 2 else "b", f"text {i}") for i in range(11)]),
     ],
 )
@@ -64,6 +69,8 @@ def test_a_row_of_names_is_a_header(header, rows):
         (("title", "Titel"), [("house", "Haus")]),
         (("lonely", "pos"), []),
         (("label", ""), [("a", "b")]),
+        (("", "house", "Haus"), [("", "cat", "Katze"), ("", "dog", "Hund")]),
+        (("",), [("a",)]),
         ((), []),
     ],
 )
@@ -95,3 +102,9 @@ def test_parts_of_a_table_with_a_header_share_nothing_and_leave_nothing_out(corp
         table = corpus("a.tsv", [("text", "label"), *rows], part=part)
         found += [row.texts for row in read_rows(table, DataConfig(), ("source", "target"), label="target")]
     assert found == rows
+
+
+def test_a_column_without_a_name_is_called_by_its_number(corpus):
+    table = corpus("a.csv", [("", "text", "label"), *((str(i), *row) for i, row in enumerate(REVIEWS))])
+    columns = columns_of(Path(table.source), DataConfig())
+    assert [(column.name, column.rows) for column in columns] == [("1", 31), ("text", 31), ("label", 31)]

@@ -170,6 +170,20 @@ def test_edits_act_on_every_step_of_a_search():
     assert (stepped - run()).abs().max() > 1e-2
 
 
+@torch.no_grad()
+def test_edits_hold_in_a_recording_within(ready):
+    model, run = ready
+    edits = {"*.self.attn": torch.ones_like, "*.self.z": lambda z: z * 2}
+    with recording(model, ["*"], edits) as outer:
+        expected = run()
+        with recording(model, ["*"], {"*.self.v": torch.neg}) as inner:
+            assert not torch.equal(run(), expected)
+        assert all(torch.equal(inner[name], torch.ones_like(inner[name])) for name in inner if ".self.attn" in name)
+        assert torch.equal(run(), expected)
+    first = next(name for name in outer if name.endswith(".self.z"))
+    assert_close(inner[first], -outer[first])
+
+
 def fail_while_recording(model):
     with recording(model, ["*"]):
         raise ZeroDivisionError

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import every_architecture
 from heedful.config.schema import DecodeConfig, ModelConfig, TokenizerConfig
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
@@ -12,7 +13,7 @@ from heedful.inspector.measures.attention import (
     AlignedAttention,
     alignment_error,
     cross_attention,
-    sharpest_layer,
+    sharpest,
     view,
 )
 from heedful.models import EncoderDecoder
@@ -74,7 +75,7 @@ def test_weights_of_a_word_are_summed_over_its_source_pieces_and_averaged_over_i
     target = Pieces([5, 6, 3], ["▁x", "y", "<eos>"], ["xy", "<eos>"], [0, 0, 1])
     weights = torch.tensor([[[[0.1, 0.2, 0.3, 0.4], [0.3, 0.2, 0.1, 0.4], [0.0, 0.0, 0.0, 1.0]]]])
     expected = torch.tensor([[[[0.4, 0.2, 0.4], [0.0, 0.0, 1.0]]]])
-    torch.testing.assert_close(AlignedAttention(source, target, weights).by_word(), expected)
+    torch.testing.assert_close(AlignedAttention([1], source, target, weights).by_word(), expected)
 
 
 def test_rows_between_words_still_sum_to_one(translator):
@@ -89,25 +90,34 @@ def sharpened(*sharpness):
 
 
 def test_the_sharpest_layer_is_the_one_that_spreads_least():
-    assert sharpest_layer(sharpened(1.0, 30.0, 3.0)) == 2
-    assert sharpest_layer(torch.eye(7)[None, None, :5]) == 1
+    assert sharpest(sharpened(1.0, 30.0, 3.0)) == 1
+    assert sharpest(torch.eye(7)[None, None, :5]) == 0
 
 
 def test_a_view_is_one_head_or_the_mean_of_a_layer():
     weights = sharpened(1.0, 30.0, 3.0)
-    chosen, title = view(weights, 3, 2)
+    chosen, title = view(weights, [1, 2, 3], 3, 2)
     assert torch.equal(chosen, weights[2, 1])
     assert title == "Cross-attention, layer 3, head 2"
-    chosen, title = view(weights)
+    chosen, title = view(weights, [1, 2, 3])
     assert torch.equal(chosen, weights[1].mean(0))
     assert title == "Cross-attention, layer 2, mean of 2 heads"
-    assert torch.equal(view(weights, head=1)[0], weights[1, 0])
+    assert torch.equal(view(weights, [1, 2, 3], head=1)[0], weights[1, 0])
 
 
 @pytest.mark.parametrize(("layer", "head", "words"), [(0, None, "layer 0"), (4, 1, "layer 4"), (1, 3, "head 3")])
 def test_a_view_of_nothing_is_refused(layer, head, words):
     with pytest.raises(InputError, match=f"{words}: the decoder has"):
-        view(sharpened(1.0, 2.0, 3.0), layer, head)
+        view(sharpened(1.0, 2.0, 3.0), [1, 2, 3], layer, head)
+
+
+def test_the_cross_attention_of_a_recurrent_decoder_is_that_of_its_last_layer():
+    seen = cross_attention(every_architecture.translator("lstm with general attention"), "the old dog .", "the old .")
+    assert seen.layers == [2]
+    assert view(seen.weights, seen.layers)[1] == "Cross-attention, layer 2, mean of 1 head"
+    assert torch.equal(view(seen.weights, seen.layers, layer=2)[0], seen.weights[0, 0])
+    with pytest.raises(InputError, match="layer 1: the decoder has cross-attention in 1 layer: 2"):
+        view(seen.weights, seen.layers, layer=1)
 
 
 def test_alignment_error_counts_links():

@@ -144,6 +144,8 @@ export interface Attribution {
 
 export interface Search {
   beam: number;
+  /** How many hypotheses are kept at most. */
+  n_best: number;
   /** The largest beam that may be asked for. */
   widest: number;
   alpha: number;

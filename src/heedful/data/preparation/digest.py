@@ -33,8 +33,8 @@ UNNAMED = {"source", "target", "weight"}
 def data_digest(recipe: Recipe) -> str:
     """Return the SHA-256 of all that prepared data depends on: the files, task, filters and tokenizer settings.
 
-    Names, places, dates and compression of the files do not count, nor do the weights of corpora. Of a picture or sound
-    that cannot be read, only that counts: `heedful.data.preparation.media` refuses or skips it.
+    Names, places, dates and compression of the files do not count, nor do the weights of corpora and BPE dropout. Of a
+    picture or sound that cannot be read, only that counts: `heedful.data.preparation.media` refuses or skips it.
 
     Raises:
         InputError: A text file cannot be read.
@@ -46,7 +46,8 @@ def data_digest(recipe: Recipe) -> str:
         "train": [_corpus_key(corpus, data) for corpus in data.train],
         "valid": _corpus_key(data.valid, data) if data.valid else None,
         "data": {key: value for key, value in asdict(data).items() if key not in UNREAD},
-        "tokenizer": asdict(tokenizer) | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None},
+        "tokenizer": asdict(tokenizer)
+        | {"path": _tokenizer_key(tokenizer.path) if tokenizer.path else None, "dropout": 0.0},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

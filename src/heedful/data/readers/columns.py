@@ -82,7 +82,7 @@ class Column:
 def columns_of(path: Path, data: DataConfig) -> list[Column]:
     """Read a table (.tsv, .csv) or a .jsonl file and return the statistics of each column or key.
 
-    Without a header, the names of columns are their numbers, from 1.
+    Without a header, the names of columns are their numbers, from 1, and so is that of a column whose name is empty.
 
     Raises:
         InputError: The file cannot be read, has no rows, or other characters separate its columns than its name says.
@@ -119,7 +119,7 @@ def _cells(path: Path, policy: BadUtf8) -> Iterator[Sequence[str]]:
 def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
     first = next(_cells(path, policy), [])
     has_names = has_header(path, policy)
-    columns = [Column(name) if has_names else Column(str(number)) for number, name in enumerate(first, start=1)]
+    columns = [Column(name if has_names and name.strip() else str(n)) for n, name in enumerate(first, start=1)]
     for number, row in enumerate(_cells(path, policy)):
         if number or not has_names:
             for column, cell in zip(columns, row, strict=False):

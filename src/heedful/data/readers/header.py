@@ -45,8 +45,9 @@ MOST_VALUES = 1000  # different values in a column of labels
 def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> bool:
     """True if the first row of a table is a header, which names the columns.
 
-    Each of its cells must look like a name. Then all must be well-known names of columns; or none may come again below,
-    and a column below must hold nothing but numbers, or a few labels, each of them more than once.
+    Each of its cells must look like a name; the first may be empty, above row numbers that a program has added. Then
+    all names must be well-known names of columns; or none may come again below, and a column below must hold nothing
+    but numbers, or a few labels, each of them more than once.
 
     Args:
         first: The cells of the first row.
@@ -54,9 +55,10 @@ def is_header(first: Sequence[str], others: Iterable[Sequence[str | None]]) -> b
             well known.
     """
     cells = [cell.strip() for cell in first]
-    if not cells or len(set(cells)) < len(cells) or not all(map(_is_name, cells)):
+    names = cells[1:] if cells[:1] == [""] else cells
+    if not names or len(set(names)) < len(names) or not all(map(_is_name, names)):
         return False
-    if all(cell.lower() in NAMES for cell in cells):
+    if all(name.lower() in NAMES for name in names):
         return True
     columns = [_Column(cell) for cell in cells]
     for row in others:

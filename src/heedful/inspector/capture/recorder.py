@@ -5,6 +5,7 @@ The hooks exist only inside `recording`; outside of it the model runs unchanged.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import torch
@@ -26,7 +27,8 @@ def recording(
     """Context manager that records and edits tensors of a model's forward passes at named taps.
 
     Attention whose inner tensors are recorded or edited runs with the plain formula instead of a fused kernel. The
-    model is restored at the end, also after an exception.
+    model is restored at the end, also after an exception. Inside another recording, both hold: the edits of the outer
+    one come first.
 
     Args:
         model: any of heedful's models, in evaluation mode.
@@ -66,7 +68,8 @@ def recording(
                 undo.callback(hook(tap, name, passing))
         for attention, names in inside.items():
             undo.callback(setattr, attention, "kernel", attention.kernel)
-            attention.kernel = watched(names, passing)
+            outer = attention.kernel if isinstance(attention.kernel, WatchedKernel) else None
+            attention.kernel = WatchedKernel(names, passing, outer)
         yield found
 
 
@@ -94,15 +97,27 @@ def hook(tap: Tap, name: str, passing: Callable[[str, Tensor], Tensor]) -> Calla
     return tap.module.register_forward_hook(lambda *passed: passing(name, passed[-1])).remove
 
 
-def watched(names: Mapping[str, str], passing: Callable[[str, Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Attention kernel (formula 1 of Vaswani et al. 2017) that sends its inner tensors through `passing` by name."""
+@dataclass(frozen=True)
+class WatchedKernel:
+    """Attention kernel (formula 1 of Vaswani et al. 2017) that sends its inner tensors through a function by name.
 
-    def at(place: str, x: Tensor) -> Tensor:
-        return passing(names[place], x) if place in names else x
+    Attributes:
+        names: names of the taps by place, such as "score".
+        passing: takes the name of a tap and the tensor; returns the tensor to go on with.
+        outer: the kernel of a recording around this one, whose function comes first.
+    """
 
-    def kernel(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float) -> Tensor:
-        scores = at("score", scaled_scores(at("q", q), at("k", k)))
-        weights = at("attn", softmax(scores + at("bias", bias)))
-        return at("z", mix(dropout(weights, rate), at("v", v)))
+    names: Mapping[str, str]
+    passing: Callable[[str, Tensor], Tensor]
+    outer: "WatchedKernel | None"
 
-    return kernel
+    def at(self, place: str, x: Tensor) -> Tensor:
+        """Send the tensor of a place through the function of this recording, after those of the outer ones."""
+        x = self.outer.at(place, x) if self.outer else x
+        return self.passing(self.names[place], x) if place in self.names else x
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, rate: float) -> Tensor:
+        """Attend as `heedful.nn.attention.attend` does, with the tensors that the functions give back."""
+        scores = self.at("score", scaled_scores(self.at("q", q), self.at("k", k)))
+        weights = self.at("attn", softmax(scores + self.at("bias", bias)))
+        return self.at("z", mix(dropout(weights, rate), self.at("v", v)))

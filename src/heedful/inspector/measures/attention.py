@@ -28,12 +28,14 @@ class AlignedAttention:
     Row t of `weights` belongs to the prediction of target piece t, and sums to 1.
 
     Attributes:
+        layers: numbers of the decoder layers, from 1; a recurrent decoder has cross-attention in its last layer alone.
         source: pieces of the source; or its patches or frames.
         target: pieces of the output.
         weights: attention of each target piece.
         media: the picture or sound; None for a text.
     """
 
+    layers: list[int]
     source: Pieces
     target: Pieces
     weights: Float[Tensor, "L H T S"]
@@ -67,35 +69,40 @@ def cross_attention(subject: Writer, source: Given, target: str | None = None) -
     with torch.no_grad(), evaluating(found.model), recording(found.model, ["dec.*.cross.attn"]) as kept:
         found.run()
     weights = torch.cat(list(kept.values())).float().cpu()
-    return AlignedAttention(found.lines["src"].read, found.lines["tgt"].said, weights, found.media)
+    layers = [int(name.split(".")[1]) + 1 for name in kept]
+    return AlignedAttention(layers, found.lines["src"].read, found.lines["tgt"].said, weights, found.media)
 
 
 def view(
-    weights: Float[Tensor, "L H T S"], layer: int | None = None, head: int | None = None
+    weights: Float[Tensor, "L H T S"], layers: list[int], layer: int | None = None, head: int | None = None
 ) -> tuple[Float[Tensor, "T S"], str]:
     """Choose the cross-attention matrix of one layer and head, or the mean of a layer, and a title for it.
 
     Args:
         weights: Attention of all layers and heads.
+        layers: Numbers of these layers, from 1.
         layer: Decoder layer, from 1; None: the layer whose heads have the lowest mean entropy.
         head: Attention head, from 1; None: the mean of all heads of the layer.
 
     Raises:
-        InputError: The model has no such layer or head.
+        InputError: The model has no such head, or the layer no cross-attention.
     """
-    for kind, number, count in (("layer", layer, weights.size(0)), ("head", head, weights.size(1))):
-        if number is not None and not 1 <= number <= count:
-            raise InputError(f"{kind} {number}: the decoder has {counted(count, f'{kind}s')}, counted from 1")
-    layer = layer or sharpest_layer(weights)
-    name = f"Cross-attention, layer {layer}"
+    heads = weights.size(1)
+    if layer is not None and layer not in layers:
+        there = f"{counted(len(layers), 'layers')}: {', '.join(map(str, layers))}"
+        raise InputError(f"layer {layer}: the decoder has cross-attention in {there}")
+    if head is not None and not 1 <= head <= heads:
+        raise InputError(f"head {head}: the decoder has {counted(heads, 'heads')}, counted from 1")
+    place = sharpest(weights) if layer is None else layers.index(layer)
+    name = f"Cross-attention, layer {layers[place]}"
     if head is None:
-        return weights[layer - 1].mean(0), f"{name}, mean of {counted(weights.size(1), 'heads')}"
-    return weights[layer - 1, head - 1], f"{name}, head {head}"
+        return weights[place].mean(0), f"{name}, mean of {counted(heads, 'heads')}"
+    return weights[place, head - 1], f"{name}, head {head}"
 
 
-def sharpest_layer(weights: Float[Tensor, "L H T S"]) -> int:
-    """Number of the decoder layer, from 1, whose attention has the lowest mean entropy over heads and targets."""
-    return int(torch.special.entr(weights).sum(-1).mean((1, 2)).argmin()) + 1
+def sharpest(weights: Float[Tensor, "L H T S"]) -> int:
+    """Index of the layer, from 0, whose attention has the lowest mean entropy over heads and targets."""
+    return int(torch.special.entr(weights).sum(-1).mean((1, 2)).argmin())
 
 
 def alignment_error(weights: Float[Tensor, "L H T S"], gold: Collection[tuple[int, int]]) -> Float[Tensor, "L H"]:

@@ -16,7 +16,7 @@ function chance(text: string): number {
 /** A search and the places of what it found in its log, best first. */
 export function logOf(seed: number, beam: number): { search: Search; found: number[] } {
   const search: Search = {
-    ...{ beam, widest: 20, alpha: 0.6, penalty: "gnmt", fates: FATES, threshold: [] },
+    ...{ beam, n_best: beam, widest: 20, alpha: 0.6, penalty: "gnmt", fates: FATES, threshold: [] },
     ...{ step: [], parent: [], token: [], piece: [], log_prob: [], total: [], score: [], rank: [], end: [], fate: [] },
   };
   let live: { node: number | null; said: string; total: number }[] = [{ node: null, said: `${seed}`, total: 0 }];

@@ -104,7 +104,7 @@ function path({ parent }: Search, node: Node | null): Node[] {
  * others go on. Uses only who continues whom, with what log-probability, and what ends.
  */
 function replay(search: Search, steps: Node[][]): Found[] {
-  const { beam, parent, log_prob, end } = search;
+  const { beam, n_best, parent, log_prob, end } = search;
   const total = new Map<Node | null, number>([[null, 0]]);
   let live = new Set<Node | null>([null]);
   const found: Found[] = [];
@@ -116,7 +116,7 @@ function replay(search: Search, steps: Node[][]): Found[] {
     found.push(...ending.map((node) => ({ node, score: scored(search, node) })));
     live = new Set(candidates.filter((node) => !end[node]).slice(0, beam));
   }
-  return found.sort((a, b) => b.score - a.score).slice(0, beam);
+  return found.sort((a, b) => b.score - a.score).slice(0, n_best);
 }
 
 /** Of an output: the log-probabilities of its tokens together, divided by the length penalty. */
