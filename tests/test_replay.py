@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from copy import deepcopy
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from rich.console import Console
 
 import toy_tasks
+from heedful.checkpoint import Checkpoints
 from heedful.cli.replay import lines
 from heedful.config.load import recipe_from_dict
 from heedful.data.random_numbers import seed_of
@@ -103,6 +105,25 @@ def test_an_update_that_is_left_out_is_told_and_its_replay_names_the_tensor(pair
         line.startswith("the first tensor that is not finite: enc.0.ffn.out of batch 1") for line in lines(found)
     )
     assert replay(tmp_path / "run", 9, QUIET).norm == norms(tmp_path / "run")[9]
+
+
+def test_a_replay_leaves_the_run_as_it_is(pairs, tmp_path):
+    data = shutil.copytree(pairs, tmp_path / "data")
+    train(recipe(data, train=LOGGED | {"max_updates": 17, "keep_last": 9}), tmp_path / "run")
+    Checkpoints(tmp_path / "run", 9).mark_best(15, "loss", 0.3)
+    before = contents(tmp_path / "run")
+    replay(tmp_path / "run", 12, QUIET)
+    assert contents(tmp_path / "run") == before
+    with (data / "train.src").open("a") as source, (data / "train.tgt").open("a") as target:
+        source.write("w1\n")
+        target.write("w1\n")
+    with pytest.raises(InputError, match="data has changed"):
+        replay(tmp_path / "run", 12, QUIET)
+    assert contents(tmp_path / "run") == before
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_run_that_diverges_ends_with_an_exit_code_of_its_own(pairs, tmp_path, monkeypatch):

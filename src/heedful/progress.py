@@ -88,7 +88,7 @@ class Count:
             return so_far
         if self.done == self.total:
             return f"nearly finished, {so_far}"
-        return f"{duration((self.total - self.done) / rate - (now - self.since))} left"
+        return f"{duration(max(0.0, (self.total - self.done) / rate - (now - self.since)))} left"
 
 
 class ProgressReporter:

@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Checkpoints
+from heedful.data.preparation.digest import data_digest
 from heedful.errors import InputError
 from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
@@ -132,10 +133,10 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     recipe = newest.recipe
     if data_root is not None:
         recipe = replace(recipe, data=replace(recipe.data, root=str(data_root.absolute())))
+    if data_digest(recipe) != newest.state["data"]:
+        raise InputError(f"{folder}: the training or validation data has changed since the run was begun; restore it")
     prepare_process(recipe.train.threads)
     task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
-    if task.digest != newest.state["data"]:
-        raise InputError(f"{folder}: the training or validation data has changed since the run was begun; restore it")
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)
     return trainer

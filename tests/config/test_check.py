@@ -117,6 +117,11 @@ BROKEN = [
     ("train.patience", {"train": {"patience": 3}}, "give [data.valid]"),
     ("train.device", {"train": {"device": "gpu"}}, '"cuda:0"'),
     (
+        "optimizer.weight_decay",
+        {"optimizer": {"name": "row_sgd", "weight_decay": 0.1}},
+        "set optimizer.weight_decay = 0.0",
+    ),
+    (
         "parallel.shard",
         {"parallel": {"shard": "full"}, "optimizer": {"name": "row_sgd"}},
         'set parallel.shard = "none"',

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ def test_a_checkpoint_under_the_name_of_another_is_told(runs: Path) -> None:
     checkpoints = runs / "first/checkpoints"
     (checkpoints / "step-00000004").rename(checkpoints / "step-00000007")
     assert list(damages(runs / "first")) == ["checkpoints/step-00000007: holds another step"]
+
+
+def test_a_model_under_the_name_of_a_checkpoint_is_told(runs: Path) -> None:
+    shutil.copytree(runs / "first/model", runs / "first/checkpoints/step-00000099")
+    assert list(damages(runs / "first")) == ["checkpoints/step-00000099: holds another step"]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -5,7 +6,9 @@ import pytest
 
 from heedful.checkpoint import Checkpoints, claim
 from heedful.errors import InputError
+from heedful.runs.listing import summary
 from heedful.runs.pruning import needless, prune
+from heedful.train.log_file import logged_scores, result
 from interrupted import train
 from reversal import fingerprint, recipe
 
@@ -30,6 +33,16 @@ def test_an_interrupted_run_keeps_what_its_end_averages(interrupted: Path, finis
     text = finished_runs.parent / "text"
     train(recipe(text, train={"max_updates": 5, "save_every": 1, "validate_every": 2, "keep_last": 7}), interrupted)
     assert fingerprint(interrupted) == fingerprint(finished_runs / "first")
+
+
+def test_a_run_that_goes_on_after_its_end_is_not_finished(runs: Path) -> None:
+    run = runs / "first"
+    (run / "result.json").write_text(json.dumps(result(run) | {"update": 3}))
+    assert (summary(run).state, summary(run).update) == ("interrupted", 5)
+    assert summary(run).scores == logged_scores(run, 4)
+    Checkpoints(run, 7).mark_best(2, "loss", 0.3)
+    prune(run)
+    assert {2, 4, 5} <= set(steps(run))
 
 
 def test_the_newest_intact_one_stays_where_newer_ones_are_damaged(interrupted: Path) -> None:

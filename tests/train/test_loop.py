@@ -19,6 +19,7 @@ from heedful.errors import InputError, RunError
 from heedful.machine.precision import PrecisionChoice
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT, TIMINGS
+from heedful.train.trainer import Trainer
 from heedful.train.training_step import TrainingStep
 from interrupted import begin, stop_after, train
 from reversal import fingerprint, recipe, write_pairs
@@ -146,9 +147,11 @@ def test_training_stops_when_validation_no_longer_improves(text, tmp_path):
     assert train(settings, tmp_path / "run").update == 9
 
 
-def test_training_stops_after_the_last_epoch(text, tmp_path):
+def test_training_stops_after_the_last_epoch_and_knows_when_that_will_be(text, tmp_path, monkeypatch):
+    expected, take = [], Trainer.update
+    monkeypatch.setattr(Trainer, "update", lambda self, logger: (expected.append(self.total), take(self, logger)))
     settings = recipe(text, train={"max_epochs": 2, "max_updates": 1000, "accumulate": 4})
-    train(settings, tmp_path / "run")
+    assert {train(settings, tmp_path / "run").update} == set(expected)
     state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())
     assert (state["progress"]["epoch"], state["progress"]["batch"]) == (2, 0)
 

@@ -35,11 +35,24 @@ def saved(recipe):
         ("train", {"precision": "auto"}),
         ("decode", {"beam": 7, "alpha": 1.0, "penalty": "average", "patience": 0.0, "batch_tokens": 509}),
         ("generate", {"top_k": 7}),
+        ("model", {"source_vectors": "moved.vec"}),
     ],
 )
 def test_settings_that_change_no_number_may_change(table, changes, recipe):
     changed = replace(recipe, **{table: replace(getattr(recipe, table), **changes)})
     check_same_run(changed, saved(recipe))
+
+
+def test_a_tokenizer_that_has_moved_is_the_same_and_another_is_refused(recipe, tmp_path):
+    def named(place, *texts):
+        tokenizer = train_tokenizer(texts, recipe.tokenizer)
+        TokenizerPair(tokenizer, tokenizer).save(tmp_path / place)
+        return replace(recipe, tokenizer=replace(recipe.tokenizer, path=str(tmp_path / place)))
+
+    begun = saved(named("here", "w1 w2"))
+    check_same_run(named("there", "w1 w2"), begun)
+    with pytest.raises(InputError, match="data has changed"):
+        check_same_run(named("other", "w1 w3 w3"), begun)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +115,10 @@ def test_the_rate_of_dropout_may_be_allowed_to_change(recipe):
     [
         ("model.d_ff", "the weights that are learned so far"),
         ("optimizer.name", "the state that is kept"),
+        ("train.freeze", "the state that is kept"),
+        ("train.best", "the best score so far"),
+        ("train.validate_decoding", "the best score so far"),
+        ("train.save_every", "the checkpoints that the end may average"),
         ("tokenizer.vocab_size", "the ids of the tokens"),
         ("train.batch_tokens", "the place in the data"),
         ("task", "something else"),

@@ -83,5 +83,6 @@ class Stopping:
 
 
 def stopped_by(number: int) -> str:
-    """The message about a signal before training."""
-    return f"stopped by {signal.Signals(number).name} before training; the same command begins again"
+    """The message about a signal that ends a command at once, before training or as the second one during it."""
+    name = signal.Signals(number).name
+    return f"stopped by {name}; the same command goes on from the newest checkpoint, or begins again if there is none"

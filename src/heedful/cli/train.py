@@ -1,5 +1,6 @@
 """`heedful train`: train a model as a recipe says, or resume an interrupted run."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,7 +107,8 @@ def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Conso
 
     if outcome.exit_code:
         console.print(f"stopped and saved after update {outcome.update}; the same command goes on from there:")
-        console.print("  " + " ".join(["heedful", *sys.argv[1:]]), soft_wrap=True, highlight=False, markup=False)
+        command = shlex.join(["heedful", *sys.argv[1:]])
+        console.print(f"  {command}", soft_wrap=True, highlight=False, markup=False)
         return
     advice = f"the model is in {folder / 'model'}; try: {find_task(recipe.task).usage(folder)}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

@@ -172,6 +172,11 @@ RULES = (
         'train.device = "{r.train.device}" is no device; use "auto", "cpu", "cuda", "cuda:0" or "mps"',
     ),
     Rule(
+        "optimizer.weight_decay",
+        lambda r: r.optimizer.weight_decay > 0 and r.optimizer.name == "row_sgd",
+        'optimizer.name = "row_sgd" has no weight decay; set optimizer.weight_decay = 0.0',
+    ),
+    Rule(
         "parallel.shard",
         lambda r: r.parallel.shard != "none" and r.optimizer.name == "row_sgd",
         'optimizer.name = "row_sgd" changes a few rows of a table at each update, and sharded gradients are of all '

@@ -22,11 +22,6 @@ RULES = (
         'not take; set optimizer.name = "row_sgd"',
     ),
     Rule(
-        "optimizer.weight_decay",
-        lambda r: r.optimizer.weight_decay > 0,
-        'optimizer.name = "row_sgd" has no weight decay; set optimizer.weight_decay = 0.0',
-    ),
-    Rule(
         "tokenizer.kind",
         lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
         'word vectors belong to words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedful.checkpoint.run_folder import BEST, CHECKPOINTS
 from heedful.errors import InputError
-from heedful.runs.listing import checkpoint_folders, require_run
+from heedful.runs.listing import checkpoint_folders, require_run, step_of
 from heedful.storage.manifest import MANIFEST, DamagedError, check, parse, unseal
 from heedful.train.log_file import LOG, RESULT, TIMINGS, has_damaged_lines, result
 
@@ -50,7 +50,7 @@ def damage_of(folder: Path) -> str | None:
         return error.reason
     except InputError as error:
         return str(error)
-    if folder.name.startswith("step-") and folder.name != f"step-{step:08d}":
+    if folder.name.startswith("step-") and step != step_of(folder):
         return "holds another step"
     return None
 

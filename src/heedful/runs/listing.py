@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from heedful.checkpoint import Checkpoints
 from heedful.checkpoint.lock import LOCK, is_claimed
@@ -81,9 +81,9 @@ def file_states(folder: Path) -> Iterator[os.stat_result]:
 def summary(run: Path) -> RunSummary:
     """Summarise a run, without reading its tensors."""
     states = list(file_states(run))
-    steps = [int(path.name.removeprefix("step-")) for path in checkpoint_folders(run)]
+    steps = list(map(step_of, checkpoint_folders(run)))
     logged = records(run / LOG)
-    ended = result(run)
+    ended = final_result(run)
     validated = [record["update"] for record in logged if any(key.startswith(VALID) for key in record)]
     final = {key: value for key, value in ended.items() if key != "update"}
     last = logged_scores(run, validated[-1]) if validated else None
@@ -96,6 +96,12 @@ def summary(run: Path) -> RunSummary:
         bytes=sum(state.st_size for state in states),
         changed=max((state.st_mtime for state in states), default=0.0),
     )
+
+
+def final_result(run: Path) -> dict[str, Any]:
+    """Result of a run that has ended; empty before its end, and while it goes on after one."""
+    found = result(run)
+    return {} if found.get("update", 0) < max(map(step_of, checkpoint_folders(run)), default=0) else found
 
 
 def state_of(run: Path, ended: bool) -> State:
@@ -115,3 +121,8 @@ def state_of(run: Path, ended: bool) -> State:
 def checkpoint_folders(run: Path) -> list[Path]:
     """The checkpoints of a run, oldest first."""
     return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())
+
+
+def step_of(checkpoint: Path) -> int:
+    """The update of a checkpoint, by the name of its folder."""
+    return int(checkpoint.name.removeprefix("step-"))

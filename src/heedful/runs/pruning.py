@@ -8,10 +8,9 @@ from heedful.checkpoint.run_folder import CHECKPOINTS
 from heedful.errors import InputError
 from heedful.runs.checking import damage_of, intact
 from heedful.runs.comparing import recipe_of
-from heedful.runs.listing import file_states, require_run, state_of
+from heedful.runs.listing import file_states, final_result, require_run, state_of, step_of
 from heedful.storage.atomic import OUTGOING, TEMPORARY, discard, named_write_errors
 from heedful.storage.disk import DISK
-from heedful.train.log_file import result
 
 
 def needless(run: Path) -> list[Path]:
@@ -29,7 +28,7 @@ def needless(run: Path) -> list[Path]:
     checkpoints = intact(run)
     if not checkpoints:
         raise InputError(f"{run} holds no intact checkpoint: nothing is removed before one is there")
-    kept = needed(run, [int(path.name.removeprefix("step-")) for path in checkpoints])
+    kept = needed(run, list(map(step_of, checkpoints)))
     wanted = {Checkpoints(run, keep_last=1).path(step) for step in kept}
     return [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and may_go(path, wanted)]
 
@@ -43,7 +42,7 @@ def needed(run: Path, steps: Sequence[int]) -> set[int]:
     """Select the intact steps of a run that it needs."""
     best = Checkpoints(run, keep_last=1).best
     kept = {steps[-1]} | ({best.step} if best else set())
-    if result(run) and damage_of(run / "model") is None:
+    if final_result(run) and damage_of(run / "model") is None:
         return kept
     train = recipe_of(run).train
     regular = [step for step in steps if step % train.save_every == 0]

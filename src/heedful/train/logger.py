@@ -96,7 +96,7 @@ class RunLogger:
     Args:
         folder: the run's folder.
         update: the update from which the run resumes; records after it are dropped.
-        total: number of updates of the whole run.
+        total: number of updates of the whole run, perhaps estimated.
         board: the writer of training curves.
         console: the console on which progress is shown.
     """

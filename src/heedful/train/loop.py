@@ -152,6 +152,6 @@ def open_logger(trainer: Trainer) -> Logger:
     """Create the logger of a run that starts or resumes; of several processes the first one logs."""
     if not trainer.reducer.is_first:
         return NoLogger()
-    train, update = trainer.recipe.train, trainer.state.update
-    board = tensorboard(trainer.folder, update) if train.tensorboard else NoBoard()
-    return RunLogger(trainer.folder, update, train.max_updates, board, trainer.console)
+    update = trainer.state.update
+    board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else NoBoard()
+    return RunLogger(trainer.folder, update, trainer.total, board, trainer.console)

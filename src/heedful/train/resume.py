@@ -23,6 +23,7 @@ from heedful.train.trainer_state import TrainerState
 FREE = {  # keys, or tables of keys, that a resumed run may change
     "name",
     "data.root",  # the digest of the data itself is compared instead
+    "tokenizer.path",  # likewise
     "data.test",
     "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
     "decode.penalty",
@@ -31,6 +32,8 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "decode.patience",
     "decode.batch_tokens",
     "generate",
+    "model.source_vectors",  # a run begins with them, and goes on from its own weights
+    "model.target_vectors",
     "parallel",
     "train.max_updates",
     "train.max_epochs",
@@ -46,6 +49,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
 }
 TIMED = {"cosine", "linear"}  # schedules that depend on max_updates
 ORDER = "the place in the data where the run stands would be another"
+BEST = "the best score so far would be of another kind"
 FIXED = {  # keys, or tables of keys, that no run can go on without, and why
     "task": "the model would learn something else",
     "model": "the weights that are learned so far are of the old model",
@@ -55,6 +59,10 @@ FIXED = {  # keys, or tables of keys, that no run can go on without, and why
     "masking": ORDER,
     "train.batch_tokens": ORDER,
     "train.seed": ORDER,
+    "train.freeze": "the state that is kept is that of the weights which were trained",
+    "train.best": BEST,
+    "train.validate_decoding": BEST,
+    "train.save_every": "the checkpoints that the end may average were chosen by it",
 }
 
 

@@ -2,6 +2,7 @@
 
 import time
 from itertools import chain
+from math import ceil
 from pathlib import Path
 
 import torch
@@ -89,7 +90,7 @@ class Trainer:
         return self.task.build(self.recipe, self.task.tokenizers).to(self.device)
 
     def resume(self, saved: Checkpoint | None) -> None:
-        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters.
+        """Resume the run from one of its checkpoints: restore weights, optimiser state and counters; write nothing.
 
         Args:
             saved: the checkpoint in the first process, from which all others get it; None: the run begins.
@@ -108,7 +109,7 @@ class Trainer:
         self.state = TrainerState.from_json(state["progress"])
         self.batches = self.task.epoch(self.state.epoch)
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
-            self.note(logged)
+            note_validation(self.state, logged, self.task.best)
         if self.has_ended():
             ended = self.reducer.from_first(lambda: result(self.folder))
             self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
@@ -157,6 +158,16 @@ class Trainer:
             or (train.max_minutes is not None and state.seconds >= 60 * train.max_minutes)
             or stops_early(state, train.patience)
         )
+
+    @property
+    def total(self) -> int:
+        """Number of updates of the whole run; with `max_epochs` an estimate, as if all epochs were like this one."""
+        train, state = self.recipe.train, self.state
+        if train.max_epochs is None:
+            return train.max_updates
+        before = state.update - state.batch // train.accumulate  # updates before this epoch
+        left = (train.max_epochs - state.epoch) * ceil(len(self.batches) / train.accumulate)
+        return min(train.max_updates, before + left)
 
     def update(self, logger: Logger) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
