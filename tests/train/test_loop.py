@@ -149,7 +149,9 @@ def test_training_stops_when_validation_no_longer_improves(text, tmp_path):
 
 def test_training_stops_after_the_last_epoch_and_knows_when_that_will_be(text, tmp_path, monkeypatch):
     expected, take = [], Trainer.update
-    monkeypatch.setattr(Trainer, "update", lambda self, logger: (expected.append(self.total), take(self, logger)))
+    monkeypatch.setattr(
+        Trainer, "update", lambda self, logger: (expected.append(loop.expected_updates(self)), take(self, logger))
+    )
     settings = recipe(text, train={"max_epochs": 2, "max_updates": 1000, "accumulate": 4})
     assert {train(settings, tmp_path / "run").update} == set(expected)
     state = json.loads(newest(tmp_path / "run").joinpath("state.json").read_text())

@@ -145,11 +145,11 @@ def tell_longest(item: str, characters: int, place: str) -> None:
 
 def tell_recipe(recipe: "Recipe", folder: Path, example: str | None = None) -> None:
     """Print the size of a recipe's model, and the commands to train, evaluate and use it."""
-    from heedful.cli.info import summary, vocabularies
+    from heedful.cli.info import summary
     from heedful.tasks import find_task
-    from heedful.tasks.model_size import count_model
+    from heedful.tasks.model_size import count_model, vocabulary_sizes
 
-    vocabs = vocabularies(recipe)
+    vocabs = vocabulary_sizes(recipe)
     total = count_model(recipe, *vocabs).total
     run = folder / "run"
     task = find_task(recipe.task)

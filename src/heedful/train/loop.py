@@ -10,6 +10,7 @@ From text to loss, for translation: `data.prepare_pairs` encodes the text into s
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 
 from rich.console import Console
@@ -154,4 +155,14 @@ def open_logger(trainer: Trainer) -> Logger:
         return NoLogger()
     update = trainer.state.update
     board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else NoBoard()
-    return RunLogger(trainer.folder, update, trainer.total, board, trainer.console)
+    return RunLogger(trainer.folder, update, expected_updates(trainer), board, trainer.console)
+
+
+def expected_updates(trainer: Trainer) -> int:
+    """Number of updates of the whole run; with `max_epochs` an estimate, as if all epochs were like this one."""
+    train, state = trainer.recipe.train, trainer.state
+    if train.max_epochs is None:
+        return train.max_updates
+    before = state.update - state.batch // train.accumulate  # updates before this epoch
+    left = (train.max_epochs - state.epoch) * ceil(len(trainer.batches) / train.accumulate)
+    return min(train.max_updates, before + left)

@@ -2,7 +2,6 @@
 
 import time
 from itertools import chain
-from math import ceil
 from pathlib import Path
 
 import torch
@@ -158,16 +157,6 @@ class Trainer:
             or (train.max_minutes is not None and state.seconds >= 60 * train.max_minutes)
             or stops_early(state, train.patience)
         )
-
-    @property
-    def total(self) -> int:
-        """Number of updates of the whole run; with `max_epochs` an estimate, as if all epochs were like this one."""
-        train, state = self.recipe.train, self.state
-        if train.max_epochs is None:
-            return train.max_updates
-        before = state.update - state.batch // train.accumulate  # updates before this epoch
-        left = (train.max_epochs - state.epoch) * ceil(len(self.batches) / train.accumulate)
-        return min(train.max_updates, before + left)
 
     def update(self, logger: Logger) -> None:
         """Perform one training update, and whatever is due after it: logging, saving a checkpoint, validation.
