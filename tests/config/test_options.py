@@ -29,6 +29,7 @@ def test_what_is_given_changes_and_the_rest_stays():
     ("config", "options", "words"),
     [
         (DecodeConfig(), {"bean": 3}, "there is no option bean; did you mean beam?"),
+        (GenerateConfig(), {"stop": ["\ud800"]}, "option stop: '\\ud800' has half of a character"),
         (DecodeConfig(), {"beam_size": 3}, "there is no option beam_size; did you mean beam?"),
         (GenerateConfig(), {"max_new_tokens": 3}, "there is no option max_new_tokens; did you mean max_tokens?"),
         (DecodeConfig(), {"temperature": 1.0}, "there is no option temperature; there are beam, penalty, alpha"),

@@ -176,10 +176,11 @@ def test_copies_and_positions_may_be_there(theirs, ours, tmp_path):
         tensors[f"model.{side}.embed_tokens.weight"] = tensors["model.shared.weight"].clone()
     save_file(tensors, tmp_path / "model.safetensors")
     assert same(read(tmp_path).weights, weights(ours.model))
-    tensors["model.decoder.embed_positions.weight"] = torch.zeros(61, 34)
-    save_file(tensors, tmp_path / "model.safetensors")
-    with pytest.raises(InputError, match=r"model\.decoder\.embed_positions\.weight holds no sinusoids"):
-        read(tmp_path)
+    for shape in ((61, 34), (61, 33), (0, 34), (61,), (61, 2, 17)):
+        tensors["model.decoder.embed_positions.weight"] = torch.zeros(shape)
+        save_file(tensors, tmp_path / "model.safetensors")
+        with pytest.raises(InputError, match=r"model\.decoder\.embed_positions\.weight holds no sinusoids"):
+            read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +192,8 @@ def test_copies_and_positions_may_be_there(theirs, ours, tmp_path):
         ({"model_type": "bart"}, r'model_type is "bart" .* such as MarianModel'),
         ({"decoder_start_token_id": "</s>"}, r'config\.json: decoder_start_token_id is "</s>", and should be the id'),
         ({"decoder_start_token_id": -1}, "decoder_start_token_id is -1, and should be the id of a token"),
+        ({"decoder_start_token_id": 10**30}, "decoder_start_token_id is 10{30}, and should be the id of a token"),
+        ({"max_position_embeddings": None}, r"data\.max_length must be a whole number"),
         ({"d_model": 38}, r"model\.shared\.weight is \(\d+, 34\), and should be \(\d+, 38\)"),
     ],
 )

@@ -86,3 +86,19 @@ def test_files_bytes_and_arrays_are_all_read(tmp_path):
         captioner.caption(pixels, **unknown)
     with pytest.raises(InputError, match=r"decode\.beam"):
         captioner.caption(np.zeros((14, 21, 3), np.uint8), beam=0)
+    with pytest.raises(InputError, match=r"n_best = 3: .* caption_files"):
+        captioner.caption(pixels, beam=3, n_best=3)
+
+
+def test_a_text_ends_where_the_positions_of_the_model_do(tmp_path):
+    made = recipe("captioning", write_table("captioning", tmp_path / "files"))
+    settings = replace(made, model=replace(made.model, positions="learned", max_target_positions=7))
+    task = ALL["captioning"].prepare(settings, tmp_path / "data", lambda _: None)
+    model = task.build(settings, task.tokenizers).eval()
+    with torch.no_grad():
+        model.output.weight[EOS] = 0
+        model.output.weight[EOS + 3] = 100 * model.output.weight[EOS + 3]
+    captioner = Captioner(model, task.tokenizers, settings)
+    for beam in (1, 3):
+        [[one]] = captioner.caption_files([drawn("left", 3)], beam=beam, max_extra=997)
+        assert len(one.hypothesis.token_scores) <= 7

@@ -146,6 +146,14 @@ def test_the_smallest_mass_leaves_the_best_token(mass):
     assert (sampling_filters.typical(logits, mass).isfinite().sum(1) == 1).all()
 
 
+def test_a_mass_that_vanishes_in_rounding_leaves_the_most_typical_token():
+    torch.manual_seed(3)
+    logits = torch.randn(23, 4999, dtype=torch.float64)
+    left = [sampling_filters.typical(logits, mass).isfinite() for mass in (1e-300, 1e-17, 1e-9)]
+    assert torch.equal(left[0], left[2])
+    assert torch.equal(left[1], left[2])
+
+
 def test_where_every_token_would_be_left_out_the_best_stays():
     logits = torch.tensor([[0.1, 0.7, 0.3], [0.5, 0.2, 0.9]], dtype=torch.float64)
     left = sampling_filters.no_repeat_ngram(logits, 1, [[0, 1, 2], [0, 1, 0]]).isfinite()

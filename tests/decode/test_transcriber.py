@@ -249,6 +249,8 @@ def test_options_are_checked(stamped, plain):
     unknown: Any = {"bean": 3}
     with pytest.raises(InputError, match="there is no option bean; did you mean beam"):
         english.with_options(**unknown)
+    with pytest.raises(InputError, match="n_best = 3: a recording has one transcript"):
+        english.transcribe(noises(1)[0], beam=3, n_best=3)
     wrong: Any = {"timestamps": True}
     with pytest.raises(InputError, match=r'transcribe\.timestamps must be "always" or "long" or "never"'):
         english.with_options(**wrong)

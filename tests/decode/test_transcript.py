@@ -20,8 +20,12 @@ def test_subrip():
 
 def test_webvtt():
     assert vtt(SEGMENTS) == (
-        "WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nGood morning.\n\n00:00:02.500 --> 01:01:01.017\na -> b\n"
+        "WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nGood morning.\n\n00:00:02.500 --> 01:01:01.017\na --&gt; b\n"
     )
+
+
+def test_signs_that_would_begin_a_tag_are_spelled_out_in_webvtt():
+    assert vtt([Segment(0.0, 1.0, "a<b & <unk>", [], [])]).endswith("\na&lt;b &amp; &lt;unk&gt;\n")
 
 
 def test_silence_has_no_subtitles():

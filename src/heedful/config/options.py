@@ -86,8 +86,10 @@ def _plain(name: str, value: Any) -> Any:
     """Convert a value to its JSON form.
 
     Raises:
-        InputError: the value is not a number, a text, a list of these, true, false or None.
+        InputError: the value is not a number, a text, a list of these, true, false or None; or a text is no Unicode.
     """
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        raise InputError(f"option {name}: {value!r} has half of a character (a surrogate); give a whole one")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Integral):

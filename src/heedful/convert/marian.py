@@ -141,9 +141,16 @@ def check_positions(tables: Weights, where: str) -> None:
         InputError: A table holds other values.
     """
     for name, table in tables.items():
-        wanted = sinusoids(*table.shape)[:, in_turn(table.size(1)).argsort()]
-        if not torch.allclose(table, wanted, rtol=0, atol=HALF_PRECISION):
+        if not are_sinusoids(table):
             raise InputError(f"{where}: {name} holds no sinusoids, and heedful reads Marian's with sinusoids only")
+
+
+def are_sinusoids(table: Tensor) -> bool:
+    """True if a table of positions holds sinusoids in Marian's order: all sines before all cosines."""
+    if table.ndim != 2 or not table.numel() or table.size(1) % 2:
+        return False
+    wanted = sinusoids(*table.shape)[:, in_turn(table.size(1)).argsort()]
+    return torch.allclose(table, wanted, rtol=0, atol=HALF_PRECISION)
 
 
 def in_turn(d_model: int) -> Int[Tensor, " D"]:

@@ -132,6 +132,7 @@ def recipe_of(
         InputError: The values do not form a valid recipe.
     """
     length = fields.get("max_positions", ModelConfig.max_positions)
+    positions = length if isinstance(length, int) else 0  # what is no number is refused below
     joint = tokenizers.joint or fields.get("tie", "all") == "all"
     values = {
         "name": folder.resolve().name,
@@ -139,7 +140,7 @@ def recipe_of(
         "data": {"max_length": length},
         "tokenizer": asdict(replace(tokenizers.source.config, joint=joint)),
         "model": dict(fields),
-        "train": {"batch_tokens": max(length, TrainConfig.batch_tokens)},
+        "train": {"batch_tokens": max(positions, TrainConfig.batch_tokens)},
     }
     return recipe_from_dict(merge(values, tables), str(folder))
 

@@ -15,6 +15,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.media_reader import Input, MediaReader
 from heedful.decode.predictor import Done, Predictor
 from heedful.decode.translator import Alternative
+from heedful.errors import InputError
 from heedful.models.model import SourceToTarget
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -55,9 +56,15 @@ class Captioner(Predictor[SourceToTarget, str]):
             options: keys of [decode] for this call, such as `beam=1`.
 
         Raises:
-            InputError: an input is none of these, or cannot be read; or an option cannot be used.
+            InputError: an input is none of these, or cannot be read; an option cannot be used; or `n_best` is above 1.
         """
-        return self.reader.one_or_all(self.with_options(**options).texts, files)
+        chosen = self.with_options(**options)
+        if "n_best" in options and chosen.config.n_best > 1:
+            raise InputError(
+                f"n_best = {chosen.config.n_best}: caption gives one text about a file; for the n best take what "
+                "caption_files(files, n_best=...) gives"
+            )
+        return self.reader.one_or_all(chosen.texts, files)
 
     __call__ = predict = caption
 
@@ -82,9 +89,9 @@ class Captioner(Predictor[SourceToTarget, str]):
         return ([Alternative(self.text(h), h) for h in hypotheses] for hypotheses in found)
 
     def search(self, inputs: Tensor, padding_mask: Tensor) -> list[list[Hypothesis]]:
-        """Search for the texts about a batch of inputs (B N F), of at most `max_extra` tokens each."""
-        limits = [self.config.max_extra] * len(inputs)
-        return search(self.model.start(inputs, padding_mask), limits, self.config)
+        """Search for the texts about a batch of inputs (B N F), within `max_extra` and the model's positions."""
+        limit = min(self.config.max_extra, self.model.max_target_positions() or self.config.max_extra)
+        return search(self.model.start(inputs, padding_mask), [limit] * len(inputs), self.config)
 
     def text(self, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis, on one line."""

@@ -113,12 +113,13 @@ def typical(logits: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
 def keep_mass(logits: Float[Tensor, "R V"], distance: Float[Tensor, "R V"], mass: float) -> Float[Tensor, "R V"]:
     """Keep the tokens of smallest distance, as few as have the probability `mass` together, rounded up.
 
-    A token stays if the tokens before it have less than `mass`: if it and the tokens after it have more than
-    1 - `mass`. Summed from the far end, even the least probable token counts, and a `mass` of 1 keeps all.
+    A token stays if the tokens before it have less than `mass`, as the first does: if it and the tokens after it have
+    more than 1 - `mass`. Summed from the far end, even the least probable token counts, and a `mass` of 1 keeps all.
     """
     order = distance.sort(dim=1, stable=True).indices
     rest = logits.softmax(1).gather(1, order).flip(1).cumsum(1).flip(1)
-    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, rest > 1 - mass))
+    stays = (rest > 1 - mass).index_fill(1, order.new_zeros(1), True)  # whatever a vanishing mass is rounded to
+    return keep_only(logits, torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, stays))
 
 
 def keep_only(logits: Float[Tensor, "R V"], allowed: Bool[Tensor, "R V"]) -> Float[Tensor, "R V"]:

@@ -1,7 +1,8 @@
 """Transcript of a recording: its text, in segments with their times, and the formats of subtitles SRT and WebVTT."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from xml.sax.saxutils import escape
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,18 @@ class Transcript:
 
 def srt(segments: Sequence[Segment]) -> str:
     """Format segments as SubRip subtitles: numbered blocks with times such as 00:01:02,345."""
-    return "\n".join(_blocks(segments, ",", numbered=True))
+    blocks = _blocks(segments, ",", lambda text: text.replace("-->", "->"))  # an arrow would be read as times
+    return "\n".join(f"{number}\n{block}" for number, block in enumerate(blocks, start=1))
 
 
 def vtt(segments: Sequence[Segment]) -> str:
     """Format segments as WebVTT subtitles: blocks with times such as 00:01:02.345 (W3C, WebVTT, section 4)."""
-    return "\n".join(["WEBVTT\n", *_blocks(segments, ".", numbered=False)])
+    return "\n".join(["WEBVTT\n", *_blocks(segments, ".", escape)])  # "<" would begin a tag
 
 
-def _blocks(segments: Sequence[Segment], comma: str, *, numbered: bool) -> Iterator[str]:
-    for number, segment in enumerate(segments, start=1):
-        head = f"{number}\n" if numbered else ""
-        text = segment.text.replace("-->", "->")  # an arrow would be read as times
-        yield f"{head}{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{text}\n"
+def _blocks(segments: Sequence[Segment], comma: str, spelled: Callable[[str], str]) -> Iterator[str]:
+    for segment in segments:
+        yield f"{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{spelled(segment.text)}\n"
 
 
 def clock(seconds: float, comma: str = ".") -> str:

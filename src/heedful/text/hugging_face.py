@@ -57,6 +57,7 @@ CLIP_WORDS = {
 }
 _SCHEMES = {True: "always", False: "never"}  # names in a tokenizer.json for a space before a text, or none
 START = "decoder_start_token_id"
+MOST_TOKENS = 2**31  # larger numbers are the id of no token
 FOREIGN = 100.0  # nats: a piece of the other language costs at least so much more
 LONGEST_WORD = 100  # characters; BERT takes a longer one for unknown
 
@@ -147,7 +148,7 @@ def _start(folder: Path) -> int | None:
     """
     for name in ("generation_config.json", "config.json"):
         if (start := _json(folder / name).get(START)) is not None:
-            if not isinstance(start, int) or start < 0:
+            if not isinstance(start, int) or not 0 <= start < MOST_TOKENS:
                 raise InputError(f"{folder / name}: {START} is {json.dumps(start)}, and should be the id of a token")
             return start
     return None
