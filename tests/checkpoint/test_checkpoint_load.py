@@ -169,7 +169,16 @@ def test_a_near_name_is_suggested(box: Path) -> None:
 def test_an_empty_box_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heedful.checkpoint.load.BOX", tmp_path / "none")
     with pytest.raises(InputError, match="the box holds nothing"):
-        load_model(tmp_path / "unknown")
+        load_model("unknown")
+
+
+def test_a_missing_run_is_told_with_those_beside_it(model_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match=r"mine/run\": there is no such folder, and .*mine holds no run or model yet"):
+        find_model(tmp_path / "mine/run")
+    shutil.copytree(model_folder, tmp_path / "mine/trial")
+    with pytest.raises(InputError, match=r"there is no such folder, and .*mine holds .*mine/trial; "):
+        find_model(tmp_path / "mine/run")
 
 
 @pytest.mark.parametrize("name", ["model.pt", "pytorch_model.bin", "last.ckpt", "model.pkl"])

@@ -106,7 +106,7 @@ CASES = {
     "heedful train recipe.toml --out full": (2, "is not a heedful run"),
     "heedful train recipe.toml --set train.max_updates": (2, "key=value"),
     "heedful train recipe.toml --set train.speed=9": (2, "train.speed"),
-    "heedful train recipe.toml --data nowhere --out run": (2, "nowhere there is no train.en, no train.de"),
+    "heedful train recipe.toml --data nowhere --out run": (2, "nowhere: there is no such folder of data"),
     "heedful config show typo.toml": (2, "max_update"),
     "heedful config check heads.toml": (2, "heads"),
     "heedful info nowhere": (2, "nowhere"),

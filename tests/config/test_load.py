@@ -134,12 +134,22 @@ def test_null_takes_a_value_back(file: Path) -> None:
     assert load_recipe(file, ["model.kv_heads=1", "model.kv_heads=null"]).model.kv_heads is None
 
 
+def test_an_override_that_does_not_fit_is_named_with_its_remedy(file: Path) -> None:
+    assert "--set model.d_model=65: model.d_model = 65 cannot be divided by" in refusal(file, "model.d_model=65")
+    assert 'but is "rope"; did you mean "rotary"?' in refusal(file, "model.positions=rope")
+    assert refusal(file, "train.update_freq=2").endswith("did you mean train.accumulate?")
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         (["train.lr=3e-4"], "--set train.lr=3e-4: unknown key train.lr; did you mean optimizer.lr?"),
         (["optimizer.lr"], "--set optimizer.lr: write key=value, such as --set optimizer.lr=3e-4"),
         (["=3"], "--set =3: write key=value, such as --set optimizer.lr=3e-4"),
+        (
+            ["train.update_freq=2"],
+            "--set train.update_freq=2: unknown key train.update_freq; did you mean train.accumulate?",
+        ),
         (["train.seed=x"], '--set train.seed=x: train.seed must be a whole number, but is "x"'),
         (
             ["model.norm=middle"],

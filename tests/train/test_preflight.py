@@ -140,6 +140,11 @@ def test_all_that_can_be_found_at_once_is_listed(changed: Changed, text: Path) -
     assert all(word in str(caught.value) for word in ("cuda:7", "accuracy", "vocab_size = 5", "lost.src"))
 
 
+def test_a_folder_of_data_that_is_not_there_is_one_error(changed: Changed, text: Path) -> None:
+    with pytest.raises(InputError, match=r"^.*/nowhere: there is no such folder of data; .* with --data$"):
+        preflight(changed(data={"root": str(text / "nowhere")}))
+
+
 def test_corpora_that_training_does_not_read_are_checked_where_they_are_given(changed: Changed) -> None:
     test = CorpusConfig(source="lost.src", target="lost.tgt")
     settings = changed()

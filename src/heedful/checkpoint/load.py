@@ -208,6 +208,11 @@ def _in_box(name: str) -> Path:
     names = _names_in_box()
     if name in names:
         return BOX / name
+    beside = Path(name).parent
+    if beside.name and beside.is_dir():
+        runs = [str(child) for child in sorted(beside.iterdir()) if child.is_dir() and _in_folder(child)]
+        there = f"{beside} holds {', '.join(runs)}" if runs else f"{beside} holds no run or model yet"
+        raise InputError(f'no model "{name}": there is no such folder, and {there}; `heedful train` makes a run')
     near = get_close_matches(name, names)
     raise InputError(
         f'no model "{name}": there is no such folder, and the box holds {", ".join(names) or "nothing"}'

@@ -62,6 +62,8 @@ def compare(
         typer.echo(sentence, err=True)
 
     named = parse_systems(systems, overrides or [])
+    if len(named) == 1:
+        say("one system: there is nothing to compare it with; name others behind it")
     outcome = ComparisonRun(named, Budget(updates, minutes, parameters), out, data, say).run()
     if outcome.is_interrupted:
         say(f"stopped and saved; the same command goes on from there:\n  {shlex.join(['heedful', *sys.argv[1:]])}")

@@ -10,6 +10,8 @@ from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
 
 # Names in other toolkits, which a search for similar spellings would miss.
 _OTHER_NAMES = {
+    "accum_count": "train.accumulate",
+    "accumulate_grad_batches": "train.accumulate",
     "batch_size": "train.batch_tokens",
     "beam_size": "decode.beam",
     "dim": "model.d_model",
@@ -19,15 +21,20 @@ _OTHER_NAMES = {
     "eval_every": "train.validate_every",
     "fp16": "train.precision",
     "grad_clip": "optimizer.clip_norm",
+    "gradient_accumulation_steps": "train.accumulate",
     "hidden_size": "model.d_model",
     "layers": "model.encoder_layers",
     "learning_rate": "optimizer.lr",
     "length_penalty": "decode.alpha",
+    "max_epoch": "train.max_epochs",
     "max_new_tokens": "generate.max_tokens",
     "max_steps": "train.max_updates",
     "num_beams": "decode.beam",
     "num_heads": "model.heads",
+    "num_train_epochs": "train.max_epochs",
     "steps": "train.max_updates",
+    "train_steps": "train.max_updates",
+    "update_freq": "train.accumulate",
     "validate_bleu": "train.validate_decoding",
     "warmup_steps": "optimizer.warmup",
 }

@@ -21,6 +21,8 @@ from heedful.errors import InputError
 RECIPE = TypeAdapter(Recipe)
 MODEL = "model"
 
+OVERRIDES = ("--set ", "set ")  # the places of values from the command line and from Python begin so
+
 _SHOWN = 8
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 _EXPECTED = {
@@ -32,6 +34,14 @@ _EXPECTED = {
     "dataclass_type": "a table",
 }
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+_OTHER_VALUES = {  # names in other toolkits and papers
+    "bf16": "bfloat16",
+    "fp32": "float32",
+    "mixed": "autocast",
+    "noam": "vaswani",
+    "rope": "rotary",
+    "sentencepiece": "unigram",
+}
 _TRUTH = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 
 
@@ -87,7 +97,7 @@ def _no_json(value: Any) -> str | list[str]:
 def _refusal(problems: list[Problem], where: str, places: Mapping[str, str]) -> InputError:
     rank = {place: number for number, place in enumerate(places.values())}
     placed = sorted(
-        ((_place(problem.key, where, places), problem.text) for problem in problems),
+        ((_place(_blamed(problem, places), where, places), problem.text) for problem in problems),
         key=lambda pair: rank.get(pair[0], -1),
     )
     lines = [f"{place}: {text}" for place, text in placed]
@@ -95,6 +105,14 @@ def _refusal(problems: list[Problem], where: str, places: Mapping[str, str]) -> 
         return InputError(lines[0])
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return InputError("\n  ".join([f"{len(lines)} problems in the recipe", *lines[:_SHOWN], *more]))
+
+
+def _blamed(problem: Problem, places: Mapping[str, str]) -> str:
+    """The key to blame for a problem: an overridden one that it names, since the others stood before, else its own."""
+    named = set(re.findall(r"[\w.]+\w", problem.text)) - {problem.key}
+    own_is_overridden = places.get(problem.key, "").startswith(OVERRIDES)
+    overridden = [key for key in named & places.keys() if places[key].startswith(OVERRIDES)]
+    return problem.key if own_is_overridden or not overridden else overridden[0]
 
 
 def _place(key: str, where: str, places: Mapping[str, str]) -> str:
@@ -142,5 +160,6 @@ def _remedy(key: str, kind: str, value: Any, choices: list[str]) -> str:
         return f"write {_TRUTH[str(value).lower()]} without quotes"
     if kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value):
         return f"write {value} without quotes"
-    close = get_close_matches(str(value), choices, n=1)
+    other = [name for name in [_OTHER_VALUES.get(str(value).lower())] if name in choices]
+    close = other or get_close_matches(str(value), choices, n=1)
     return f'did you mean "{close[0]}"?' if close else ""

@@ -185,9 +185,13 @@ def checked_data(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfi
 
 
 def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfig], problems: Problems) -> None:
-    """Read the first examples of each corpus, and collect their errors."""
-    valid = [recipe.data.valid] if recipe.data.valid else []
-    for corpus in (*recipe.data.train, *valid, *further):
+    """Read the first examples of each corpus, and collect their errors; a missing folder of data is one error."""
+    root, valid = Path(recipe.data.root), [recipe.data.valid] if recipe.data.valid else []
+    corpora = (*recipe.data.train, *valid, *further)
+    if not root.is_dir() and not all(Path(corpus.source).is_absolute() for corpus in corpora):
+        problems.messages.append(f"{root}: there is no such folder of data; name the one that holds it with --data")
+        return
+    for corpus in corpora:
         with problems.collected():
             deque(islice(task.peek(corpus, recipe), EXAMPLES), maxlen=0)
 
