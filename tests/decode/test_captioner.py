@@ -96,8 +96,9 @@ def test_a_text_ends_where_the_positions_of_the_model_do(tmp_path):
     task = ALL["captioning"].prepare(settings, tmp_path / "data", lambda _: None)
     model = task.build(settings, task.tokenizers).eval()
     with torch.no_grad():
-        model.output.weight[EOS] = 0
-        model.output.weight[EOS + 3] = 100 * model.output.weight[EOS + 3]
+        weight = model.get_parameter("output.weight")
+        weight[EOS] = 0
+        weight[EOS + 3] *= 100
     captioner = Captioner(model, task.tokenizers, settings)
     for beam in (1, 3):
         [[one]] = captioner.caption_files([drawn("left", 3)], beam=beam, max_extra=997)
