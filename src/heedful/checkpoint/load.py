@@ -170,7 +170,7 @@ def find_model(path: str | Path) -> Path:
         return _in_box(str(place))  # without a slash at the end
     if found := _in_folder(place):
         return found
-    runs = [str(child) for child in sorted(place.iterdir()) if child.is_dir() and _in_folder(child)]
+    runs = _runs_in(place)
     yours = f"give {' or '.join(runs)}" if runs else ""
     if str(path) in _names_in_box():
         remedy = f"; for a model of your own {yours}" if runs else ""
@@ -194,6 +194,10 @@ def _in_folder(folder: Path) -> Path | None:
     return checkpoints.path(steps[-1]) if steps else None
 
 
+def _runs_in(folder: Path) -> list[str]:
+    return [str(child) for child in sorted(folder.iterdir()) if child.is_dir() and _in_folder(child)]
+
+
 def _names_in_box() -> list[str]:
     return sorted(path.parent.name for path in BOX.glob(f"*/{MANIFEST}"))
 
@@ -210,8 +214,7 @@ def _in_box(name: str) -> Path:
         return BOX / name
     beside = Path(name).parent
     if beside.name and beside.is_dir():
-        runs = [str(child) for child in sorted(beside.iterdir()) if child.is_dir() and _in_folder(child)]
-        there = f"{beside} holds {', '.join(runs)}" if runs else f"{beside} holds no run or model yet"
+        there = f"{beside} holds {', '.join(_runs_in(beside)) or 'no run or model yet'}"
         raise InputError(f'no model "{name}": there is no such folder, and {there}; `heedful train` makes a run')
     near = get_close_matches(name, names)
     raise InputError(

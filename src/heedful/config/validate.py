@@ -109,10 +109,8 @@ def _refusal(problems: list[Problem], where: str, places: Mapping[str, str]) -> 
 
 def _blamed(problem: Problem, places: Mapping[str, str]) -> str:
     """The key to blame for a problem: an overridden one that it names, since the others stood before, else its own."""
-    named = set(re.findall(r"[\w.]+\w", problem.text)) - {problem.key}
-    own_is_overridden = places.get(problem.key, "").startswith(OVERRIDES)
-    overridden = [key for key in named & places.keys() if places[key].startswith(OVERRIDES)]
-    return problem.key if own_is_overridden or not overridden else overridden[0]
+    named = [problem.key, *re.findall(r"[\w.]+\w", problem.text)]
+    return next((key for key in named if places.get(key, "").startswith(OVERRIDES)), problem.key)
 
 
 def _place(key: str, where: str, places: Mapping[str, str]) -> str:
