@@ -37,7 +37,7 @@ def small(*overrides: str) -> list[str]:
 
 def blocks(page: str, language: str) -> list[str]:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return re.findall(rf"```{language}(?: [^\n]*)?\n(.*?)```", text, re.DOTALL)
 
 
 def shown(page: str, name: str, folder: Path) -> Path:

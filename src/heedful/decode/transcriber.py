@@ -70,8 +70,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         """Create a transcriber that shares this model, with other settings.
 
         Raises:
-            InputError: an option does not exist, or has a value that a recipe cannot have; the model does not tell
-                languages apart; or `n_best` is above 1.
+            InputError: an option does not exist, or has a value that a recipe cannot have; or the model does not tell
+                languages apart.
         """
         own = {key: value for key, value in options.items() if key in OF_TRANSCRIBE}
         rest = {key: value for key, value in options.items() if key not in OF_TRANSCRIBE}
@@ -79,8 +79,6 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         if own.get("language") is not None and own["language"] not in before.transcribe.languages:
             known = ", ".join(before.transcribe.languages) or f"only {self.language or 'one, which it does not name'}"
             raise InputError(f"language = {own['language']}: the model knows {known}; leave the language out")
-        if rest.get("n_best", 1) != 1:
-            raise InputError(f"n_best = {rest['n_best']}: a recording has one transcript; leave n_best out")
         language = own.pop("language", before.transcribe.language)
         transcribe = replace(with_options(before.transcribe, own), language=language)
         changed = copy(self)
@@ -102,7 +100,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             options: `language`, `timestamps`, and keys of [decode] for this call, such as `beam=1`.
 
         Raises:
-            InputError: a recording cannot be read, an option does not exist, or its value is not allowed.
+            InputError: a recording cannot be read, an option does not exist, its value is not allowed, or `n_best` is
+                above 1.
         """
         if isinstance(sounds, ONE):
             [found] = self.transcribe_each([sounds], **options)
@@ -129,7 +128,10 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         Raises:
             InputError: as for `transcribe`.
         """
-        return Transcripts(self.with_options(**options), iter(sounds), window, done)
+        chosen = self.with_options(**options)
+        if "n_best" in options and chosen.settings.decode.n_best > 1:
+            raise InputError(f"n_best = {options['n_best']}: a recording has one transcript; leave n_best out")
+        return Transcripts(chosen, iter(sounds), window, done)
 
     @property
     def language(self) -> str | None:
