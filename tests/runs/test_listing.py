@@ -49,7 +49,7 @@ def test_files_that_a_training_removes_meanwhile_are_no_error(runs: Path, monkey
         for place, folders, names in walk(folder):
             yield place, folders, [*names, "gone"]
 
-    before = summary(runs / "first")
     (runs / "first" / "circle").symlink_to("circle")
+    before = summary(runs / "first")
     monkeypatch.setattr(os, "walk", with_one_that_is_gone)
     assert summary(runs / "first") == before

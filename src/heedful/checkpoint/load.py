@@ -21,7 +21,7 @@ import torch
 
 from heedful.checkpoint.fitting import build_fitting
 from heedful.checkpoint.model_folder import read_description, read_weights
-from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints
+from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, step_of
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
@@ -205,7 +205,7 @@ def _names_in_box() -> list[str]:
 def _described(checkpoint: Path) -> str:
     best = Checkpoints(checkpoint.parent.parent, keep_last=2).best
     kind = "best" if best else "latest"
-    return f"{kind} checkpoint, of update {int(checkpoint.name.removeprefix('step-'))},"
+    return f"{kind} checkpoint, of update {step_of(checkpoint)},"
 
 
 def _in_box(name: str) -> Path:

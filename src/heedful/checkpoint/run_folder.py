@@ -313,3 +313,8 @@ def _read_best(path: Path) -> Best | None:
         return parse(path, _best_of)
     except DamagedError as error:
         raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step of a checkpoint, by the name of its folder."""
+    return int(checkpoint.name.removeprefix("step-"))

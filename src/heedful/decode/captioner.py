@@ -13,9 +13,8 @@ from heedful.config.schema import Recipe
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.media_reader import Input, MediaReader
-from heedful.decode.predictor import Done, Predictor
+from heedful.decode.predictor import Done, Predictor, check_one_text
 from heedful.decode.translator import Alternative
-from heedful.errors import InputError
 from heedful.models.model import SourceToTarget
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -59,11 +58,8 @@ class Captioner(Predictor[SourceToTarget, str]):
             InputError: an input is none of these, or cannot be read; an option cannot be used; or `n_best` is above 1.
         """
         chosen = self.with_options(**options)
-        if "n_best" in options and chosen.config.n_best > 1:
-            raise InputError(
-                f"n_best = {chosen.config.n_best}: caption gives one text about a file; for the n best take what "
-                "caption_files(files, n_best=...) gives"
-            )
+        remedy = "for the n best take what caption_files(files, n_best=...) gives"
+        check_one_text(options, chosen.config, f"caption gives one text about a file; {remedy}")
         return self.reader.one_or_all(chosen.texts, files)
 
     __call__ = predict = caption

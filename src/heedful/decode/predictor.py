@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, overload
 import torch
 from torch import nn
 
-from heedful.config.schema import Recipe
+from heedful.config.schema import DecodeConfig, Recipe
 from heedful.errors import InputError
 from heedful.machine.device import choose_device
 from heedful.models.model import Model
@@ -24,6 +24,16 @@ P = TypeVar("P", bound="Predictor[Model, object]")
 T = TypeVar("T")
 
 Done = Callable[[int], object]  # called with the number of texts just finished, for a progress report
+
+
+def check_one_text(options: Mapping[str, object], config: DecodeConfig, remedy: str) -> None:
+    """Check that a call which gives one text for each input is not asked for the n best.
+
+    Raises:
+        InputError: it is.
+    """
+    if "n_best" in options and config.n_best > 1:
+        raise InputError(f"n_best = {config.n_best}: {remedy}")
 
 
 class Predictor(ABC, Generic[M_co, A_co]):

@@ -26,7 +26,7 @@ from heedful.data.media.recordings import Sound, recording_of
 from heedful.data.media.resampling import Samples
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.predictor import Done, Predictor
+from heedful.decode.predictor import Done, Predictor, check_one_text
 from heedful.decode.speech_rules import SpeechRules, SpeechState
 from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows
 from heedful.decode.transcript import Transcript
@@ -129,8 +129,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             InputError: as for `transcribe`.
         """
         chosen = self.with_options(**options)
-        if "n_best" in options and chosen.settings.decode.n_best > 1:
-            raise InputError(f"n_best = {options['n_best']}: a recording has one transcript; leave n_best out")
+        check_one_text(options, chosen.settings.decode, "a recording has one transcript; leave n_best out")
         return Transcripts(chosen, iter(sounds), window, done)
 
     @property

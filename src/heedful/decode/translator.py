@@ -15,7 +15,7 @@ from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
+from heedful.decode.predictor import Done, Predictor, as_text, check_one_text, each_checked, one_or_all
 from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
@@ -99,11 +99,8 @@ class Translator(Predictor[SourceToTarget, str]):
             InputError: an input is no text, an option does not exist, its value is not allowed, or `n_best` is above 1.
         """
         chosen = self.with_options(**options)
-        if "n_best" in options and chosen.config.n_best > 1:
-            raise InputError(
-                f"n_best = {chosen.config.n_best}: translate gives one translation of a text; for the n best take "
-                "`.alternatives` of what translate_lines(texts, n_best=...) gives"
-            )
+        remedy = "for the n best take `.alternatives` of what translate_lines(texts, n_best=...) gives"
+        check_one_text(options, chosen.config, f"translate gives one translation of a text; {remedy}")
         return one_or_all(lambda lines: (found.text for found in chosen.translate_lines(lines)), texts, as_text)
 
     __call__ = predict = translate

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from heedful.checkpoint import Checkpoints
 from heedful.checkpoint.lock import LOCK, is_claimed
-from heedful.checkpoint.run_folder import CHECKPOINTS
+from heedful.checkpoint.run_folder import CHECKPOINTS, step_of
 from heedful.errors import InputError
 from heedful.storage.manifest import MANIFEST, check_sizes
 from heedful.tasks.task import Scores
@@ -71,11 +71,11 @@ def require_run(folder: Path) -> None:
 
 
 def file_states(folder: Path) -> Iterator[os.stat_result]:
-    """Yield the states of all files below a folder, without what a training removes meanwhile and links in circles."""
+    """Yield the states of all files below a folder, links as such; what a training removes meanwhile is left out."""
     for place, _, names in os.walk(folder):
         for name in names:
-            with suppress(OSError):
-                yield Path(place, name).stat()
+            with suppress(FileNotFoundError):
+                yield Path(place, name).lstat()
 
 
 def summary(run: Path) -> RunSummary:
@@ -121,8 +121,3 @@ def state_of(run: Path, ended: bool) -> State:
 def checkpoint_folders(run: Path) -> list[Path]:
     """The checkpoints of a run, oldest first."""
     return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())
-
-
-def step_of(checkpoint: Path) -> int:
-    """The update of a checkpoint, by the name of its folder."""
-    return int(checkpoint.name.removeprefix("step-"))

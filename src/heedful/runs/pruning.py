@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.checkpoint import Checkpoints, claim
-from heedful.checkpoint.run_folder import CHECKPOINTS
+from heedful.checkpoint.run_folder import CHECKPOINTS, step_of
 from heedful.errors import InputError
 from heedful.runs.checking import damage_of, intact
 from heedful.runs.comparing import recipe_of
-from heedful.runs.listing import file_states, final_result, require_run, state_of, step_of
+from heedful.runs.listing import file_states, final_result, require_run, state_of
 from heedful.storage.atomic import OUTGOING, TEMPORARY, discard, named_write_errors
 from heedful.storage.disk import DISK
 
