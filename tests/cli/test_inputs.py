@@ -7,6 +7,7 @@ import pytest
 
 from heedful.cli.inputs import count_lines, input_lines, warning_if_unknown
 from heedful.config.schema import TokenizerConfig
+from heedful.storage.manifest import MANIFEST
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
 
@@ -43,6 +44,17 @@ def test_the_name_of_a_file_is_pointed_out_where_a_text_is_expected(tmp_path, mo
     assert capsys.readouterr().err == (
         "heedful: notes.txt is a file; what is read is its name. To read its lines: --input notes.txt\n"
     )
+
+
+def test_the_name_of_a_model_is_pointed_out_where_a_text_is_expected(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "model").mkdir(parents=True)
+    (tmp_path / "run" / "model" / MANIFEST).touch()
+    for name in ("en-de", "run"):
+        assert input_lines([name, "the cat"], None) == [name, "the cat"]
+        assert capsys.readouterr().err == (
+            f"heedful: {name} is a model; what is read is its name. To use it: --model {name}\n"
+        )
 
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])

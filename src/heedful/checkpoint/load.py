@@ -168,11 +168,11 @@ def find_model(path: str | Path) -> Path:
         raise InputError(_about_file(place))
     if not place.is_dir():
         return _in_box(str(place))  # without a slash at the end
-    if found := _in_folder(place):
+    if found := model_in(place):
         return found
     runs = _runs_in(place)
     yours = f"give {' or '.join(runs)}" if runs else ""
-    if str(path) in _names_in_box():
+    if str(path) in names_in_box():
         remedy = f"; for a model of your own {yours}" if runs else ""
         LOG.warning("the folder %s is no model: the model in the box of that name is used%s", path, remedy)
         return BOX / str(path)
@@ -182,7 +182,7 @@ def find_model(path: str | Path) -> Path:
     )
 
 
-def _in_folder(folder: Path) -> Path | None:
+def model_in(folder: Path) -> Path | None:
     """Find the model folder; in a run the final model, else the best checkpoint, else the latest; None without any."""
     for place in (folder, folder / "model"):
         if (place / MANIFEST).is_file():
@@ -195,10 +195,11 @@ def _in_folder(folder: Path) -> Path | None:
 
 
 def _runs_in(folder: Path) -> list[str]:
-    return [str(child) for child in sorted(folder.iterdir()) if child.is_dir() and _in_folder(child)]
+    return [str(child) for child in sorted(folder.iterdir()) if child.is_dir() and model_in(child)]
 
 
-def _names_in_box() -> list[str]:
+def names_in_box() -> list[str]:
+    """List the names of the models that come with heedful."""
     return sorted(path.parent.name for path in BOX.glob(f"*/{MANIFEST}"))
 
 
@@ -209,7 +210,7 @@ def _described(checkpoint: Path) -> str:
 
 
 def _in_box(name: str) -> Path:
-    names = _names_in_box()
+    names = names_in_box()
     if name in names:
         return BOX / name
     beside = Path(name).parent

@@ -34,7 +34,7 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     if text and source:
         raise InputError("there are texts and --input; give one of them")
     if text:
-        tell_file_names(text)
+        tell_names(text)
         return text
     if source:
         return read_lines(source)
@@ -43,10 +43,19 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
 
 
-def tell_file_names(texts: list[str]) -> None:
-    """Warn of a text that is the name of a file, as the lines of the file may be meant."""
-    if name := next(filter(os.path.isfile, texts), None):
-        typer.echo(f"heedful: {name} is a file; what is read is its name. To read its lines: --input {name}", err=True)
+def tell_names(texts: list[str]) -> None:
+    """Warn of a text that is the name of a file or of a model, as the lines of the file or the model may be meant."""
+    from heedful.checkpoint.load import model_in, names_in_box
+
+    for text in texts:
+        if os.path.isfile(text):
+            kind, remedy = "file", f"To read its lines: --input {text}"
+        elif text in names_in_box() or (os.path.isdir(text) and model_in(Path(text))):
+            kind, remedy = "model", f"To use it: --model {text}"
+        else:
+            continue
+        typer.echo(f"heedful: {text} is a {kind}; what is read is its name. {remedy}", err=True)
+        return
 
 
 def is_typed(text: list[str] | None, source: Path | Sequence[Path] | None) -> bool:
