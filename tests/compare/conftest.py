@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from heedful.compare import comparison
+from heedful.compare import comparison, measure
 from heedful.compare.budget import Budget
 from heedful.compare.job import Job
 from heedful.compare.systems import parse_systems
@@ -22,6 +22,12 @@ Compare = Callable[..., comparison.Outcome]
 def in_this_process(path: Path) -> tuple[int, int | None]:
     """Do the job of a file without another process."""
     return work(Job.from_json(json.loads(path.read_text())), Console(quiet=True)), None
+
+
+def make_quick(patch: pytest.MonkeyPatch) -> None:
+    """Let comparisons work in this process, and count the FLOPs of few sentences, which takes most of their time."""
+    patch.setattr(comparison, "run_process", in_this_process)
+    patch.setattr(measure, "SENTENCES", 2)
 
 
 def lay_out(folder: Path) -> Path:
@@ -45,7 +51,7 @@ def compare_in(folder: Path, *arguments: str, settings: tuple[str, ...] = (), **
 @pytest.fixture
 def compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compare:
     """Compare systems in a folder with the text and the recipe of the toy task."""
-    monkeypatch.setattr(comparison, "run_process", in_this_process)
+    make_quick(monkeypatch)
     lay_out(tmp_path)
     return lambda *arguments, **options: compare_in(tmp_path, *arguments, **options)
 
@@ -56,5 +62,5 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, comparison
     folder = lay_out(tmp_path_factory.mktemp("compared"))
     systems = ("narrow=HERE/toy.toml", "wide=HERE/toy.toml", "gone=HERE/gone.toml")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "run_process", in_this_process)
+        make_quick(patch)
         return folder, compare_in(folder, *systems, settings=("wide:model.d_model=32",), updates=17)
