@@ -106,6 +106,12 @@ def test_an_exported_recipe_names_no_place_of_this_machine():
     assert (told.data.root, told.train.start, told.train.start_decoder) == (".", None, None)
 
 
+def test_files_of_one_name_stay_apart_in_an_exported_recipe():
+    corpus = CorpusConfig(source="/data/me/en/test.txt", target="/data/me/de/test.txt")
+    told = without_paths(replace(Recipe(), data=replace(Recipe().data, train=(corpus,))))
+    assert told.data.train == (CorpusConfig(source="en/test.txt", target="de/test.txt"),)
+
+
 def test_pairs_stand_in_one_line_with_a_tab_between(runs, tmp_path):
     scorer = load_model(runs / "regression").use_as(Scorer)
     want = [str(answer) for answer in scorer.predict([Text("good w1", "bad"), Text("good w1")])]

@@ -1,14 +1,18 @@
 """`heedful evaluate` of models for any task: what their validation says of the same text."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
+import torch
 from invocation import invoke
 from rich.console import Console
 
+from heedful.checkpoint import load_model
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
+from heedful.progress import silent
 from heedful.tasks import TASKS
 from heedful.train.loop import train
 from toy_spans import write_questions, write_tagged
@@ -247,7 +251,7 @@ def test_a_few_examples_are_said_to_tell_little(tmp_path):
     run = trained(tmp_path, "classification")
     (tmp_path / "few.tsv").write_text("w1 w2\tno\nw3\tyes\n")
     told = invoke("evaluate", run, "--against", run, "--source", tmp_path / "few.tsv").stderr
-    assert "heedful: 2 examples are few" in told
+    assert "heedful: whether a difference on 2 examples is chance" in told
 
 
 def test_texts_that_are_cut_or_empty_are_told(tmp_path):
@@ -268,3 +272,31 @@ def test_texts_that_a_translator_cuts_are_told(tmp_path, monkeypatch):
     own.write_text("w1 w2\tw1\n" + "w1 " * 11 + "\tw1\n")
     told = invoke("evaluate", run, "--source", own).stderr
     assert "texts longer than the 10 tokens that the model reads, and cut to that: 1 of 2" in told
+
+
+def test_a_text_without_a_token_to_predict_has_no_loss_and_says_why(tmp_path):
+    run = trained(tmp_path, "masked_lm")
+    (tmp_path / "text.txt").write_text("zz yy! xx!\n\n" * 7)
+    said = invoke("evaluate", run, "--json", "--device", "cpu")
+    scores = json.loads(said.stdout)["scores"]
+    assert [scores[name] for name in ("loss", "perplexity", "accuracy")] == [None] * 3
+    assert "nothing in this text can be predicted" in said.stderr
+
+
+def test_one_number_is_scored_as_uncorrelated(tmp_path):
+    run = trained(tmp_path, "regression")
+    (tmp_path / "numbers.tsv").write_text("w1 w2\t0.5\n")
+    scores = json.loads(invoke("evaluate", run, "--json", "--device", "cpu").stdout)["scores"]
+    assert (scores["spearman"], scores["pearson"]) == (0, 0)
+
+
+@pytest.mark.parametrize("task", ["regression", "ranking", "classification", "summarisation", "masked_lm"])
+def test_a_model_that_has_diverged_is_validated_as_nan(tmp_path, task):
+    loaded = load_model(trained(tmp_path, task))
+    with torch.no_grad():
+        for weight in loaded.model.parameters():
+            weight.fill_(math.nan)
+    with torch.no_grad(), loaded.testing(loaded.recipe.data, lambda _: None, silent("testing")) as loaded_task:
+        scores = loaded_task.validate(loaded.model) or {}
+    assert math.isnan(scores["loss"])
+    assert set(scores) >= set(TASKS[task].scores) - {"next_sentence_accuracy"}

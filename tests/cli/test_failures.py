@@ -115,6 +115,7 @@ CASES = {
     "heedful translate hello --model nowhere": (2, 'no model "nowhere"'),
     "heedful translate hello --model full": (2, "no heedful model"),
     "heedful translate hello --model model.pt": (2, "pickle"),
+    f"heedful translate hello --model {'n' * 300}": (1, "File name too long; name a place that you may read"),
     "heedful translate hello --model train.en": (2, "is a file"),
     "heedful translate hello --model damaged": (2, "manifest.json"),
     "heedful translate hello --input train.en": (2, "--input"),

@@ -109,6 +109,29 @@ def test_where_nothing_is_finished_nothing_is_left(tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_pipe_gets_each_result_and_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert "the first 3 lines are done; to go on, run the command on the rest" in interrupt(pipe, 3)
+    assert os.read(reader, 1000) == b"result 0\nresult 1\nresult 2\nhalf of the"
+    os.close(reader)
+    assert [*tmp_path.iterdir()] == [pipe]
+    assert pipe.is_fifo()
+
+
+def test_a_link_keeps_leading_to_its_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+    link, file = tmp_path / "link", tmp_path / "folder" / "file"
+    link.symlink_to(file)
+    for text in ("first", "second"):
+        with writing_results(link, None) as results:
+            results.write(text)
+        assert link.is_symlink()
+        assert file.read_text() == f"{text}\n"
+    assert f"{file}.part has the results of the first 3 lines" in interrupt(link, 3)
+
+
 def test_standard_output_has_what_was_written(capfdbinary):
     assert "the first 3 lines are done; to go on, run the command on the rest" in interrupt(None, 3)
 

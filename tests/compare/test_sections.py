@@ -72,7 +72,5 @@ def test_few_examples_are_told_of():
     for made, count in ((few, 99), (enough, 100)):
         for system in made.systems:
             object.__setattr__(system, "measured", SimpleNamespace(test=SimpleNamespace(count=count)))
-    assert significance(few).text[1:] == [
-        "99 examples are few: whether a difference on them is chance cannot be told reliably."
-    ]
+    assert significance(few).text[1:] == ["Whether a difference on 99 examples is chance cannot be told reliably."]
     assert significance(enough).text[1:] == []

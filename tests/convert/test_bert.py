@@ -302,6 +302,7 @@ def test_a_trunk_is_no_masked_language_model(theirs):
         ({"hidden_act": "relu"}, 'has the activation "gelu" in heedful, not "relu"'),
         ({"hidden_size": "absent", "is_decoder": True}, "has no hidden_size; is_decoder is true"),
         ({"num_attention_heads": 3}, "cannot be divided by model.heads"),
+        ({"hidden_size": 10**12}, "a setting or a weight of it makes no sense"),
     ],
 )
 def test_settings_that_heedful_lacks_are_refused(theirs, tmp_path, settings, message):

@@ -186,6 +186,22 @@ def test_vocabularies_have_a_word_a_row(reference, tmp_path):
         FORMATS["opennmt"].read(shorter)
 
 
+def test_a_vocabulary_whose_lines_end_as_on_windows_is_refused(reference, tmp_path):
+    folder = save(tmp_path / "theirs", their_variables(reference))
+    file = folder / "target_vocabulary.txt"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    with pytest.raises(InputError, match="has no <s> and no </s>, between which"):
+        FORMATS["opennmt"].read(folder)
+
+
+@pytest.mark.parametrize("name", ["encoder/embeddings/weight", "encoder/layer_0/ffn/linear_0/weight"])
+@pytest.mark.parametrize("value", [np.float32(1), np.ones(D_MODEL, np.float32)])
+def test_a_weight_of_another_shape_is_an_error_of_the_folder(reference, tmp_path, name, value):
+    folder = save(tmp_path / "theirs", their_variables(reference) | {name: ("float32", value)})
+    with pytest.raises(InputError, match=str(folder)):
+        FORMATS["opennmt"].read(folder)
+
+
 def test_this_format_is_only_read(converted, tmp_path):
     with pytest.raises(InputError, match="can be read only"):
         FORMATS["opennmt"].write(converted, tmp_path / "theirs")

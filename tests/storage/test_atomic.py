@@ -1,5 +1,6 @@
 """A file or a folder is there as a whole or not at all; tests/checkpoint lets the disk fail at each call."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ def test_of_a_file_that_was_not_finished_nothing_is_left(tmp_path):
     with pytest.raises(OSError, match="full"), atomic_file(path) as stream:
         write_half(stream)
     assert not list(tmp_path.iterdir())
+
+
+def test_no_file_replaces_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a device or a pipe"), atomic_file(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_folder_appears_only_when_it_is_whole(tmp_path):

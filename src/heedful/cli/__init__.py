@@ -35,7 +35,7 @@ from heedful.cli import (
     vectors,
     verify,
 )
-from heedful.errors import HeedfulError
+from heedful.errors import HeedfulError, RunError
 
 TOO_LITTLE_MEMORY = (
     "memory does not suffice: give shorter texts, a smaller beam or smaller batches (batch_tokens), or close other "
@@ -125,6 +125,12 @@ def main() -> None:
             end_with_error(error)
         sys.stderr.write(error.line())
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        problem = f"{error.filename}: {error.strerror or error}; name a place that you may read and write"
+        sys.stderr.write(RunError(problem).line())
+        sys.exit(RunError.exit_code)
     except (RuntimeError, MemoryError) as error:
         from heedful.machine import is_out_of_memory
 

@@ -1,5 +1,6 @@
 """`heedful export`: write a model folder to give away, without the paths of this machine."""
 
+import os
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -48,8 +49,13 @@ def without_paths(recipe: "Recipe") -> "Recipe":
     """Copy a recipe without the paths of data, tokenizer, word vectors and start models on this machine."""
 
     def by_name(corpus: "CorpusConfig") -> "CorpusConfig":
-        sides = {side: path for side in ("source", "target") if (path := getattr(corpus, side)) is not None}
-        return replace(corpus, **{side: Path(path).name for side, path in sides.items() if Path(path).is_absolute()})
+        sides = {side: Path(path) for side in ("source", "target") if (path := getattr(corpus, side)) is not None}
+        absolute = {side: path for side, path in sides.items() if path.is_absolute()}
+        names = {side: path.name for side, path in absolute.items()}
+        if len(set(names.values())) < len(names):  # en/test.txt and de/test.txt
+            common = os.path.commonpath(absolute.values())
+            names = {side: str(path.relative_to(common)) for side, path in absolute.items()}
+        return replace(corpus, **names)
 
     data = recipe.data
     parts = {part: by_name(corpus) for part in ("valid", "test") if (corpus := getattr(data, part))}

@@ -36,17 +36,20 @@ def check_output(output: Path | None, *inputs: Path | None, option: str = "--out
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[BinaryIO]:
-    """Open an output file, which gets its name when all is written, or standard output.
+    """Open an output file, which gets its name when all is written; or a device, a pipe or standard output.
 
     Raises:
         RunError: writing failed; nothing is left of the file.
         Exit: nobody reads standard output any more, as with `| head`.
     """
-    from heedful.storage import atomic_file
+    from heedful.storage.atomic import atomic_file, is_stream
 
     try:
         if path is None:
             yield sys.stdout.buffer
+        elif is_stream(path):
+            with path.open("wb") as stream:
+                yield stream
         else:
             with atomic_file(path) as stream:
                 yield stream
@@ -109,10 +112,10 @@ def json_of_files(facts: dict[str, Any] | list[dict[str, Any]]) -> str:
 
 @contextmanager
 def writing_results(path: Path | None, source: Path | None, each: int = 1, unit: str = "line") -> Iterator[Results]:
-    """Open a file or standard output for results; after Ctrl-C, finished results are in a file that ends in .part.
+    """Open a file or a stream for results; after Ctrl-C, finished results are in a file that ends in .part.
 
     Args:
-        path: The file, which gets its name when all is written; None: standard output.
+        path: The file, which gets its name when all is written; or a device or a pipe; None: standard output.
         source: The file that is read, for the message; None: there is no such file.
         each: Results for a line.
         unit: The unit of input, for the message: "line", or "row" of a table.
@@ -122,12 +125,15 @@ def writing_results(path: Path | None, source: Path | None, each: int = 1, unit:
         Exit: nobody reads standard output any more, as with `| head`.
         Interrupted: the user pressed Ctrl-C.
     """
+    from heedful.storage.atomic import is_stream
+
+    kept = None if path is None or is_stream(path) else path
     with writing(path) as stream:
         results = Results(stream, each)
         try:
             yield results
         except KeyboardInterrupt as error:
-            raise Interrupted(interrupted(results, path, source, unit)) from error
+            raise Interrupted(interrupted(results, kept, source, unit)) from error
 
 
 def interrupted(results: Results, path: Path | None, source: Path | None, unit: str = "line") -> str:
@@ -138,7 +144,7 @@ def interrupted(results: Results, path: Path | None, source: Path | None, unit: 
     rest = f"from {unit} {results.lines + 1:,} of {source or 'the input'} on"
     if path is None:
         return f"interrupted; the first {lines} are done; to go on, run the command on the rest, {rest}"
-    part = free_name(path)
+    part = free_name(path.resolve() if path.is_symlink() else path)  # beside the unfinished file
     results.keep_whole(part)
     return (
         f"interrupted; {part} has the results of the first {lines}, and {path} is as it was; to go on, run the command "

@@ -71,10 +71,13 @@ def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -
         InputError: there is no such model or device, the test set cannot be used, or `beam` is for a model without
             beam search.
     """
+    from heedful.train.log_file import strict
+
     loaded = load(model, device, beam)
     with show_progress(f"evaluating {model}") as progress:
         scores = loaded.test(data, tell_once(), progress)
-    return {"system": model, "task": loaded.recipe.task, "scores": scores}, score_lines(scores)
+    facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
+    return facts, score_lines(scores)
 
 
 def task_comparison(

@@ -262,7 +262,7 @@ def significance(report: Report) -> Section:
     text = ["Paired bootstrap: both systems are scored on the same resamples of the test set (Koehn 2004)."]
     counts = [system.measured.test.count for system in report.done if system.measured]
     if counts and min(counts) < FEW:
-        text.append(f"{few_examples(min(counts))}.")
+        text.append(f"{few_examples(min(counts)).capitalize()}.")
     return Section("Differences", text, Table(head, rows) if rows else None)
 
 

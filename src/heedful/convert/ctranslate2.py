@@ -232,6 +232,8 @@ def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -
     value = stored[name]
     default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
     scale = stored.get(f"{name}_scale", default)
+    if scale is None and value.dtype == np.int8 and value.ndim > 1:
+        raise reader.error(f"{name!r}, a matrix of int8, has no scale")
     if scale is None or value.dtype not in (np.int8, np.int16):
         return value
     rows = scale.reshape(scale.shape + (1,) * (value.ndim - scale.ndim)) if scale.ndim else scale

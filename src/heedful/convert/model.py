@@ -4,10 +4,8 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from shutil import copymode
 from typing import Any, Protocol, runtime_checkable
 
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from heedful.config.families import FAMILIES
@@ -16,8 +14,9 @@ from heedful.config.presets import merge
 from heedful.config.schema import ModelConfig, Recipe, TrainConfig
 from heedful.convert.names import Weights, compare, without
 from heedful.convert.settings import CONFIG, names_of
-from heedful.convert.weights import SINGLE, read_safetensors
+from heedful.convert.weights import SINGLE, read_safetensors, write_safetensors
 from heedful.errors import InputError
+from heedful.machine import is_out_of_memory
 from heedful.models import weights
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
@@ -28,6 +27,9 @@ from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 GENERATION = "generation_config.json"
+
+# What settings of a wrong type or size, and weights of a wrong shape, end in where no check names them.
+BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +110,18 @@ class Format:
                 f'{folder}: this model can be for {names_of(self.tasks)}, and not for "{task}"; for another task train '
                 "one that begins with the converted model, by train.start"
             )
-        model = self.reader(folder, task)
-        recipe = model.recipe
-        wanted = find_task(recipe.task)
-        weights = expected(lambda: wanted.build(recipe, model.tokenizers))
+        try:
+            model = self.reader(folder, task)
+            recipe = model.recipe
+            wanted = find_task(recipe.task)
+            weights = expected(lambda: wanted.build(recipe, model.tokenizers))
+        except BROKEN as error:
+            if is_out_of_memory(error):
+                raise
+            raise InputError(
+                f"{folder}: a setting or a weight of it makes no sense ({type(error).__name__}: {error}); get "
+                "its files again"
+            ) from error
         compare(model.weights, weights, f'{folder}, for task = "{recipe.task}"')
         return model
 
@@ -214,9 +224,8 @@ def write_hugging_face(
         to_hugging_face(model.tokenizers.source, writer.path, family, length, absent, segments=segments)
         if not model.tokenizers.joint:
             to_hugging_face(model.tokenizers.target, writer.path / "target", family, length)
-        save_file(dict(tensors), writer.path / SINGLE, metadata={"format": "pt"})
+        write_safetensors(writer.path / SINGLE, tensors)
         _write(writer, CONFIG, {**config, **ids, "vocab_size": len(kept)})
-        copymode(writer.path / CONFIG, writer.path / SINGLE)  # safetensors writes files that only their owner can read
         if FAMILIES[family].writes:
             generation = {**ids, "decoder_start_token_id": ids["bos_token_id"], "bad_words_ids": never or None}
             _write(writer, GENERATION, generation)
@@ -242,10 +251,9 @@ def write_files(tensors: Mapping[str, Tensor], files: Mapping[str, Any], folder:
     """
     check_empty(folder)
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
-        save_file(dict(tensors), writer.path / SINGLE, metadata={"format": "pt"})
+        write_safetensors(writer.path / SINGLE, tensors)
         for name, contents in files.items():
             _write(writer, name, contents)
-        copymode(writer.path / CONFIG, writer.path / SINGLE)  # safetensors writes files that only their owner can read
     return count(tensors)
 
 

@@ -21,7 +21,7 @@ from heedful.models import EncoderDecoder
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
 from heedful.text.hugging_face import from_words
 from heedful.text.special_tokens import ABSENT
-from heedful.text.tokenizer import BOS
+from heedful.text.tokenizer import BOS, EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 TASK, TASKS = "translation", (SequenceToSequence,)
@@ -82,6 +82,11 @@ def read(folder: Path, task: str | None = None) -> Model:
     target, target_id_of = from_words(found.target_vocabulary, rows[1])
     check_rows(source_id_of, rows[0], where)
     check_rows(target_id_of, rows[1], where)
+    if missing := [name for name, i in {"<s>": BOS, "</s>": EOS}.items() if target_id_of[i] == ABSENT]:
+        raise InputError(
+            f"{folder}: the vocabulary of the target has no {' and no '.join(missing)}, between which a translation "
+            "stands; does each of its lines end in a line feed alone?"
+        )
     fields["source_eos"] = check_frame(found, target_id_of, folder / "config.json")
     tokenizers = TokenizerPair(source, target)
     recipe = recipe_of(task or TASK, fields, tokenizers, folder, decode={"penalty": "average", "alpha": 1.0})

@@ -1,10 +1,11 @@
-"""Read the weights of a model folder in Hugging Face's layout: one safetensors file, or several with an index."""
+"""Weights of a model folder in Hugging Face's layout: one safetensors file, or several with an index."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from heedful.errors import InputError
@@ -32,6 +33,19 @@ def read_safetensors(folder: Path) -> dict[str, Tensor]:
             raise InputError(f"{folder / file}: does not agree with {INDEX} about {name!r}; download both again")
         weights |= tensors
     return weights
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors to a safetensors file that whoever may read its folder can read.
+
+    Raises:
+        OSError: Writing failed.
+    """
+    try:
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    path.chmod(path.parent.stat().st_mode & 0o666)  # safetensors lets only the owner read it
 
 
 def _index(path: Path) -> dict[str, set[str]]:

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from shutil import copymode
 from typing import Any
 
-from safetensors.torch import save_file
 from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.convert.model import GENERATION, Model, check_empty, count
 from heedful.convert.settings import CONFIG
-from heedful.convert.weights import SINGLE
+from heedful.convert.weights import SINGLE, write_safetensors
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.text.pipeline import BOS, EOS, PAD, SPECIALS, UNK
 from heedful.text.speech_tokens import BEGIN, END, TRANSCRIBE, SpeechTokens
@@ -68,10 +66,9 @@ def write_whisper_folder(
         **files,
     }
     with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
-        save_file(dict(tensors), writer.path / SINGLE, metadata={"format": "pt"})
+        write_safetensors(writer.path / SINGLE, tensors)
         for name, content in contents.items():
             writer.write(name, [(json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode("utf-8")])
-        copymode(writer.path / CONFIG, writer.path / SINGLE)  # safetensors writes files that only their owner can read
     return count(tensors)
 
 

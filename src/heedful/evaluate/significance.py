@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.wording import counted
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 FEW = 100  # examples, below which a bootstrap tells little
@@ -135,7 +136,7 @@ def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, 
 
 def few_examples(count: int) -> str:
     """Say that a test set has too few examples for a bootstrap."""
-    return f"{count} examples are few: whether a difference on them is chance cannot be told reliably"
+    return f"whether a difference on {counted(count, 'examples')} is chance cannot be told reliably"
 
 
 def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:

@@ -76,14 +76,18 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
     """Write a file atomically: readers see its old bytes or all of its new ones; after an error nothing is left.
 
     Args:
-        path: The file.
+        path: The file; of a symbolic link, the file that it leads to.
         storage: The file system.
         writer: A name of the process, if several may write the file at once: each then has its own temporary file,
             which the next writer does not remove if the process is killed.
 
     Raises:
+        InputError: There is a device or a pipe of this name, which would be replaced.
         OSError: Writing failed.
     """
+    if is_stream(path):
+        raise InputError(f"{path}: is a device or a pipe, which a file would replace; name a file")
+    path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(TEMPORARY + writer + path.name)
     with _removed_after_error(storage, temporary):
         with storage.create(temporary) as stream:
@@ -91,6 +95,11 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
         storage.flush(temporary)
         storage.rename(temporary, path)
     storage.flush(path.parent)
+
+
+def is_stream(path: Path) -> bool:
+    """True if there is something of this name that takes bytes as they come: a device or a pipe, and no file."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 @contextmanager

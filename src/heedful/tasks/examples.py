@@ -92,7 +92,7 @@ class ExampleTask(Task[B], Generic[B, S]):
         if store is None:
             return None
         losses = self.summary(self.mean_losses(model, self.batches_of(store, model)))
-        return self.outcomes(model).scores | losses
+        return self.scores_of_nan(losses) or self.outcomes(model).scores | losses
 
     @property
     def valid(self) -> tuple[CorpusConfig, S]:

@@ -3,6 +3,7 @@
 B batch, S tokens.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +67,8 @@ class Accuracy:
 
     @property
     def value(self) -> float:
-        """Accuracy as a share from 0 to 1."""
-        return self.right / max(self.count, 1)
+        """Accuracy as a share from 0 to 1; NaN if nothing was predicted."""
+        return self.right / self.count if self.count else math.nan
 
 
 class MaskedLanguageModelling(Task[MaskedBatch]):

@@ -98,7 +98,9 @@ class MediaToText(MediaTextTask[PairBatch]):
         if store is None:
             return None
         given = self.summary(self.mean_losses(model, self.batches_of(store, model)))
-        return given | (self.measure(self.outputs(model, config), self.references) if decoding else {})
+        if not decoding:
+            return given
+        return self.scores_of_nan(given) or given | self.measure(self.outputs(model, config), self.references)
 
     def outcomes(self, model: SourceToTarget) -> Outcomes:
         """Score each output separately by the scores that are means over outputs."""

@@ -62,7 +62,7 @@ class Regression(TextTask):
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Predict the numbers of the validation examples; scores are Spearman and Pearson correlation.
 
-        A correlation is undefined if all predictions are equal, and then counts as 0.
+        A correlation is undefined if all predictions are equal or there is only one, and then counts as 0.
         """
 
         def predict(batch: TextBatch) -> Tensor:
@@ -72,6 +72,8 @@ class Regression(TextTask):
         predicted, expected = self.results_of(model, predict).T
 
         def measure(chosen: np.ndarray) -> Scores:
+            if len(chosen) < 2:
+                return dict.fromkeys(CORRELATIONS, 0.0)
             found = {name: correlate(predicted[chosen], expected[chosen]) for name, correlate in CORRELATIONS.items()}
             return {name: 0.0 if math.isnan(r) else r for name, r in found.items()}
 

@@ -186,7 +186,7 @@ class SequenceToSequence(Task[PairBatch]):
         scores = self.given(model, self.prepared.valid)
         if not self.recipe.train.validate_decoding:
             return scores
-        return scores | self.decoded(model, replace(self.recipe.decode, beam=1, n_best=1))
+        return self.scores_of_nan(scores) or scores | self.decoded(model, replace(self.recipe.decode, beam=1, n_best=1))
 
     def test(self, model: SourceToTarget) -> Scores | None:
         """Score a model on the test set, which was prepared in place of the validation set (see `LoadedModel.test`).

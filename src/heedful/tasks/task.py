@@ -1,5 +1,6 @@
 """Base class of all tasks: the interface that the training loop and the predictors use."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ from heedful.progress import silent
 from heedful.text.tokenizer_pair import TokenizerPair
 
 Scores = dict[str, float]
+
+NOTHING_TO_PREDICT = (
+    "nothing in this text can be predicted, as its tokens are unknown to the model or its texts too short; its scores "
+    "are no numbers"
+)
 
 
 @runtime_checkable
@@ -187,13 +193,26 @@ class Task(ABC, Generic[B]):
         return {"loss": sum(mean.loss for mean in means)}
 
     def mean_losses(self, model: Any, batches: Iterable[B]) -> list[Mean]:
-        """Compute the mean of each term of the loss over all batches, of which each process computes its share."""
+        """Compute the mean of each term of the loss over all batches, of which each process computes its share.
+
+        The mean of a term is NaN if the batches have nothing to predict, as where every token is unknown.
+        """
         own = [
             [(term.sum.item(), term.nll.item(), term.count) for term in self.loss(model, batch)]
             for batch in self.reducer.share(batches)
         ]
         sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)
-        return [Mean(total / max(count, 1), nll / max(count, 1)) for total, nll, count in sums.tolist()]
+        if not sums[:, 2].all():
+            self.tell(NOTHING_TO_PREDICT)
+        return [
+            Mean(total / count, nll / count) if count else Mean(math.nan, math.nan)
+            for total, nll, count in sums.tolist()
+        ]
+
+    def scores_of_nan(self, losses: Scores) -> Scores | None:
+        """Return all scores as NaN, which is never the best, if a loss is not finite; None if they can be computed."""
+        finite = all(map(math.isfinite, losses.values()))
+        return None if finite else dict.fromkeys(self.scores, math.nan) | losses
 
     @property
     def best(self) -> str:

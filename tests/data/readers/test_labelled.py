@@ -93,6 +93,11 @@ def test_what_is_no_finite_number_is_refused_with_file_line_and_value(corpus, la
         list(read_scored(corpus("a.tsv", f"one\t1\ntwo\t{label}\n"), DataConfig()))
 
 
+def test_a_number_whose_square_no_float_holds_is_refused(corpus):
+    with pytest.raises(InputError, match=r"a\.tsv, line 2: -1e20 is too large for regression"):
+        list(read_scored(corpus("a.tsv", "one\t1e15\ntwo\t-1e20\n"), DataConfig()))
+
+
 def labels(corpus, *columns):
     files = [
         corpus(f"{i}.tsv", "".join(f"text\t{label}\n" for label in column.split(",")))

@@ -1,4 +1,4 @@
-"""Every kind of tensor of a trace can be drawn, and a notebook gets a picture with nothing of the text in it but text."""
+"""Every kind of tensor can be drawn, and a notebook gets a picture with nothing of the text in it but text."""
 
 import re
 import xml.etree.ElementTree as ET

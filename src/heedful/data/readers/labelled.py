@@ -12,6 +12,7 @@ from heedful.errors import InputError
 
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
+LARGEST_SCORE = 1e15  # the squares of many of them are summed in float32
 SHOWN = 5  # lines without a label
 
 
@@ -55,7 +56,7 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     """Yield the examples of a corpus whose labels are numbers, in file order, for regression.
 
     Raises:
-        InputError: As in `read_labelled`; or a label is not a finite number.
+        InputError: As in `read_labelled`; or a label is not a finite number, or one whose square overflows float32.
     """
     for line, text, pair, label in read_labelled(corpus, data, report):
         number = _number(label)
@@ -63,6 +64,11 @@ def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
             raise InputError(
                 f"{_place(corpus, line)}: {label!r} is not a finite number, as regression needs; is "
                 f"target_field = {corpus.target_field!r} the right one?"
+            )
+        if abs(number) > LARGEST_SCORE:
+            raise InputError(
+                f"{_place(corpus, line)}: {label} is too large for regression, whose loss is a square in float32; "
+                f"give numbers up to {LARGEST_SCORE:.0e}, in a larger unit"
             )
         yield ScoredText(line, text, pair, number)
 
