@@ -271,7 +271,8 @@ def look(
     """
     from heedful.decode.predictor import as_text
     from heedful.inspector.look import Question
-    from heedful.inspector.view import view
+    from heedful.inspector.view import check_pair, view
 
     written = None if target is None else as_text(target)
+    check_pair(head)
     return view(model, Question(text=as_text(text), target=written), head)

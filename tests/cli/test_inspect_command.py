@@ -14,7 +14,7 @@ from invocation import invoke
 
 import subjects
 from heedful.checkpoint import write_model
-from heedful.cli.inspect import SAMPLE, sample_of
+from heedful.cli.inspect import SAMPLE, listen, sample_of, served_name
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.errors import InputError, RunError
 from heedful.models import weights
@@ -87,6 +87,22 @@ def test_a_model_that_is_not_there_is_named():
 def test_an_address_that_cannot_be_listened_at_is_named():
     with pytest.raises(RunError, match=r"cannot listen at 203.0.113.7, port 0: .*--port 0 takes a free one"):
         run("en-de", "--host", "203.0.113.7", "--port", "0", "--no-open")
+
+
+def test_a_name_that_no_host_can_have_is_named():
+    with pytest.raises(RunError, match=r"cannot listen at ä\.\., port 0: "):
+        listen("ä..", 0)
+
+
+def test_a_text_of_broken_bytes_is_refused_before_it_is_served(model):
+    with pytest.raises(InputError, match="character 4 of the text is a lone surrogate"):
+        run(model, "caf\udce9 dog", "--no-open")
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_model_that_is_named_by_dots_is_served_under_its_path(name):
+    assert served_name(name) == str(Path(name).resolve())
+    assert served_name(f"{name}/run") == f"{name}/run"
 
 
 def test_heads_are_weighed_on_the_test_set_where_training_had_it(tmp_path, capsys):

@@ -71,8 +71,12 @@ def test_a_line_that_is_still_written_waits_and_a_damaged_one_is_named(tmp_path)
     log = tmp_path / "log.jsonl"
     log.write_text('{"update": 3, "loss": 2.5, "norm": null, "lr": NaN}\n{"update": 5, "lo')
     assert curves(log) == {"loss": [(3, 2.5)]}
-    log.write_text('{"update": 3, "loss": 2.5}\n[5]\n')
-    with pytest.raises(InputError, match=r"log\.jsonl, line 2"):
+    for damaged in ("[5]", '{"update": 4, "loss": [1]}', f'{{"update": 4, "loss": 1{"0" * 400}}}', '{"loss": 2}'):
+        log.write_text(f'{{"update": 3, "loss": 2.5}}\n{damaged}\n')
+        with pytest.raises(InputError, match=r"log\.jsonl, line 2"):
+            curves(log)
+    log.write_bytes(b'{"update": 3, "loss\xff": 2.5}\n')
+    with pytest.raises(InputError, match=r"log\.jsonl: cannot be read as text"):
         curves(log)
 
 

@@ -50,6 +50,12 @@ def test_what_no_folder_tells_about_is_refused(subject):
         heedful.look(subject, TEXT)
 
 
+@pytest.mark.parametrize("head", ["dec.1.cross.1", ("dec.1.cross", "0"), ("dec.1.cross", 1.0), ("dec.1.cross",), 1])
+def test_a_head_that_is_no_block_and_number_is_refused(model, head):
+    with pytest.raises(InputError, match="name a block and a head, counted from 0"):
+        heedful.look(model, TEXT, head=head)
+
+
 def test_a_head_that_is_not_there_leaves_the_older_file(model, tmp_path):
     (tmp_path / "page.html").write_text("older")
     with pytest.raises(InputError, match="head 7"):

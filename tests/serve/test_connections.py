@@ -105,6 +105,31 @@ def test_beside_any_number_of_silent_connections_others_are_served(live, monkeyp
         connection.close()
 
 
+POST = b"POST /api/v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{"
+
+
+def test_beside_any_number_of_half_sent_requests_others_are_served(live):
+    halves = [connected(live) for _ in range(13)]
+    for half in halves:
+        half.sendall(POST)
+    assert asked(live)
+    for half in halves:
+        half.close()
+
+
+def test_a_half_sent_request_does_not_keep_a_server_from_ending(live, capfd, monkeypatch):
+    monkeypatch.setattr(live.server.config, "timeout_graceful_shutdown", PATIENCE)
+    with connected(live) as half:
+        half.sendall(POST)
+        assert asked(live)
+        begin = time.monotonic()
+        live.server.should_exit = True
+        live.thread.join()
+        assert closed(half) == b""
+    assert time.monotonic() - begin < PATIENCE / 4
+    assert capfd.readouterr().err == ""
+
+
 def test_an_answer_that_nobody_reads_is_given_up(live):
     with connected(live) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

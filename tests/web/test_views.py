@@ -151,6 +151,27 @@ def test_what_is_written_while_an_answer_is_awaited_stays(live, watched):
     assert written.input_value() == "the old dog again"
 
 
+def refused(route):
+    route.fulfill(status=503, json={"error": "busy"})
+
+
+def test_what_a_server_refuses_is_told_and_leaves_no_older_numbers(live, watched):
+    page = watched.open(live.url("tokens", model="translator", text="the old dog"))
+    nearest = page.locator("section ol .piece")
+    expect(nearest.first).to_be_visible()
+    page.route("**/neighbours?**", refused)
+    page.locator(".pieces button").nth(2).click()
+    expect(page.get_by_role("alert")).to_have_text("busy")
+    expect(nearest).to_have_count(0)
+
+
+def test_attention_that_cannot_be_fetched_is_no_empty_page(live, watched):
+    watched.page.route("**/tensors?**", refused)
+    page = watched.open(live.url("attention", model="translator", text="the old dog"))
+    expect(page.get_by_role("alert")).to_have_text("busy")
+    assert not [said for said in watched.complaints if "503" not in said]
+
+
 def test_a_mistake_is_told_in_words(live, watched):
     page = watched.open(live.url(model="translator", text="dog " * 1200), heading=False)
     assert "the model takes 999" in page.wait_for_selector("[role=alert]").inner_text()

@@ -4,6 +4,7 @@ import secrets
 import socket
 import webbrowser
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urlencode
 
@@ -78,10 +79,14 @@ def inspect(
     if out is None:
         if reference or head:
             raise InputError("--reference and --head are for --out FILE; on the live page they are chosen there")
+        from heedful.text.tokenizer import checked
+
         opened = opened_file(model, text)
         shown = {name: value for name, value in (("text", None if opened else text), ("target", target)) if value}
+        for value in shown.values():
+            checked(value)
         look = Opening(shown, opened, sample_of(model, data))
-        serve([model, *(beside or [])], look, host, port, open_browser, device)
+        serve(list(map(served_name, [model, *(beside or [])])), look, host, port, open_browser, device)
         return
     if beside or data:
         raise InputError("--beside and --data are for the live page; a file shows one look at one model")
@@ -102,6 +107,11 @@ def inspect(
     with writing(out) as stream:
         stream.write(html.encode())
     typer.echo(f"{out}: open it in a browser; it needs no internet", err=True)
+
+
+def served_name(model: str) -> str:
+    """Return the name by which a model is served: `.` and `..` would vanish from an address, so they become a path."""
+    return str(Path(model).resolve()) if model in (".", "..") else model
 
 
 class Opening(NamedTuple):
@@ -213,8 +223,8 @@ def serve(
 
         def ready() -> None:
             typer.echo(f"looking into {', '.join(models)} at {address}   (Ctrl-C ends it)", err=True)
-            if open_browser:
-                webbrowser.open(address)
+            if open_browser:  # not on the event loop: a browser in the terminal returns when it is closed
+                Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
         opened = OpenedFile(*opening.file) if opening.file else None
         app = application(inspector_routes(engine, page, opening.sample, opened), token, ready)
@@ -229,8 +239,8 @@ def listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        host.encode("idna")
         return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise RunError(
-            f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
-        ) from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have such a name
+        reason = getattr(error, "strerror", None) or error
+        raise RunError(f"cannot listen at {host}, port {port}: {reason}; --port 0 takes a free one") from error

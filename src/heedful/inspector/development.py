@@ -1,7 +1,7 @@
 """Development of a model during training: logged curves, and measures of attention heads at each checkpoint."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import isfinite
@@ -82,23 +82,29 @@ def curves(log: Path) -> Curves:
     """Read the training curves from a log: every finite number by name, with its update; skip an unfinished line.
 
     Raises:
-        InputError: a line is not a record of a training run.
+        InputError: the log cannot be read, or a line is not a record of a training run.
     """
     found: Curves = {}
-    *whole, _ = log.read_text(encoding="utf-8").split("\n")
+    try:
+        *whole, _ = log.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{log}: cannot be read as text ({error})") from error
     for number, line in enumerate(whole, start=1):
         try:
             record = json.loads(line)
             update = int(record.pop("update"))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            values = {name: float(value) for name, value in record.items() if value is not None}
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise InputError(f"{log}, line {number}: is no record of a run ({error})") from error
-        for name, value in record.items():
-            if value is not None and isfinite(value):
+        for name, value in values.items():
+            if isfinite(value):
                 found.setdefault(name, []).append((update, value))
     return found
 
 
-def snapshots(folder: Path, text: Given, target: str | None) -> Iterator[Snapshot]:
+def snapshots(
+    folder: Path, text: Given, target: str | None, loaded: Callable[[LoadedModel], object] = lambda _: None
+) -> Iterator[Snapshot]:
     """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
     A checkpoint that is deleted meanwhile or damaged is left out.
@@ -107,14 +113,16 @@ def snapshots(folder: Path, text: Given, target: str | None) -> Iterator[Snapsho
         folder: the folder of the run.
         text: the input text; or a picture or sound, as the bytes of its file.
         target: the target text that every checkpoint is given; None: each checkpoint generates its own.
+        loaded: called with each model before it is measured.
 
     Raises:
         InputError: the text is empty, text or target is too long, or the file cannot be read.
     """
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
-        if (loaded := loaded_if_there(checkpoints.path(step))) is not None:
-            yield Snapshot(step, measured(loaded, text, target))
+        if (model := loaded_if_there(checkpoints.path(step))) is not None:
+            loaded(model)
+            yield Snapshot(step, measured(model, text, target))
 
 
 def loaded_if_there(path: Path) -> LoadedModel | None:

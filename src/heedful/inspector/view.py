@@ -89,6 +89,18 @@ def view(model: Any, question: Question, head: tuple[str, int] | None = None, de
     return View(name, subject, look(subject, with_file(subject, question)), page, head)
 
 
+def check_pair(head: object) -> None:
+    """Check that a head is named by a block and a number.
+
+    Raises:
+        InputError: it is named by something else.
+    """
+    match head:
+        case None | (str(), int()):
+            return
+    raise InputError(f'head = {head!r}: name a block and a head, counted from 0, such as ("dec.1.cross", 1)')
+
+
 def with_file(subject: Any, question: Question) -> Question:
     """Question whose file is read from the path in its text, if the model reads pictures or sound and it has none.
 

@@ -40,8 +40,14 @@ class Server(uvicorn.Server):
         self.closing = closing
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Shut the server down, after the callback `closing` has told running computations to stop."""
+        """Shut the server down, after the callback `closing` has told running computations to stop.
+
+        Requests of which only a part has come are not waited for.
+        """
         self.closing()
+        for one in list(self.server_state.connections):
+            if isinstance(one, Connection) and one.receiving:
+                one.transport.abort()
         await super().shutdown(sockets)
 
 
@@ -63,12 +69,18 @@ class Connection(H11Protocol):
         """True if the connection has a request that is not fully answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def receiving(self) -> bool:
+        """True if the connection has a request whose body has not come to its end."""
+        return self.answering and self.cycle.more_body
+
     def connection_made(self, transport: Transport) -> None:
         """Begin to wait for a request on a new connection, and close the longest silent one if there are too many."""
         super().connection_made(transport)
         self.await_headers()
         if len(self.connections) > MOST:
-            silent = [one for one in self.connections if isinstance(one, Connection) and not one.answering]
+            mine = [one for one in self.connections if isinstance(one, Connection)]
+            silent = [one for one in mine if one.receiving or not one.answering]
             longest = min(silent, key=lambda one: one.since)
             self.connections.discard(longest)
             longest.transport.abort()

@@ -55,8 +55,7 @@ class Engine:
         self.models = {name: ServedModel(name, loaded, loaded.use()) for name, loaded in models.items()}
         self._worker = Worker()
         for loaded in models.values():
-            for module in interruptible(loaded.model):
-                module.register_forward_pre_hook(self._worker.check)
+            self.watch(loaded)
 
     @classmethod
     def load(cls, names: Iterable[str], device: str = "cpu") -> "Engine":
@@ -77,6 +76,11 @@ class Engine:
         if not isinstance(name, str) or name not in self.models:
             raise UnknownError(f"there is no model {str(name)[:100]!r}; there are {', '.join(self.models)}")
         return self.models[name]
+
+    def watch(self, loaded: LoadedModel) -> None:
+        """Let a job that runs a model stop within it, if the job's caller is gone."""
+        for module in interruptible(loaded.model):
+            module.register_forward_pre_hook(self._worker.check)
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job in the worker thread; if the caller is cancelled, the job never begins, or stops in the model.

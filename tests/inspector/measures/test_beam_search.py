@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import beam_search
+from heedful.decode.length_penalty import PENALTIES
 from heedful.errors import InputError
 from heedful.inspector.measures.beam_search import Fate, after_prefix, explain_search, ghost, logged, lost_at
 from heedful.text.tokenizer import BOS, EOS, PAD
@@ -27,9 +29,16 @@ def configs():
         st.integers(1, 7),
         st.integers(1, 7),
         st.sampled_from([0.0, 0.6, 1.0, 1.7]),
-        st.sampled_from(["gnmt", "average"]),
+        st.sampled_from(list(PENALTIES)),
         st.sampled_from([0.0, 0.5, 1.0, 2.0]),
     )
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_page_knows_every_length_penalty(penalty):
+    view = Path(__file__).parents[3] / "web" / "src" / "views" / "search"
+    assert f"  {penalty}: (length, alpha) =>" in (view / "search.ts").read_text(encoding="utf-8")
+    assert f'"search.penalty.{penalty}"' in (view / "search.json").read_text(encoding="utf-8")
 
 
 @settings(max_examples=60)

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 import served
 from heedful.checkpoint import Checkpoints, load_model
-from heedful.inspector.development import snapshots
+from heedful.inspector.development import read_run, snapshots
 from heedful.inspector.measures.embeddings import neighbours, row
 from heedful.serve.application import application
 from heedful.serve.engine import Engine
@@ -71,6 +71,13 @@ def test_heads_come_checkpoint_by_checkpoint(server, run):
     answer = server.post(f"/api/v1/models/{quote(str(run), safe='')}/heads", json=TEXTS)
     events = [json.loads(event.removeprefix("data: ")) for event in answer.text.split("\n\n") if event]
     assert events == [asdict(one) for one in snapshots(run, **TEXTS)]
+
+
+def test_the_model_of_each_checkpoint_stops_when_its_client_leaves(server, run, monkeypatch):
+    watched = []
+    monkeypatch.setattr(Engine, "watch", lambda _, loaded: watched.append(loaded))
+    server.post(f"/api/v1/models/{quote(str(run), safe='')}/heads", json=TEXTS)
+    assert len(watched) == len(read_run(run).steps)
 
 
 def test_texts_that_do_not_fit_are_refused_before_anything_is_sent(server, run):

@@ -3,10 +3,15 @@ import { expect, test, vi } from "vitest";
 
 vi.stubGlobal("navigator", { language: "en" });
 const { figure, hides, power } = await import("./figures");
+const { n } = await import("./language.svelte");
 
 test("a figure is rounded and has a real minus", () => {
   expect([3.41449, -0.5, 12].map((value) => figure(value))).toEqual(["3.414", "−0.500", "12.000"]);
   expect(figure(1 / 3, 4)).toBe("0.3333");
+});
+
+test("what is rounded to zero has no sign", () => {
+  expect([-0, -0.0004, -0.0006].map((value) => n(value))).toEqual(["0.000", "0.000", "−0.001"]);
 });
 
 test("what a mask hides is minus infinity", () => {

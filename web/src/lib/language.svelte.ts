@@ -75,7 +75,8 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
 /** A number as people of the chosen language write it. */
 export function n(value: number, digits = 3): string {
   const form = { maximumFractionDigits: digits, minimumFractionDigits: digits };
-  return value.toLocaleString(chosen.language, form).replace("-", "−");
+  const text = value.toLocaleString(chosen.language, form);
+  return text.replace("-", /[1-9∞]/.test(text) ? "−" : ""); // what is rounded to 0 has no sign
 }
 
 /** A change: its sign is always written. */

@@ -70,7 +70,7 @@ class Selection {
       reference: values.get("reference") ?? "",
       prefix: values.get("prefix") ?? "",
       beam: number(values.get("beam")),
-      alpha: number(values.get("alpha"), /^\d(\.\d{1,6})?$/),
+      alpha: number(values.get("alpha"), /^\d{1,2}(\.\d{1,20})?(e-\d{1,3})?$/),
     };
   }
 
@@ -94,7 +94,7 @@ class Selection {
   }
 }
 
-function number(text: string | null, form = /^\d{1,6}$/): number | null {
+function number(text: string | null, form = /^\d{1,15}$/): number | null {
   return text !== null && form.test(text) ? Number(text) : null;
 }
 

@@ -81,14 +81,14 @@ class Session {
   }
 
   async open(): Promise<void> {
-    await this.attempt(async () => {
-      this.source = Held.holds() ? await Held.open() : await Live.open();
+    const isNewest = await this.attempt(async (signal) => {
+      this.source = Held.holds() ? await Held.open() : await Live.open(signal);
       this.settle();
       if (this.source.first) this.restore(this.source.first);
-      else if (selection.look) this.restore(await this.source.again(selection.look));
+      else if (selection.look) this.restore(await this.source.again(selection.look, signal));
     });
     this.file ??= (await this.source?.opened().catch(() => null)) ?? null;
-    if (this.source?.live && !this.look && (selection.text || this.file)) {
+    if (isNewest && this.source?.live && !this.look && (selection.text || this.file)) {
       this.problem = null;
       await this.ask();
     }
@@ -96,11 +96,10 @@ class Session {
 
   /** Ask the model about what is written now; a question that was still open is given up. */
   async ask(more: Pick<Question, "off" | "way"> = {}): Promise<void> {
-    this.asking?.abort();
-    const asking = (this.asking = new AbortController());
     const { target, settings } = selection;
     const { name: text, file } = this.asked();
     if (!text.trim()) {
+      this.asking?.abort();
       this.busy = false;
       if (this.look && this.look.model.name !== this.model?.name) [this.look, selection.look] = [null, ""];
       return;
@@ -115,8 +114,8 @@ class Session {
       reference: settings.reference || null,
       ...more,
     };
-    await this.attempt(async () => {
-      this.show(await this.source!.look(this.model!.name, question, asking.signal));
+    await this.attempt(async (signal) => {
+      this.show(await this.source!.look(this.model!.name, question, signal));
     });
   }
 
@@ -178,16 +177,18 @@ class Session {
     };
   }
 
-  private async attempt(work: () => Promise<void>): Promise<void> {
-    this.busy = true;
-    this.problem = null;
+  /** Ask for something in place of whatever was asked for before; false if something else is asked for meanwhile. */
+  private async attempt(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+    this.asking?.abort();
+    const { signal } = (this.asking = new AbortController());
+    [this.busy, this.problem] = [true, null];
     try {
-      await work();
+      await work(signal);
     } catch (problem) {
-      if (problem instanceof DOMException && problem.name === "AbortError") return;
-      this.problem = problem;
+      if (!signal.aborted) this.problem = problem;
     }
-    this.busy = false;
+    if (!signal.aborted) this.busy = false;
+    return !signal.aborted;
   }
 }
 

@@ -23,7 +23,7 @@ export interface Source {
   /** The look that a page shows when it opens, if it brings one. */
   first: Look | null;
   look(model: string, question: Question, signal?: AbortSignal): Promise<Look>;
-  again(id: string): Promise<Look>;
+  again(id: string, signal?: AbortSignal): Promise<Look>;
   /** The weights of all heads, as exact as a picture needs. */
   attention(look: Look): Promise<Tensors>;
   /** The heads that `head` can give; null: all. */
@@ -69,8 +69,8 @@ export class Live implements Source {
     private file: string | null,
   ) {}
 
-  static async open(): Promise<Live> {
-    const { models, sample, file } = await (await ask("models")).json();
+  static async open(signal?: AbortSignal): Promise<Live> {
+    const { models, sample, file } = await (await ask("models", { signal })).json();
     return new Live(models, sample, file);
   }
 
@@ -82,8 +82,8 @@ export class Live implements Source {
     return (await ask("traces", { method: "POST", body: JSON.stringify({ model, ...question }), signal })).json();
   }
 
-  async again(id: string): Promise<Look> {
-    return (await ask(`traces/${id}`)).json();
+  async again(id: string, signal?: AbortSignal): Promise<Look> {
+    return (await ask(`traces/${id}`, { signal })).json();
   }
 
   attention(look: Look): Promise<Tensors> {
@@ -154,8 +154,11 @@ export class Live implements Source {
 async function ask(path: string, init?: RequestInit): Promise<Response> {
   const answer = await fetch(`${API}/${path}`, init);
   if (!answer.ok) {
-    const said = await answer.json().catch(() => null);
-    throw new Error(said?.error ?? `${answer.status} ${answer.statusText}`);
+    const type = answer.headers.get("content-type") ?? "";
+    const said = await (type.startsWith("text/plain") ? answer.text() : answer.json().then(({ error }) => error)).catch(
+      () => null,
+    );
+    throw new Error(said || `${answer.status} ${answer.statusText}`);
   }
   return answer;
 }

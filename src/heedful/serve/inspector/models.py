@@ -56,7 +56,7 @@ class ModelHandlers:
         if folder is None:
             raise InputError("that model came without its run, so its checkpoints are not there")
         check_transformer(model)
-        steps = snapshots(folder, question.given, question.target)
+        steps = snapshots(folder, question.given, question.target, self.engine.watch)
         first = await self.engine.run(lambda: list(islice(steps, 1)))  # what does not fit is refused here
         events: Iterator[Json] = (asdict(found) for found in chain(first, steps))
         return streamed(self.engine, events)

@@ -60,6 +60,7 @@ describe.each([1, 2, 3, 5])("a search with a beam of %i", (beam) => {
 
 it.each([
   ["average", (length: number) => length ** 2],
+  ["average_text", (length: number) => Math.max(1, length - 1) ** 2],
   ["gnmt", (length: number) => ((5 + length) / 6) ** 2],
 ])("scores by the length penalty %s", (penalty, of) => {
   const { search } = logOf(1, 3);

@@ -17,6 +17,7 @@ const ENDED = ["finished", "beaten"];
 const PENALTIES: Record<string, (length: number, alpha: number) => number> = {
   gnmt: (length, alpha) => ((5 + length) / 6) ** alpha,
   average: (length, alpha) => length ** alpha,
+  average_text: (length, alpha) => Math.max(1, length - 1) ** alpha,
 };
 
 export class Log {
