@@ -32,7 +32,7 @@ from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, Check, of_outputs, of_search, of_training, subject_of
 from heedful.verify import subject as subject_module
-from heedful.verify.of_training import WAYS
+from heedful.verify.of_training import WEIGHT_FILES
 from subjects import TOKENIZER
 
 [SEVERAL] = [check for check in CHECKS if check.measure is of_training.several_processes]
@@ -359,7 +359,7 @@ def shared(tmp_path_factory):
 
     def launch(command, processes):
         code = honest(command, processes)
-        for file in WAYS.values():
+        for file in WEIGHT_FILES.values():
             shutil.copy(Path(command[3]) / file, folder)
         return code
 
@@ -396,7 +396,7 @@ def test_an_update_of_one_process_that_differs_from_that_of_two_is_noticed(monke
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("replayed")
-@pytest.mark.parametrize("way", WAYS.values())
+@pytest.mark.parametrize("way", WEIGHT_FILES.values())
 def test_two_processes_whose_weights_differ_in_one_way_of_sharing_them_are_noticed(way, monkeypatch):
     def read(path):
         tensors = read_tensors(path)

@@ -51,10 +51,12 @@ def memory_lines(plan: "Plan") -> Iterator[str]:
 
 def advice(plan: "Plan") -> Iterator[str]:
     """Say what helps if all weights on each GPU do not fit."""
+    from heedful.plan.layouts import USABLE
+
     first, memory = plan.layouts[0], plan.memory
     if first.fits:
         return
-    room = 0.9 * plan.accelerator.memory - memory.states
+    room = USABLE * plan.accelerator.memory - memory.states
     if room > 0:
         times = int(-(-memory.work // room))
         yield f"fits with batches of 1/{times}: train.batch_tokens / {times}, train.accumulate x {times}"

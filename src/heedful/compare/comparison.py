@@ -22,7 +22,6 @@ from heedful.tasks import find_task
 from heedful.train.preflight import preflight
 
 PAGE, TEXT, NUMBERS = "report.html", "report.md", "report.json"
-ERROR = 1  # exit code
 
 Say = Callable[[str], None]
 
@@ -60,7 +59,7 @@ class Outcome:
     @property
     def is_interrupted(self) -> bool:
         """True if a signal ended the comparison before its end."""
-        return self.exit_code > ERROR
+        return self.exit_code > HeedfulError.exit_code
 
 
 class ComparisonRun:
@@ -96,11 +95,12 @@ class ComparisonRun:
             waiting = [entry for entry in self.entries if entry.is_sound and not self.is_done(entry)]
             report = self.write()
             for entry in waiting:
-                if interrupted := self.advance(entry):
-                    return Outcome(report, 128 + interrupted)
+                interrupted = self.advance(entry)
                 report = self.write()
+                if interrupted:
+                    return Outcome(report, 128 + interrupted)
             failed = any(not entry.is_sound for entry in self.entries)
-            return Outcome(report, ERROR if failed else 0)
+            return Outcome(report, HeedfulError.exit_code if failed else 0)
 
     def check(self) -> None:
         """Check all systems, prepare the data that they share, and note the systems that cannot take part.
@@ -190,13 +190,11 @@ class ComparisonRun:
         found = Result.read(job.result)
         if found.is_done(job):
             entry.result = found
-        elif interrupted:
-            return interrupted
-        else:
+        elif not interrupted:
             told = found.error if found.job == job.to_json() else None
             entry.error = told or ended(code)
             self.say(failure(entry))
-        return 0
+        return interrupted
 
     def job(self, entry: Entry) -> Job:
         """Return the job of the process that trains or loads a system."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from heedful.train.log_file import LOG, TIMINGS, records
 
-VALID = "valid_"
 Points = list[tuple[float, float]]
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from heedful.config.load import make_recipe, recipe_to_dict
 from heedful.config.schema import Recipe
-from heedful.errors import RunError
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.storage.manifest import json_text
 from heedful.train.log_file import strict
 
@@ -64,10 +63,10 @@ class TestResult:
     Attributes:
         count: sentences or other examples of the test set.
         scores: scores by name, as `heedful evaluate` prints them.
-        seconds: time that decoding took, or scoring for a task without output texts.
-        tokens: tokens that were written, <eos> included; for a task without output texts, tokens that were read.
-        texts: for tasks that write text, lists of "source", "reference" and "output" texts, in their order.
-        lengths: for tasks that write text, tokens of each source.
+        seconds: time that decoding took, or scoring for other tasks than from text to text.
+        tokens: tokens that were written, <eos> included; for other tasks than from text to text, those of the batches.
+        texts: for tasks from text to text, lists of "source", "reference" and "output" texts, in their order.
+        lengths: for tasks from text to text, tokens of each source.
         figures: for scores that are means over texts, the score of each text, by name.
         draws: for other scores of single examples, what `Draws` holds.
         language: for translations, the target language of BLEU and chrF, else None.
@@ -99,7 +98,8 @@ class Measured:
         tokens: tokens that the training has read.
         peak_memory: most memory of the training, in bytes; of the process, or of the GPU.
         flops_per_update: FLOPs of one training update.
-        flops_per_example: FLOPs of decoding one sentence; for a task without output texts, of reading one example.
+        flops_per_example: FLOPs of decoding one sentence; for other tasks than from text to text, of reading one
+            example.
         environment: software and hardware, as `machine.environment` gives them.
         test: results on the test set.
     """
@@ -181,12 +181,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    try:
+    with named_write_errors(path, "look at the disk's free space and rights, then give the same command again"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as stream:
             stream.write(content)
-    except OSError as error:
-        raise RunError(
-            f"cannot write {path}: {error.strerror or error}; look at the disk's free space and rights, then give the "
-            "same command again"
-        ) from error

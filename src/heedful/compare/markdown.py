@@ -22,8 +22,8 @@ def section_parts(section: Section) -> Iterator[str]:
     yield from section.text
     if section.table:
         yield table(section.table)
-    elif section.charts:
-        yield "The charts are in `report.html`, and their points in `report.json`."
+    if section.charts:
+        yield "The charts are in `report.html`, and their numbers in `report.json`."
     for sample in section.samples:
         yield sample_table(sample)
 

@@ -105,7 +105,7 @@ def flops_per_example(task: Task, loaded: LoadedModel) -> float:
 
 
 def test_texts(task: SequenceToSequence, loaded: LoadedModel) -> TestResult:
-    """Test a model that writes texts: decode the test set, time that, and score the outputs."""
+    """Test a model from text to text: decode the test set, time that, and score the outputs."""
     begin = time.perf_counter()
     pairs = task.outputs(loaded.model, replace(loaded.recipe.decode, n_best=1))
     seconds = time.perf_counter() - begin
@@ -130,7 +130,7 @@ def test_texts(task: SequenceToSequence, loaded: LoadedModel) -> TestResult:
 
 
 def test_examples(task: Task, loaded: LoadedModel) -> TestResult:
-    """Test a model that writes no texts: score it with the metrics of its task, and time that."""
+    """Test a model of any other task: score it with the metrics of the task, and time that."""
     device = next(loaded.model.parameters()).device
     batches = [(len(ids), task.batch(ids, 0, device).tokens) for ids in task.epoch(0)]
     if device.type == "cuda":

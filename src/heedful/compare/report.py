@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from heedful.compare.budget import Budget
-from heedful.compare.curves import VALID, Curves, read_curves
+from heedful.compare.curves import Curves, read_curves
 from heedful.compare.groups import Group, group_scores, largest_moves
 from heedful.compare.job import Measured
 from heedful.compare.samples import Sample, choose_samples
 from heedful.compare.statistics import TextSample, sample_of
-from heedful.config.load import recipe_to_dict
+from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.evaluate import Comparison, Resampled
 from heedful.tasks import find_task
+from heedful.train.log_file import VALID
 
 DONE, FAILED, WAITING = "done", "failed", "waiting"  # states of a system
 AXES = {"updates": "updates", "minutes": "minutes of training", "FLOPs": "FLOPs of training"}
@@ -206,25 +207,16 @@ def report_system(
 
 def differing(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, str]]:
     """Return the settings in which recipes differ, with the value of each; "–" where a recipe has no such key."""
-    flat = {name: flattened(recipe_to_dict(recipe)) | weights(recipe) for name, recipe in recipes.items()}
+    flat = {name: told_settings(recipe) for name, recipe in recipes.items()}
     keys = dict.fromkeys(key for settings in flat.values() for key in settings)
     table = {key: {name: settings.get(key, "–") for name, settings in flat.items()} for key in keys}
     return {key: values for key, values in table.items() if len(set(values.values())) > 1}
 
 
-def weights(recipe: Recipe) -> dict[str, str]:
-    """Return the weights of the training corpora, as a setting; the corpora themselves are alike."""
-    return {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
-
-
-def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Flatten nested settings to dotted keys and values as text, without those that are alike or told elsewhere."""
-    flat: dict[str, str] = {}
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        if name not in UNTOLD:
-            flat |= flattened(value, f"{name}.") if isinstance(value, dict) else {name: shown(value)}
-    return flat
+def told_settings(recipe: Recipe) -> dict[str, str]:
+    """Return the settings that the report tells, by dotted key, as text."""
+    told = {key: shown(value) for key, value in dotted(recipe_to_dict(recipe)) if not key.startswith(UNTOLD)}
+    return told | {"data.train.weight": shown([corpus.weight for corpus in recipe.data.train])}
 
 
 def shown(value: object) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from heedful.compare.budget import TOLERANCE
 from heedful.compare.charts import PREFIXES, Chart, Series
-from heedful.compare.curves import VALID
 from heedful.compare.groups import Group
 from heedful.compare.job import Measured
 from heedful.compare.report import AXES, FAILED, WAITING, Report, SystemReport
@@ -13,19 +12,20 @@ from heedful.compare.samples import Sample
 from heedful.evaluate import Resampled
 from heedful.evaluate.significance import FEW, few_examples
 from heedful.train.early_stopping import LOWER_IS_BETTER
+from heedful.train.log_file import VALID
 from heedful.wording import counted, duration
 
 NONE = "–"
-TITLES = ("BLEU", "chrF2")
+OF_100 = ("BLEU", "chrF2")  # scores from 0 to 100; most others go from 0 to 1
 OF_TOKENS = ("loss", "perplexity")  # scores of each token, not comparable where tokens differ
 METHOD = (
     "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
     "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
     "norms and activations are left out. Of an update: forward, backward and optimiser, the mean of the first updates. "
-    "Of an example: the mean over some of the test set; where text is written, of decoding a sentence by itself.",
+    "Of an example: the mean over some of the test set; from text to text, of decoding a sentence by itself.",
     "Training time and speed: from the log of the run; validation and saving are not counted. Testing speed: the whole "
-    "test set in batches, measured once; of tokens that are written or, where no text is written, of tokens that are "
-    "read.",
+    "test set in batches, measured once; from text to text, of tokens that are written, else of those in the "
+    "batches.",
     "Memory: the most that the training needed, validation included; on a CPU that of the whole process.",
 )
 
@@ -186,7 +186,7 @@ def interval(name: str, found: Resampled) -> str:
 
 def decimals(name: str) -> int:
     """Return how many decimals of a score are shown: BLEU and chrF go from 0 to 100, the others mostly from 0 to 1."""
-    return 2 if name in TITLES else 4
+    return 2 if name in OF_100 else 4
 
 
 def number(value: float) -> str:
@@ -332,7 +332,8 @@ def machine(report: Report) -> list[str]:
     for system in report.done:
         if system.measured:
             facts = system.measured.environment
-            place = facts["gpu"] if facts["device"] == "cuda" else f"a CPU ({facts['machine']})"
+            cpu = facts.get("processor", facts["machine"])
+            place = facts["gpu"] if facts["device"] == "cuda" else f"a CPU ({cpu})"
             threads = counted(int(facts["threads"]), "threads")
             found.append(
                 f"Machine: {place}, {threads} of {counted(int(facts['cores']), 'cores')}, torch {facts['torch']}."

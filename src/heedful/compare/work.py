@@ -10,8 +10,6 @@ from heedful.machine.memory import peak_memory
 from heedful.tasks import import_task
 from heedful.train import loop
 
-FAILED = 1
-
 
 def work(job: Job, console: Console | None = None) -> int:
     """Train and measure the system of a job, and write the result; an error becomes part of the result.
@@ -31,10 +29,10 @@ def work(job: Job, console: Console | None = None) -> int:
             prepare_process(job.recipe.train.threads)
             result.measured = measure(job, result.peak_memory)
     except HeedfulError as error:
-        result.error, code = str(error), FAILED
+        result.error, code = str(error), HeedfulError.exit_code
     except Exception as error:  # of a user's own class, or for want of memory: other systems shall not suffer from it
         console.print_exception()
-        result.error, code = f"{type(error).__name__}: {error}", FAILED
+        result.error, code = f"{type(error).__name__}: {error}", HeedfulError.exit_code
     result.write(job.result)
     return code
 

@@ -27,11 +27,11 @@ from heedful.jobs.plan import (
     Plan,
     Setting,
     Shard,
-    changed,
+    check_unchanged,
+    input_changed,
     make_plan,
     plan_text,
     read_plan,
-    refuse_other,
     result_name,
     survey,
 )
@@ -120,17 +120,18 @@ class FolderJob:
             if not ours or self._result(file).exists():
                 return False
             with self._unless_joined(file):
-                return self._checked(file) and self._write_joined(file)
-        return True
+                return self._remove_damaged(file) and self._write_joined(file)
+        return False
 
-    def _checked(self, file: str) -> bool:
+    def _remove_damaged(self, file: str) -> bool:
+        """Remove damaged parts, which are then computed again; True if there were none."""
         shards = self.plan.files[file].shards
         damaged = [shard for shard in shards if read_part(self._part(shard), shard) is None]
         for shard in damaged:
             LOG.warning("%s: its results are damaged, and are computed again", shard)
             DISK.remove_file(self._part(shard))
         if survey(self._source / file, self.plan.shard_lines) != self.plan.files[file]:
-            raise changed(self._source / file, "holds other text than before")
+            raise input_changed(self._source / file, "holds other text than before")
         return not damaged
 
     def _write_joined(self, file: str) -> bool:
@@ -197,7 +198,7 @@ def open_job(
         with named_write_errors(output, GOES_ON):
             _publish(plan, output)
     plan = read_plan(output / JOB / PLAN)
-    refuse_other(plan, source, settings, shard_lines, output)
+    check_unchanged(plan, source, settings, shard_lines, output)
     return FolderJob(source, output, plan, claims or Claims())
 
 

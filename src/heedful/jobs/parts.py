@@ -8,7 +8,7 @@ from pathlib import Path
 
 from heedful.data.readers.files import read_lines
 from heedful.errors import RunError
-from heedful.jobs.plan import Shard, changed, checksum
+from heedful.jobs.plan import Shard, checksum, input_changed
 from heedful.storage import atomic_file
 
 
@@ -34,7 +34,7 @@ class ShardReader:
         lines = list(islice(self._lines, skipped, skipped + shard.lines))
         self._next = shard.first + shard.lines
         if checksum(lines) != shard.crc32:
-            raise changed(self._folder / str(shard), "other text than before")
+            raise input_changed(self._folder / str(shard), "other text than before")
         return lines
 
 

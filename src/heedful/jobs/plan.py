@@ -89,10 +89,10 @@ def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, d
         done: Called with numbers of lines just read.
 
     Raises:
-        InputError: A file is not UTF-8 text, or cannot be read; see `text_files` and `check_shard_lines`.
+        InputError: A file is not UTF-8 text, or cannot be read; see `input_files` and `check_shard_lines`.
     """
     check_shard_lines(shard_lines)
-    files = {path.name: survey(path, shard_lines, done) for path in text_files(folder)}
+    files = {path.name: survey(path, shard_lines, done) for path in input_files(folder)}
     return Plan(dict(settings), shard_lines, files)
 
 
@@ -110,7 +110,7 @@ def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceF
     return SourceFile(path.stat().st_size, tuple(shards))
 
 
-def text_files(folder: Path) -> list[Path]:
+def input_files(folder: Path) -> list[Path]:
     """List the files of a folder, by name; names that begin with a dot do not count.
 
     Raises:
@@ -192,7 +192,7 @@ def _source(name: str, size: int, entry: dict[str, Any]) -> SourceFile:
     return SourceFile(entry["bytes"], shards)
 
 
-def refuse_other(plan: Plan, folder: Path, settings: Mapping[str, Setting], shard_lines: int, output: Path) -> None:
+def check_unchanged(plan: Plan, folder: Path, settings: Mapping[str, Setting], shard_lines: int, output: Path) -> None:
     """Check that settings and files are those of a plan that was made before; files are compared by name and size.
 
     Raises:
@@ -206,17 +206,19 @@ def refuse_other(plan: Plan, folder: Path, settings: Mapping[str, Setting], shar
                 f"{output}: was begun with {key} = {known.get(key)}, and this command has {key} = {given.get(key)}; "
                 "give the same options, or another --output"
             )
-    sizes = {path.name: path.stat().st_size for path in text_files(folder)}
+    sizes = {path.name: path.stat().st_size for path in input_files(folder)}
     for name in sorted(sizes.keys() | plan.files.keys()):
         if name not in sizes:
-            raise changed(folder / name, "is missing")
+            raise input_changed(folder / name, "is missing")
         if name not in plan.files:
-            raise changed(folder / name, "is new")
+            raise input_changed(folder / name, "is new")
         if sizes[name] != plan.files[name].bytes:
-            raise changed(folder / name, f"has {counted(sizes[name], 'bytes')} instead of {plan.files[name].bytes:,}")
+            raise input_changed(
+                folder / name, f"has {counted(sizes[name], 'bytes')} instead of {plan.files[name].bytes:,}"
+            )
 
 
-def changed(file: Path | str, what: str) -> InputError:
+def input_changed(file: Path | str, what: str) -> InputError:
     """Return the error that the input is not what it was when the job began."""
     return InputError(
         f"{file}: {what}, so the input has changed since the job began; put it back, or give another --output"

@@ -12,7 +12,7 @@ from heedful.config.schema import Recipe
 from heedful.data.preparation.digest import data_digest
 from heedful.data.preparation.prepared_data import REPORT
 from heedful.errors import InputError
-from heedful.plan.corpus import lengths_of, task_on_paper
+from heedful.plan.corpus import longest_sentence, task_on_paper
 from heedful.plan.paper import CPU
 from heedful.tasks import Task, find_task
 from heedful.tasks.sequence_to_sequence import SequenceToSequence
@@ -51,7 +51,8 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
         prepared: the folder of the prepared data.
 
     Raises:
-        InputError: there is no such data, it is of another recipe, or batches of this task cannot be made up.
+        InputError: there is no such data, it is of another recipe, `length` is more than the recipe allows, or batches
+            of this task cannot be made up.
     """
     if prepared is not None:
         return real_batches(recipe, prepared)
@@ -59,12 +60,13 @@ def batches_of(recipe: Recipe, length: int, prepared: Path | None) -> PlannedBat
         task = task_on_paper(recipe, length)
         batch = largest_of(task, task.epoch(0))
         return PlannedBatches(task, batch, batch, batch.tokens, None, f"texts of {recipe.data.max_length} tokens")
-    lengths = lengths_of(recipe, length)
-    task = task_on_paper(recipe, lengths.typical)
+    longest = longest_sentence(recipe)
+    if length > longest:
+        raise InputError(f"--length {length}: this recipe's sentences have {longest} tokens at most")
+    task, extreme = task_on_paper(recipe, length), task_on_paper(recipe, longest)
     typical = largest_of(task, task.epoch(0))
-    longest = task_on_paper(recipe, lengths.longest)
-    largest = largest_of(longest, longest.epoch(0))
-    origin = f"sentences of {lengths.typical} tokens on both sides, of {lengths.longest} in the largest batch"
+    largest = largest_of(extreme, extreme.epoch(0))
+    origin = f"sentences of {length} tokens on both sides, of {longest} in the largest batch"
     return PlannedBatches(task, typical, largest, typical.tokens, None, origin)
 
 
@@ -101,7 +103,7 @@ def check_prepared(recipe: Recipe, prepared: Path) -> None:
 
 
 def largest_of(task: Task, epoch: Sequence[np.ndarray]) -> Batch:
-    """Find the batch that needs the most memory: of those with the fewest texts, which are the longest, the fullest."""
+    """Find the batch that needs the most memory: of those with the fewest, and so the longest, texts the fullest."""
     longest = sorted(epoch, key=len)[:SAMPLE]
     return max((task.batch(ids, 0, CPU) for ids in longest), key=cells)
 

@@ -1,7 +1,5 @@
 """Corpus on paper: a task with as many tokens of training data as fill a batch, without any text."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heedful.config.schema import Recipe
@@ -32,24 +30,9 @@ class PlannedTokenizer(Unwritten):
         return len(self) // 2
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """Lengths of the sentences of a translator, in tokens with <eos>: as in most batches, and the longest."""
-
-    typical: int
-    longest: int
-
-
-def lengths_of(recipe: Recipe, typical: int) -> Lengths:
-    """Return the lengths of the sentences of a plan: the longest is what the filters and the model allow.
-
-    Raises:
-        InputError: `typical` is longer than that.
-    """
-    longest = min(recipe.data.filters.max_tokens, recipe.model.learned_positions or recipe.data.filters.max_tokens)
-    if typical > longest:
-        raise InputError(f"--length {typical}: this recipe's sentences have {longest} tokens at most")
-    return Lengths(typical, longest)
+def longest_sentence(recipe: Recipe) -> int:
+    """Return the tokens, with <eos>, of the longest sentence that the filters and the model allow."""
+    return min(recipe.data.filters.max_tokens, recipe.model.learned_positions or recipe.data.filters.max_tokens)
 
 
 def task_on_paper(recipe: Recipe, length: int) -> Task:

@@ -40,11 +40,8 @@ class Layout:
     communication: float
 
 
-def replicated(
-    recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float, batches: int
-) -> Layout:
+def replicated(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator, link: float) -> Layout:
     """Lay out a training with all weights on each GPU; gradients are summed in float32 once an update (ring)."""
-    del batches
     volume = 2 * (gpus - 1) / gpus * memory.gradients
     return Layout(
         name="replicated",
@@ -68,12 +65,12 @@ def sharded(recipe: Recipe, memory: Memory, gpus: int, accelerator: Accelerator,
     precision of the run; one block's gradients are whole before they are shared out. Weights are gathered for the
     forward and for the backward pass of each batch, and gradients are summed after each.
     """
-    bytes_of_float32 = 1.0 if recipe.train.precision == "float32" else 0.5
+    size = 1.0 if recipe.train.precision == "float32" else 0.5  # of gathered weights, relative to float32
     outside = memory.weights - memory.blocks
-    working = 0.0 if gpus == 1 else bytes_of_float32 * (2 * memory.block + outside) + memory.block
+    working = 0.0 if gpus == 1 else size * (2 * memory.block + outside) + memory.block
     weights, optimizer, gradients = (part / gpus for part in (memory.weights, memory.optimizer, memory.gradients))
     total = weights + working + optimizer + gradients + memory.work
-    moved = bytes_of_float32 * 2 * memory.weights + memory.gradients
+    moved = size * 2 * memory.weights + memory.gradients
     volume = batches * (gpus - 1) / gpus * moved
     return Layout(
         name="sharded",

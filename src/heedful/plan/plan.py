@@ -17,7 +17,7 @@ from heedful.plan.update import Memory, UpdateOnPaper
 from heedful.tasks import import_task
 from heedful.tasks.task import check
 
-UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # of the peak, for models with fewer parameters than the first
+UTILISATION = ((1e8, 0.2), (5e8, 0.3), (math.inf, 0.4))  # the first with more parameters than the model
 ON_CPU = 0.5
 
 
@@ -46,7 +46,7 @@ class Circumstances:
 
 @dataclass(frozen=True)
 class Work:
-    """Work of an update.
+    """Work of a run, and of each of its updates.
 
     Attributes:
         updates: the number of updates of the run.
@@ -113,7 +113,23 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a run. Sizes are in bytes, times in seconds."""
+    """Plan of a run; sizes are in bytes, and each part gives the unit of its times.
+
+    Attributes:
+        name: the name of the recipe.
+        shape: the shape of the model in words.
+        parameters: the number of its weights.
+        precision: the precision of training.
+        gpus: the number of GPUs.
+        accelerator: one of them, or this machine's CPU.
+        link: bytes per second that each GPU can send to the others.
+        memory: the memory of one process.
+        layouts: all weights on each GPU, and a share of them on each.
+        work: the work of an update.
+        speed: the times of training.
+        checkpoints: the sizes and times of saving.
+        data: the volume of the training text; None where it is not here.
+    """
 
     name: str
     shape: str
@@ -153,8 +169,9 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
     memory = update.memory(batches.largest, accumulates=per_gpu > 1)
     parameters = sum(parameter.numel() for parameter in update.model.parameters())
     link = circumstances.link or link_of(accelerator, circumstances.gpus)
-    layouts = tuple(
-        lay_out(recipe, memory, circumstances.gpus, accelerator, link, per_gpu) for lay_out in (replicated, sharded)
+    layouts = (
+        replicated(recipe, memory, circumstances.gpus, accelerator, link),
+        sharded(recipe, memory, circumstances.gpus, accelerator, link, per_gpu),
     )
     work = work_of(recipe, batches, update, circumstances.gpus)
     return Plan(
@@ -175,7 +192,7 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
 
 
 def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
-    """Check that a recipe can be trained by as many processes.
+    """Check that a recipe can be planned for a number of GPUs.
 
     Raises:
         InputError: an update has fewer batches than there are GPUs, several GPUs are asked for on the CPU, or the

@@ -13,10 +13,9 @@ from heedful.checkpoint.run_folder import CHECKPOINTS, step_of
 from heedful.errors import InputError
 from heedful.storage.manifest import MANIFEST, check_sizes
 from heedful.tasks.task import Scores
-from heedful.train.log_file import LOG, logged_scores, records, result
+from heedful.train.log_file import LOG, VALID, logged_scores, records, result
 
 State = Literal["finished", "interrupted", "running", "damaged"]
-VALID = "valid_"  # begins the names of validation scores in a log
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def summary(run: Path) -> RunSummary:
 
 
 def final_result(run: Path) -> dict[str, Any]:
-    """Result of a run that has ended; empty before its end, and while it goes on after one."""
+    """Return the result that a run wrote at its end; empty before that, and once a newer checkpoint is there."""
     found = result(run)
     return {} if found.get("update", 0) < max(map(step_of, checkpoint_folders(run)), default=0) else found
 

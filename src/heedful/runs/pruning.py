@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.checkpoint import Checkpoints, claim
+from heedful.checkpoint.lock import is_claimed
 from heedful.checkpoint.run_folder import CHECKPOINTS, step_of
 from heedful.errors import InputError
 from heedful.runs.checking import damage_of, intact
 from heedful.runs.comparing import recipe_of
-from heedful.runs.listing import file_states, final_result, require_run, state_of
+from heedful.runs.listing import file_states, final_result, require_run
 from heedful.storage.atomic import OUTGOING, TEMPORARY, discard, named_write_errors
 from heedful.storage.disk import DISK
 
@@ -23,19 +24,36 @@ def needless(run: Path) -> list[Path]:
         InputError: the folder is not that of a run, a process trains it, or no checkpoint is intact.
     """
     require_run(run)
-    if state_of(run, ended=False) == "running":
+    refuse_running(run)
+    return unneeded(run)
+
+
+def refuse_running(run: Path) -> None:
+    """Refuse a run that a process is training.
+
+    Raises:
+        InputError: one is.
+    """
+    if is_claimed(run):
         raise InputError(f"{run} is being trained: wait until it ends")
+
+
+def unneeded(run: Path) -> list[Path]:
+    """List the folders that a run which nobody trains does not need; see `needless`.
+
+    Raises:
+        InputError: no checkpoint is intact.
+    """
     checkpoints = intact(run)
     if not checkpoints:
         raise InputError(f"{run} holds no intact checkpoint: nothing is removed before one is there")
-    kept = needed(run, list(map(step_of, checkpoints)))
-    wanted = {Checkpoints(run, keep_last=1).path(step) for step in kept}
-    return [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and may_go(path, wanted)]
+    kept = {Checkpoints(run, keep_last=1).path(step) for step in needed(run, list(map(step_of, checkpoints)))}
+    return [path for path in sorted((run / CHECKPOINTS).iterdir()) if path.is_dir() and may_go(path, kept)]
 
 
-def may_go(path: Path, wanted: set[Path]) -> bool:
-    """True if a folder beside the checkpoints of a run is ours and not wanted."""
-    return path not in wanted and path.name.startswith(("step-", TEMPORARY, OUTGOING))
+def may_go(path: Path, kept: set[Path]) -> bool:
+    """True if a folder beside the checkpoints of a run is ours, and not one of those that are kept."""
+    return path not in kept and path.name.startswith(("step-", TEMPORARY, OUTGOING))
 
 
 def needed(run: Path, steps: Sequence[int]) -> set[int]:
@@ -56,8 +74,10 @@ def prune(run: Path) -> list[Path]:
         InputError: as for `needless`.
         RunError: a folder cannot be removed.
     """
-    found = needless(run)
+    require_run(run)
+    refuse_running(run)
     with claim(run):
+        found = unneeded(run)
         for path in found:
             with named_write_errors(path):
                 discard(DISK, path)

@@ -14,6 +14,7 @@ from heedful.storage import atomic_file
 from heedful.tasks.task import Scores
 
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
+VALID = "valid_"  # begins the names of validation scores in it
 TIMINGS = "timings.jsonl"
 RESULT = "result.json"  # for a run that has ended: the scores of its final model on the validation set
 
@@ -144,10 +145,9 @@ def cannot_write(path: Path, error: OSError) -> RunError:
 
 def logged_scores(folder: Path, update: int) -> Scores | None:
     """Read the validation scores of an update from a run's log, exact to the last bit; None if there are none."""
-    prefix = "valid_"
     for record in reversed(records(folder / LOG)):
-        if record["update"] == update and any(key.startswith(prefix) for key in record):
-            values = {key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)}
+        if record["update"] == update and any(key.startswith(VALID) for key in record):
+            values = {key.removeprefix(VALID): value for key, value in record.items() if key.startswith(VALID)}
             return {key: math.nan if value is None else value for key, value in values.items()}
     return None
 

@@ -15,6 +15,7 @@ from heedful.verify.differences import furthest
 from heedful.verify.subject import Generating, Subject
 
 STEPS = 5  # tokens that are written
+ALPHA = 0.7  # of the length penalty, in the search and in the scores that it must agree with
 LONGEST = 3  # tokens of an output that are few enough to try all
 IMPOSSIBLE = -1e4  # logit of a token that is cut from the vocabulary
 
@@ -97,14 +98,14 @@ def exhaustive(subject: Subject) -> float | None:
     texts += [list(said) for said in product(words, repeat=LONGEST)]
     best = sorted(texts, key=lambda text: -score(subject, text, [EOS, *words]))[:5]
     state = CutVocabulary(subject.start([example]), [EOS, *words])
-    config = DecodeConfig(beam=len(texts), n_best=5, penalty="average", alpha=0.7, patience=0)
+    config = DecodeConfig(beam=len(texts), n_best=5, penalty="average", alpha=ALPHA, patience=0)
     [found] = search(state, [LONGEST], config)
     outputs = [[*one.tokens, EOS] if one.complete else list(one.tokens) for one in found]
     return float(sum(a != b for a, b in zip(outputs, best, strict=True)))
 
 
 def score(subject: Generating, text: list[int], tokens: list[int]) -> float:
-    """Score an output of the first example by teacher forcing: mean log-probability among a few tokens."""
+    """Score an output of the first example by teacher forcing: log-probability among a few tokens over |y|^ALPHA."""
     logits = subject.forced(subject.examples[0], torch.tensor([text]))[0]
     left = logits[:, tokens].double().log_softmax(-1)
-    return sum(float(left[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** 0.7
+    return sum(float(left[place, tokens.index(token)]) for place, token in enumerate(text)) / len(text) ** ALPHA

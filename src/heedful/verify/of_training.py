@@ -29,7 +29,7 @@ from heedful.verify.subjects import subject_of
 
 UPDATES = 4
 PROCESSES = 2
-WAYS: dict[Shardings, str] = {"none": "whole.safetensors", "full": "sharded.safetensors"}  # of sharing the weights
+WEIGHT_FILES: dict[Shardings, str] = {"none": "whole.safetensors", "full": "sharded.safetensors"}  # by parallel.shard
 MINUTES = 5.0  # that one of them waits for the other
 
 
@@ -110,18 +110,20 @@ def several_processes(subject: Subject, loaded: LoadedModel) -> float:
             raise Interrupted("stopped while two processes were compared with one; the model is as it was")
         if code:
             raise RunError(f"the two processes that were to train a copy of the model ended with exit code {code}")
-        shared = [read_tensors(folder / file) for file in ways(subject.model).values()]
+        shared = [read_tensors(folder / file) for file in weight_files(subject.model).values()]
         one = load_model(folder / "model")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        alone = weights(trained(subject_of(one, seed), one.recipe).model)
-        torch.set_num_threads(threads)
+        try:
+            alone = weights(trained(subject_of(one, seed), one.recipe).model)
+        finally:
+            torch.set_num_threads(threads)
         return max(furthest([found[key] for key in alone], list(alone.values())) for found in shared)
 
 
-def ways(model: nn.Module) -> dict[Shardings, str]:
-    """Choose those of `WAYS` in which processes can hold the weights of a model."""
-    return {shard: file for shard, file in WAYS.items() if shard == "none" or not without_rows(model)}
+def weight_files(model: nn.Module) -> dict[Shardings, str]:
+    """Choose the entries of `WEIGHT_FILES` whose sharding the weights of a model allow."""
+    return {shard: file for shard, file in WEIGHT_FILES.items() if shard == "none" or not without_rows(model)}
 
 
 def own_modules(recipe: Recipe) -> list[str]:

@@ -16,17 +16,20 @@ from heedful.config.user_code import import_user_module
 from heedful.errors import HeedfulError
 from heedful.models import weights
 from heedful.parallel import end_process, end_with_error, join_process_group, kind_of_group, whole
-from heedful.verify.of_training import MINUTES, trained, ways
+from heedful.verify.of_training import MINUTES, trained, weight_files
 from heedful.verify.subjects import subject_of
 
 
 def main(folder: Path, seed: int, modules: Sequence[str]) -> None:
-    """Train the model of a folder with the other process, in each of its `ways`, and write the weights beside it."""
+    """Train the model of a folder with the other process, and write the weights beside it.
+
+    The weights are whole in both processes and then, if they can be, sharded.
+    """
     torch.set_num_threads(1)
     for module in modules:
         import_user_module(module)
     loaded = load_model(folder / "model")
-    for shard, file in ways(loaded.model).items():
+    for shard, file in weight_files(loaded.model).items():
         with join_process_group(MINUTES, "cpu", kind_of_group(ParallelConfig(shard=shard), "cpu")) as reducer:
             step = trained(subject_of(loaded, seed), loaded.recipe, reducer)
             found = {name: whole(value) for name, value in weights(step.model).items()}

@@ -5,7 +5,7 @@ V vocabulary or classes, T target tokens, N inputs, R rows.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -33,11 +33,9 @@ class Subject(ABC):
         seed: Another seed gives other examples.
 
     Attributes:
-        generates: True if the model writes a text token by token.
         sides: The sides on which rows may be padded.
     """
 
-    generates: ClassVar[bool] = False
     sides: tuple[str, ...] = ("right", "left")  # an architecture of a user's own need not know padding on the left
 
     def __init__(self, model: Model, vocabulary: int, seed: int = 0) -> None:
@@ -65,8 +63,6 @@ class Subject(ABC):
 
 class Generating(Subject):
     """A model that writes a text token by token, from a source or from a prompt."""
-
-    generates = True
 
     @abstractmethod
     def start(self, examples: Sequence[Example]) -> DecodingState:
