@@ -119,7 +119,7 @@ def adamw_step(model: nn.Module, logits: Callable[[Tensor], Tensor]) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=BETAS, weight_decay=0.1, fused=True)
 
     def cross_entropy(batch: CausalBatch) -> Tensor:
-        return F.cross_entropy(logits(batch.read).flatten(0, 1), batch.predicted.flatten())
+        return F.cross_entropy(logits(batch.inputs).flatten(0, 1), batch.targets.flatten())
 
     return plain_step(model, cross_entropy, optimizer, autocast=True)
 
@@ -136,7 +136,7 @@ def flops(recipe: Recipe, batch: CausalBatch) -> float:
     visible key; causal attention hides half of the keys."""
     config = recipe.model
     weights = config.decoder_layers * 12 * config.d_model**2 + config.d_model * VOCAB
-    scores = config.decoder_layers * config.d_model * batch.read.size(1)
+    scores = config.decoder_layers * config.d_model * batch.inputs.size(1)
     return (6 * weights + 6 * scores) * batch.tokens
 
 

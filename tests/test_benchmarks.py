@@ -113,7 +113,7 @@ def test_the_work_of_a_gpt_is_what_torch_counts_less_the_hidden_half_of_causal_s
     (batch,) = gpt_step.windows(1, 39, 1, CPU, context=13)
     model = gpt_step.PlainGPT(TOY_GPT)
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        model(batch.read).sum().backward()
+        model(batch.inputs).sum().backward()
     hidden = 6 * TOY_GPT.model.d_model * TOY_GPT.model.decoder_layers * 3 * 13**2
     assert gpt_step.flops(TOY_GPT, batch) + hidden == counter.get_total_flops()
 

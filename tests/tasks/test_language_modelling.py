@@ -61,8 +61,8 @@ def test_every_token_of_the_validation_text_is_predicted_once_and_in_order(task)
     predicted = []
     for starts in task.plan_of(task.text.valid).cover():
         batch = task.read(task.text.valid, starts, CPU)
-        predicted += batch.predicted[batch.predicted != 0].tolist()
-        assert batch.counts == (batch.tokens,) == (int((batch.predicted != 0).sum()),)
+        predicted += batch.targets[batch.targets != 0].tolist()
+        assert batch.counts == (batch.tokens,) == (int((batch.targets != 0).sum()),)
     assert predicted == task.text.valid.ids.tolist()
 
 

@@ -44,7 +44,7 @@ def test_the_loss_is_that_of_chosen_tokens_and_of_neighbours(task):
     assert tokens.sum.item() == tokens.nll.item() == pytest.approx(want, rel=1e-5)
     states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
     told = model.next_sentence(states, batch.padding_mask).double().log_softmax(-1)
-    assert neighbours.sum.item() == pytest.approx(-told.gather(1, batch.strange[:, None]).sum().item(), rel=1e-5)
+    assert neighbours.sum.item() == pytest.approx(-told.gather(1, batch.not_next[:, None]).sum().item(), rel=1e-5)
     assert (tokens.count, neighbours.count) == batch.counts == (int(batch.chosen.sum()), len(batch.inputs))
 
 
@@ -97,7 +97,7 @@ def test_strangers_come_from_another_document_and_neighbours_from_the_same(task)
     pairs = [batch for ids in task.epoch(0) for batch in [task.batch(ids, 0, CPU)]]
     strange = 0
     for batch in pairs:
-        for row, segment, stranger in zip(batch.targets.tolist(), batch.segments, batch.strange.tolist(), strict=True):
+        for row, segment, stranger in zip(batch.targets.tolist(), batch.segments, batch.not_next.tolist(), strict=True):
             topics = [
                 {piece[1:3] for piece in tokenizer.pieces([i for i, s in zip(row, segment, strict=True) if s == side])}
                 for side in (0, 1)
@@ -145,7 +145,7 @@ def test_scores_are_always_of_the_same_masks_and_count_what_is_right(task):
         right += int((logits == batch.targets)[batch.chosen].sum())
         chosen += int(batch.chosen.sum())
         states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
-        told += int((model.next_sentence(states, batch.padding_mask).argmax(-1) == batch.strange).sum())
+        told += int((model.next_sentence(states, batch.padding_mask).argmax(-1) == batch.not_next).sum())
         pairs += len(batch.inputs)
     assert (scores["accuracy"], scores["next_sentence_accuracy"]) == (right / chosen, told / pairs)
     assert scores["loss"] > scores["next_sentence_loss"] > 0

@@ -87,7 +87,7 @@ def test_a_test_searches_as_the_recipe_says_and_a_validation_greedily(tmp_path, 
     task = prepared(tmp_path, "text_to_text", decode={"beam": 3, "n_best": 2, "max_extra": 7})
     model = task.build(task.recipe, task.tokenizers).eval()
     configs = []
-    monkeypatch.setattr(task, "decoded", lambda _, config: configs.append(config) or {})
+    monkeypatch.setattr(task, "outputs", lambda _, config: configs.append(config) or [("w1", "w1")])
     with torch.no_grad():
         task.validate(model)
         task.test(model)

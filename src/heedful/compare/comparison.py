@@ -194,7 +194,7 @@ class ComparisonRun:
             told = found.error if found.job == job.to_json() else None
             entry.error = told or ended(code)
             self.say(failure(entry))
-        return interrupted
+        return interrupted or 0
 
     def job(self, entry: Entry) -> Job:
         """Return the job of the process that trains or loads a system."""

@@ -111,7 +111,7 @@ def test_texts(task: SequenceToSequence, loaded: LoadedModel) -> TestResult:
     seconds = time.perf_counter() - begin
     outputs, references = map(list, zip(*pairs, strict=True))
     sources = [source for source, _ in task.prepared.valid_text]
-    given = task.given(loaded.model, task.prepared.valid) if task.prepared.valid is not None else {}
+    given = task.given(loaded.model) or {}
     common: dict[str, Any] = {
         "count": len(pairs),
         "seconds": seconds,

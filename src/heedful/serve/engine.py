@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from torch import nn
 
 from heedful.checkpoint import LoadedModel, load_model
-from heedful.config.families import FAMILIES
+from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.nn.stack import stacks
 from heedful.serve.worker import Worker
@@ -40,8 +40,8 @@ class ServedModel:
 
     @property
     def translates(self) -> bool:
-        """True if the predictor has `translate`: the model reads a source and writes a target."""
-        return FAMILIES[self.loaded.recipe.model.family].pairs
+        """True if the model translates text, so that heads can be weighed in BLEU."""
+        return isinstance(self.predictor, Translator)
 
 
 class Engine:

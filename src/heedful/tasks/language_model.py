@@ -29,8 +29,8 @@ from heedful.text.tokenizer_pair import TokenizerPair
 class CausalBatch:
     """Batch for a causal language model: input tokens, and targets shifted by one token."""
 
-    read: Int[Tensor, "B T"]
-    predicted: Int[Tensor, "B T"]
+    inputs: Int[Tensor, "B T"]
+    targets: Int[Tensor, "B T"]
     mask: AttentionMask
     count: int  # real tokens among the targets
 
@@ -55,18 +55,18 @@ def collate(ids: np.ndarray, documents: np.ndarray, device: torch.device, *, cro
         cross: True if tokens attend across documents.
     """
     rows = torch.from_numpy(ids).to(device)
-    read, predicted = rows[:, :-1], rows[:, 1:]
-    mask = AttentionMask(read != PAD, read.size(1), causal=True)
+    inputs, targets = rows[:, :-1], rows[:, 1:]
+    mask = AttentionMask(inputs != PAD, inputs.size(1), causal=True)
     if not cross:
         mask = mask.within(torch.from_numpy(documents[:, :-1]).to(device))
-    return CausalBatch(read, predicted, mask, int((ids[:, 1:] != PAD).sum()))
+    return CausalBatch(inputs, targets, mask, int((ids[:, 1:] != PAD).sum()))
 
 
 def loss(model: LanguageModel, batch: CausalBatch, smoothing: float) -> Loss:
     """Compute the cross-entropy of all real target tokens of a batch, for a causal language model."""
-    real = batch.predicted != PAD
-    hidden = model.hidden(batch.read, batch.mask)
-    return cross_entropy(hidden[real], model.output.weight, batch.predicted[real], smoothing, model.output.bias)
+    real = batch.targets != PAD
+    hidden = model.hidden(batch.inputs, batch.mask)
+    return cross_entropy(hidden[real], model.output.weight, batch.targets[real], smoothing, model.output.bias)
 
 
 class CausalLanguageModelling(RunningText[CausalBatch]):

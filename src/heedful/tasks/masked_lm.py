@@ -36,15 +36,15 @@ class MaskedBatch:
     segments: Int[Tensor, "B S"]
     chosen: Bool[Tensor, "B S"]  # the tokens to be predicted
     targets: Int[Tensor, "B S"]
-    strange: Int[Tensor, " B"]  # 0 if the second passage follows the first in the text, 1 if not
+    not_next: Int[Tensor, " B"]  # 0 if the second passage follows the first in the text, 1 if not
     pairs: bool
     tokens: int
 
     @property
     def counts(self) -> tuple[int, ...]:
         """Divisors of the two losses: the number of masked tokens, and the number of passage pairs."""
-        hidden = int(self.chosen.sum())
-        return (hidden, len(self.inputs)) if self.pairs else (hidden,)
+        chosen = int(self.chosen.sum())
+        return (chosen, len(self.inputs)) if self.pairs else (chosen,)
 
 
 @dataclass
@@ -151,7 +151,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
             segments=torch.from_numpy(segments).to(device),
             chosen=torch.from_numpy(chosen).to(device),
             targets=torch.from_numpy(ids).to(device),
-            strange=torch.from_numpy(~is_next).long().to(device),
+            not_next=torch.from_numpy(~is_next).long().to(device),
             pairs=masking.next_sentence,
             tokens=int((ids != PAD).sum()),
         )
@@ -168,7 +168,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         tokens = cross_entropy(hidden, model.output.weight, batch.targets[batch.chosen], smoothing, model.output.bias)
         if model.next_sentence is None:
             return (tokens,)
-        return tokens, label_cross_entropy(model.next_sentence(states, batch.padding_mask), batch.strange)
+        return tokens, label_cross_entropy(model.next_sentence(states, batch.padding_mask), batch.not_next)
 
     def summary(self, means: Sequence[Mean]) -> Scores:
         """Compute the total loss, the perplexity of masked tokens, and the next-sentence loss from mean losses."""
@@ -179,8 +179,8 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
         """Score a model on the validation text, with passages and masks that are always the same."""
         if self.valid_plan is None:
             return None
-        means = self.mean_losses(model, self.batches_of(self.valid_plan, model))
-        return self.summary(means) | self.accuracies(model, self.batches_of(self.valid_plan, model))
+        losses = self.summary(self.mean_losses(model, self.batches_of(self.valid_plan, model)))
+        return self.scores_of_nan(losses) or losses | self.accuracies(model, self.batches_of(self.valid_plan, model))
 
     def batches_of(self, plan: PassagePlan, model: MaskedLanguageModel) -> Iterator[MaskedBatch]:
         """Iterate over the batches of a passage plan, with the same passages and masks every time."""
@@ -194,7 +194,7 @@ class MaskedLanguageModelling(Task[MaskedBatch]):
             states = model.backbone(batch.inputs, batch.padding_mask, batch.segments)
             tokens.add(model.output(model.transform(states[batch.chosen])), batch.targets[batch.chosen])
             if model.next_sentence is not None:
-                pairs.add(model.next_sentence(states, batch.padding_mask), batch.strange)
+                pairs.add(model.next_sentence(states, batch.padding_mask), batch.not_next)
         tokens, pairs = (Accuracy.total(self.reducer.gather([one.right, one.count])) for one in (tokens, pairs))
         neighbours = {"next_sentence_accuracy": pairs.value} if pairs.count else {}
         return {"accuracy": tokens.value, **neighbours}

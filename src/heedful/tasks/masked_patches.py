@@ -40,7 +40,7 @@ class MaskedPatchBatch:
     inputs: Float32[Tensor, "B H W C"]
     padding_mask: Bool[Tensor, "B H"]
     hidden: Bool[Tensor, "B R Q"]
-    tokens: int  # rows of pixels
+    tokens: int  # positions of the inputs in the stack
 
     @property
     def counts(self) -> tuple[int, ...]:

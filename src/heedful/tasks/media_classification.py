@@ -36,7 +36,7 @@ class MediaBatch:
     inputs: Float32[Tensor, "B N *F"]
     padding_mask: Bool[Tensor, "B N"]
     shares: Float32[Tensor, "B C"]
-    tokens: int  # real rows of pixels or frames
+    tokens: int  # positions of the inputs in the stack
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -3,10 +3,8 @@
 B batch, N rows of pixels or frames, F features of a row, T target tokens.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,29 +17,22 @@ from heedful.decode.captioner import Captioner
 from heedful.decode.transcriber import Transcriber
 from heedful.evaluate import Scoring, score
 from heedful.evaluate.error_rate import character_error_rate, word_error_rate
-from heedful.evaluate.significance import Outcomes, mean_outcomes
-from heedful.losses import Loss, perplexity
 from heedful.models.input_layers import media_to_text
 from heedful.models.model import SourceToTarget
 from heedful.tasks.media import MediaTextTask, places
-from heedful.tasks.sequence_to_sequence import WITHOUT_DECODING, PairBatch, exact_match, loss, pair_batch
-from heedful.tasks.task import Mean, Scores
+from heedful.tasks.sequence_to_sequence import PairBatch, WritingTask, exact_match, pair_batch
+from heedful.tasks.task import Scores
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
-class MediaToText(MediaTextTask[PairBatch]):
-    """Base class of tasks that write a text about a picture or a sound; a subclass defines `measure`.
+class MediaToText(WritingTask, MediaTextTask[PairBatch]):
+    """Base class of tasks that write a text about a picture or a sound; a subclass defines `measure`."""
 
-    Attributes:
-        means: the names of the scores that are means over outputs.
-    """
-
-    families = ("encoder_decoder",)
     command = "heedful caption"
     example = "FILE"
-    means: ClassVar[tuple[str, ...]] = ("exact_match",)
+    means = ("exact_match",)
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples)
@@ -53,20 +44,10 @@ class MediaToText(MediaTextTask[PairBatch]):
         """Encode the text that belongs to a file."""
         return [*tokenizers.target.encode(file.target), EOS]
 
-    @abstractmethod
-    def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """Score output texts against their references, with the metrics of the task."""
-
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
         """Build an encoder-decoder: the input layer of the medium before its encoder, and a decoder of tokens."""
         return media_to_text(recipe, len(tokenizers.target))
-
-    @property
-    def best(self) -> str:
-        """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
-        measured = self.scores if self.recipe.train.validate_decoding else WITHOUT_DECODING
-        return self.recipe.train.best or measured[0]
 
     def read(self, stores: Sequence[MediaStore], ids: np.ndarray, epoch: int | None, device: torch.device) -> PairBatch:
         """Read the examples of a batch: inputs, in training augmented, and the tokens of their texts."""
@@ -75,41 +56,13 @@ class MediaToText(MediaTextTask[PairBatch]):
         batch = pair_batch(inputs, padding_mask, torch.from_numpy(target), device)
         return replace(batch, source_tokens=self.positions(stores, ids))
 
-    def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the target tokens of a batch."""
-        return (loss(model, batch, self.recipe.train.label_smoothing),)
-
-    def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute loss and perplexity per target token from mean losses."""
-        return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
-
-    def validate(self, model: Any) -> Scores | None:
-        """Score a model on the validation set: loss, perplexity and, if the recipe asks for them, greedy outputs."""
-        greedy = replace(self.recipe.decode, beam=1, n_best=1)
-        return self.scored(model, greedy, decoding=self.recipe.train.validate_decoding)
-
-    def test(self, model: Any) -> Scores | None:
-        """Score a model on the test set, with outputs decoded as the recipe says."""
-        return self.scored(model, replace(self.recipe.decode, n_best=1), decoding=True)
-
-    def scored(self, model: SourceToTarget, config: DecodeConfig, *, decoding: bool) -> Scores | None:
-        """Compute loss and perplexity of the validation set by teacher forcing and, if asked for, scores of outputs."""
+    def given(self, model: SourceToTarget) -> Scores | None:
+        """Compute loss and perplexity of the texts of the validation files by teacher forcing; None without them."""
         store = self.examples.valid
-        if store is None:
-            return None
-        given = self.summary(self.mean_losses(model, self.batches_of(store, model)))
-        if not decoding:
-            return given
-        return self.scores_of_nan(given) or given | self.measure(self.outputs(model, config), self.references)
+        return self.summary(self.mean_losses(model, self.batches_of(store, model))) if store is not None else None
 
-    def outcomes(self, model: SourceToTarget) -> Outcomes:
-        """Score each output separately by the scores that are means over outputs."""
-        outputs = self.outputs(model, replace(self.recipe.decode, n_best=1))
-        found = [self.measure([output], [wanted]) for output, wanted in zip(outputs, self.references, strict=True)]
-        return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
-
-    def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[str]:
-        """Write the text about each validation file."""
+    def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[tuple[str, str]]:
+        """Write the text about each validation file; return it with its reference."""
         _, store = self.valid
         own = list(self.reducer.share(range(len(store))))
         self.progress.begin("files", len(own))
@@ -117,7 +70,7 @@ class MediaToText(MediaTextTask[PairBatch]):
         for text in self.written(model, config, (self.medium.read(store.content(index)) for index in own)):
             found.append(text)
             self.progress.advance(1)
-        return self.reducer.in_order(found)
+        return list(zip(self.reducer.in_order(found), self.references, strict=True))
 
     def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
         """Write the text about each decoded input, decoded as the settings say."""

@@ -91,16 +91,78 @@ def loss(model: SourceToTarget, batch: PairBatch, smoothing: float) -> Loss:
     return cross_entropy(hidden[batch.target_padding_mask], model.output.weight, target, smoothing, model.output.bias)
 
 
-class SequenceToSequence(Task[PairBatch]):
-    """Base class of sequence-to-sequence tasks; a subclass defines `measure`, and `read` for files of another kind.
+class WritingTask(Task[PairBatch]):
+    """Base class of tasks that learn to write a target text, whatever the source is; a subclass defines `measure`.
 
     Attributes:
         means: the names of the scores that are means over outputs.
     """
 
     families = ("encoder_decoder",)
-    command = "heedful write"
     means: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
+        """Score output texts against their references, with the metrics of the task."""
+
+    @abstractmethod
+    def given(self, model: SourceToTarget) -> Scores | None:
+        """Compute loss and perplexity of the validation set by teacher forcing; None without a validation set."""
+
+    @abstractmethod
+    def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[tuple[str, str]]:
+        """Decode the sources of the validation set as the settings say; return each output with its reference."""
+
+    @property
+    def best(self) -> str:
+        """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
+        measured = self.scores if self.recipe.train.validate_decoding else WITHOUT_DECODING
+        return self.recipe.train.best or measured[0]
+
+    def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
+        """Compute the loss of the target tokens of a batch."""
+        return (loss(model, batch, self.recipe.train.label_smoothing),)
+
+    def summary(self, means: Sequence[Mean]) -> Scores:
+        """Compute loss and perplexity per target token from mean losses."""
+        return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
+
+    def validate(self, model: Any) -> Scores | None:
+        """Score a model on the validation set: loss, perplexity and, if the recipe asks for them, greedy outputs."""
+        greedy = replace(self.recipe.decode, beam=1, n_best=1)
+        return self.scored(model, greedy) if self.recipe.train.validate_decoding else self.given(model)
+
+    def test(self, model: Any) -> Scores | None:
+        """Score a model on the test set, which was prepared in place of the validation set (see `LoadedModel.test`).
+
+        Scores are loss, perplexity, and those of outputs decoded as the recipe says.
+        """
+        return self.scored(model, replace(self.recipe.decode, n_best=1))
+
+    def scored(self, model: SourceToTarget, config: DecodeConfig) -> Scores | None:
+        """Compute loss, perplexity and the scores of outputs on the validation set; None without one."""
+        given = self.given(model)
+        if given is None:
+            return None
+        return self.scores_of_nan(given) or given | self.measure(*zip(*self.outputs(model, config), strict=True))
+
+    def outcomes(self, model: SourceToTarget) -> Outcomes:
+        """Score each output separately, for significance tests of scores that are means over outputs, such as ROUGE.
+
+        Raises:
+            InputError: none of the scores is a mean over outputs.
+        """
+        if not self.means:
+            return super().outcomes(model)
+        outputs = self.outputs(model, replace(self.recipe.decode, n_best=1))
+        found = [self.measure([output], [wanted]) for output, wanted in outputs]
+        return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
+
+
+class SequenceToSequence(WritingTask):
+    """Base class of sequence-to-sequence tasks; a subclass defines `measure`, and `read` for files of another kind."""
+
+    command = "heedful write"
 
     def __init__(self, recipe: Recipe, prepared: PreparedPairs) -> None:
         super().__init__(recipe, prepared.tokenizers, prepared.digest)
@@ -134,10 +196,6 @@ class SequenceToSequence(Task[PairBatch]):
         """Read source and target pairs from two files line by line, or from two fields of one table or JSONL file."""
         return read_pairs(corpus, data, report)
 
-    @abstractmethod
-    def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """Score output texts against their references, with the metrics of the task."""
-
     @classmethod
     def build(cls, recipe: Recipe, tokenizers: TokenizerPair) -> SourceToTarget:
         """Build an encoder-decoder for the vocabularies of source and target."""
@@ -147,12 +205,6 @@ class SequenceToSequence(Task[PairBatch]):
     def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Translator:
         """Create the predictor that writes a target text for each source text."""
         return Translator(model, tokenizers, recipe.decode)
-
-    @property
-    def best(self) -> str:
-        """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
-        measured = self.scores if self.recipe.train.validate_decoding else WITHOUT_DECODING
-        return self.recipe.train.best or measured[0]
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """List the batches of an epoch, with pairs of similar length in each."""
@@ -171,58 +223,16 @@ class SequenceToSequence(Task[PairBatch]):
             target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng)
         return collate(source, target, device)
 
-    def loss(self, model: SourceToTarget, batch: PairBatch) -> tuple[Loss, ...]:
-        """Compute the loss of the target tokens of a batch."""
-        return (loss(model, batch, self.recipe.train.label_smoothing),)
-
-    def summary(self, means: Sequence[Mean]) -> Scores:
-        """Compute loss and perplexity per target token from mean losses."""
-        return {"loss": means[0].loss, "perplexity": perplexity(means[0].nll)}
-
-    def validate(self, model: SourceToTarget) -> Scores | None:
-        """Score a model on the validation set: loss, perplexity and, if the recipe asks for them, greedy outputs."""
-        if self.prepared.valid is None:
-            return None
-        scores = self.given(model, self.prepared.valid)
-        if not self.recipe.train.validate_decoding:
-            return scores
-        return self.scores_of_nan(scores) or scores | self.decoded(model, replace(self.recipe.decode, beam=1, n_best=1))
-
-    def test(self, model: SourceToTarget) -> Scores | None:
-        """Score a model on the test set, which was prepared in place of the validation set (see `LoadedModel.test`).
-
-        Scores are loss, perplexity, and those of outputs decoded as the recipe says.
-        """
-        if self.prepared.valid is None:
-            return None
-        scores = self.given(model, self.prepared.valid)
-        return scores | self.decoded(model, replace(self.recipe.decode, n_best=1))
-
-    def outcomes(self, model: SourceToTarget) -> Outcomes:
-        """Score each output separately, for significance tests of scores that are means over outputs, such as ROUGE.
-
-        Raises:
-            InputError: none of the scores is a mean over outputs.
-        """
-        if not self.means:
-            return super().outcomes(model)
-        outputs = self.outputs(model, replace(self.recipe.decode, n_best=1))
-        found = [self.measure([output], [wanted]) for output, wanted in outputs]
-        return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
-
-    def given(self, model: SourceToTarget, store: PairStore) -> Scores:
-        """Compute loss and perplexity on a store of pairs by teacher forcing."""
-        return self.summary(self.mean_losses(model, self.valid_batches(store, model)))
+    def given(self, model: SourceToTarget) -> Scores | None:
+        """Compute loss and perplexity of the validation pairs by teacher forcing; None without them."""
+        store = self.prepared.valid
+        return self.summary(self.mean_losses(model, self.valid_batches(store, model))) if store is not None else None
 
     def valid_batches(self, store: PairStore, model: SourceToTarget) -> Iterator[PairBatch]:
         """Iterate over the batches of the validation set, in a fixed order."""
         device = next(model.parameters()).device
         plan = BatchPlan([store.lengths], [1.0], self.recipe.train.batch_tokens, seed=0)
         return (collate(*assemble([store], ids), device) for ids in self.progress.part("batches", plan.epoch(0)))
-
-    def decoded(self, model: SourceToTarget, config: DecodeConfig) -> Scores:
-        """Decode the raw validation texts and score the outputs."""
-        return self.measure(*zip(*self.outputs(model, config), strict=True))
 
     def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[tuple[str, str]]:
         """Decode the raw validation texts; return each output with its reference."""

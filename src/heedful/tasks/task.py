@@ -54,6 +54,11 @@ class Mean:
     loss: float  # the loss that is trained on, label smoothing included
     nll: float  # the negative log-likelihood
 
+    @classmethod
+    def of(cls, loss: float, nll: float, count: int | float) -> "Mean":
+        """Divide the sums of a term of the loss by its number of predictions; NaN if there are none."""
+        return cls(loss / count, nll / count) if count else cls(math.nan, math.nan)
+
 
 class Task(ABC, Generic[B]):
     """Base class of tasks: defines the examples, batches, model, loss and scores of one kind of training.
@@ -64,10 +69,12 @@ class Task(ABC, Generic[B]):
         command: the command that uses models of the task on the command line; empty: there is none, only Python.
         example: an example of arguments for that command.
         pair_field: the column of a second text in tables, where the recipe names none.
-        scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does.
+        scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does. Of
+            each the largest is best, except those in `heedful.train.early_stopping.LOWER_IS_BETTER`.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: the tokenizers of source and target; for tasks on one kind of text both are the same.
         digest: SHA-256 of all that the prepared data depends on.
+        tell: called with remarks on the text that is scored.
         progress: reports the progress of `validate` and `test`.
         reducer: shares the validation set among the processes of a run, and joins what they found.
     """
@@ -78,7 +85,7 @@ class Task(ABC, Generic[B]):
     example: ClassVar[str] = "'Some text.'"
     pair_field: ClassVar[str | None] = None
     scores: ClassVar[tuple[str, ...]]
-    tell: Callable[[str], object] = staticmethod(lambda _: None)  # called with remarks on the text of a test
+    tell: Callable[[str], object] = staticmethod(lambda _: None)
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe
@@ -204,10 +211,7 @@ class Task(ABC, Generic[B]):
         sums = np.array(self.reducer.in_order(own), dtype=np.float64).sum(axis=0)
         if not sums[:, 2].all():
             self.tell(NOTHING_TO_PREDICT)
-        return [
-            Mean(total / count, nll / count) if count else Mean(math.nan, math.nan)
-            for total, nll, count in sums.tolist()
-        ]
+        return [Mean.of(*row) for row in sums.tolist()]
 
     def scores_of_nan(self, losses: Scores) -> Scores | None:
         """Return all scores as NaN, which is never the best, if a loss is not finite; None if they can be computed."""

@@ -1,6 +1,5 @@
 """Training from a Python program or a notebook, without the command line: `heedful.train`."""
 
-import json
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from heedful.config.schema import Recipe
 from heedful.parallel import is_first_process
 from heedful.predict import AnyPredictor
 from heedful.train import loop
-from heedful.train.log_file import LOG, RESULT
+from heedful.train.log_file import LOG, final_scores, records
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class TrainingResult:
     @property
     def log(self) -> list[dict[str, Any]]:
         """Records of the training log, in order: an "update" and its measurements, such as "loss" or "valid_bleu"."""
-        return [json.loads(line) for line in (self.folder / LOG).read_text(encoding="utf-8").splitlines()]
+        return records(self.folder / LOG)
 
 
 def train(
@@ -65,7 +64,7 @@ def train(
         if is_first_process():
             console.print(f"stopped and saved after update {outcome.update}; the same call goes on from there")
         signal.raise_signal(outcome.exit_code - 128)
-    return TrainingResult(folder, outcome.update, scores_of(folder))
+    return TrainingResult(folder, outcome.update, final_scores(folder))
 
 
 def as_recipe(
@@ -80,11 +79,3 @@ def as_recipe(
     if isinstance(recipe, str | Path):
         return load_recipe(recipe, overrides, root)
     return make_recipe(recipe, overrides, root)
-
-
-def scores_of(folder: Path) -> dict[str, float]:
-    """Read the scores of a run's final model; empty if the run has no validation set."""
-    path = folder / RESULT
-    if not path.exists():
-        return {}
-    return {name: value for name, value in json.loads(path.read_text(encoding="utf-8")).items() if name != "update"}

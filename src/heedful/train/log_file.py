@@ -158,6 +158,11 @@ def logged_norm(folder: Path, update: int) -> float | None:
     return next(found, None)
 
 
+def final_scores(folder: Path) -> Scores:
+    """Read the scores of a run's final model; empty before the end of the run, or without a validation set."""
+    return {name: value for name, value in result(folder).items() if name != "update"}
+
+
 def result(folder: Path) -> dict[str, Any]:
     """Read the "update" at which a run has ended and the scores of its final model; empty before the end."""
     try:

@@ -2,8 +2,8 @@
 
 A run's result depends on recipe, data and machine, not on how often the run is interrupted.
 
-From text to loss, for translation: `data.prepare_pairs` encodes the text into stores, `data.batches` plans the batches,
-`tasks.sequence_to_sequence` makes tensors of them and computes the loss of `models.transformer` by `losses`;
+From text to loss, for translation: `data.preparation.pairs` encodes the text into stores, `data.batches` plans the
+batches, `tasks.sequence_to_sequence` makes tensors of them and computes the loss of `models.transformer` by `losses`;
 `train.trainer` and `train.training_step` do the rest.
 """
 

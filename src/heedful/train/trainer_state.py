@@ -25,7 +25,7 @@ class LogWindow:
     def means(self) -> list[Mean]:
         """Compute the mean of each term of the loss; empty if nothing was added."""
         rows = zip(self.losses, self.nlls, self.counts, strict=True)
-        return [Mean(loss / max(count, 1), nll / max(count, 1)) for loss, nll, count in rows]
+        return [Mean.of(*row) for row in rows]
 
 
 def added(sums: list[N], more: list[N]) -> list[N]:
