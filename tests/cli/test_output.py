@@ -120,6 +120,16 @@ def test_a_pipe_gets_each_result_and_is_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
+def test_standard_output_by_its_name_goes_on_where_it_is(tmp_path):
+    out = tmp_path / "out"
+    script = "from pathlib import Path; from heedful.cli.output import writing_results as writing\n"
+    script += "print('before', flush=True)\nwith writing(Path('/dev/stdout'), None) as results: results.write('result')"
+    with out.open("wb") as stream:
+        subprocess.run([sys.executable, "-c", script + "\nprint('after')"], stdout=stream, check=True)
+    assert out.read_text() == "before\nresult\nafter\n"
+    assert [*tmp_path.iterdir()] == [out]
+
+
 def test_a_link_keeps_leading_to_its_file(tmp_path):
     (tmp_path / "folder").mkdir()
     link, file = tmp_path / "link", tmp_path / "folder" / "file"

@@ -35,7 +35,7 @@ def test_of_a_file_that_was_not_finished_nothing_is_left(tmp_path):
 
 def test_no_file_replaces_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="is a device or a pipe"), atomic_file(tmp_path / "pipe"):
+    with pytest.raises(InputError, match="is a device, a pipe or an open file"), atomic_file(tmp_path / "pipe"):
         pass
     assert (tmp_path / "pipe").is_fifo()
 

@@ -42,13 +42,13 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         RunError: writing failed; nothing is left of the file.
         Exit: nobody reads standard output any more, as with `| head`.
     """
-    from heedful.storage.atomic import atomic_file, is_stream
+    from heedful.storage.atomic import atomic_file, is_stream, open_stream
 
     try:
         if path is None:
             yield sys.stdout.buffer
         elif is_stream(path):
-            with path.open("wb") as stream:
+            with open_stream(path) as stream:
                 yield stream
         else:
             with atomic_file(path) as stream:

@@ -16,6 +16,7 @@ from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Entry, manifest_text
 
 TEMPORARY = ".tmp-"  # prefix of a file or folder that does not have its name yet
+OPEN_FILES = ("/dev/fd", "/proc/self/fd")  # folders in which a process finds the files that it has open
 OUTGOING = ".old-"  # prefix of a folder that is about to be removed
 
 Content = Iterable[bytes | memoryview]
@@ -82,11 +83,11 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
             which the next writer does not remove if the process is killed.
 
     Raises:
-        InputError: There is a device or a pipe of this name, which would be replaced.
+        InputError: There is a device, a pipe or an open file of this name, which would be replaced.
         OSError: Writing failed.
     """
     if is_stream(path):
-        raise InputError(f"{path}: is a device or a pipe, which a file would replace; name a file")
+        raise InputError(f"{path}: is a device, a pipe or an open file, which a new file would replace; name a file")
     path = path.resolve() if path.is_symlink() else path
     temporary = path.with_name(TEMPORARY + writer + path.name)
     with _removed_after_error(storage, temporary):
@@ -98,8 +99,27 @@ def atomic_file(path: Path, storage: Storage = DISK, writer: str = "") -> Iterat
 
 
 def is_stream(path: Path) -> bool:
-    """True if there is something of this name that takes bytes as they come: a device or a pipe, and no file."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    """True if what has this name takes bytes as they come: a device, a pipe, or an open file such as /dev/stdout."""
+    special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    return special or descriptor(path) is not None
+
+
+def open_stream(path: Path) -> BinaryIO:
+    """Open a device or a pipe for writing; or go on writing to an open file, where its last byte was written.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    number = descriptor(path)
+    return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
+
+
+def descriptor(path: Path) -> int | None:
+    """Return the number of an open file of this process by its name, such as 1 of /dev/stdout; None for other names."""
+    name = os.path.join(path.parent, os.readlink(path)) if path.is_symlink() else str(path)
+    folder, number = os.path.split(name)
+    is_open = number.isdecimal() and os.path.realpath(folder) in map(os.path.realpath, OPEN_FILES)
+    return int(number) if is_open else None
 
 
 @contextmanager
