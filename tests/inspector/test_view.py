@@ -50,7 +50,9 @@ def test_what_no_folder_tells_about_is_refused(subject):
         heedful.look(subject, TEXT)
 
 
-@pytest.mark.parametrize("head", ["dec.1.cross.1", ("dec.1.cross", "0"), ("dec.1.cross", 1.0), ("dec.1.cross",), 1])
+@pytest.mark.parametrize(
+    "head", ["dec.1.cross.1", ("dec.1.cross", "0"), ("dec.1.cross", 1.0), ("dec.1.cross",), ("dec.1.cross", True), 1]
+)
 def test_a_head_that_is_no_block_and_number_is_refused(model, head):
     with pytest.raises(InputError, match="name a block and a head, counted from 0"):
         heedful.look(model, TEXT, head=head)

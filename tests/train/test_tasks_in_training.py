@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import heedful
 from heedful.config.schema import GenerateConfig
@@ -41,6 +42,17 @@ def test_a_long_validation_text_fits_into_learned_positions(task, tmp_path):
         (folder / name).write_text("".join([first.replace(" ", " w1" * 97 + " ", 1), *others]))
     settings = recipe(task, folder, model={"positions": "learned", "max_positions": 19}, train={"max_updates": 4})
     assert train(settings, tmp_path / "run") == loop.Outcome(4, 0)
+
+
+def test_a_validation_text_without_a_token_to_predict_is_told_of_once_and_chooses_no_model(tmp_path, capsys):
+    folder = write_text(tmp_path / "text")
+    (folder / "valid.txt").write_text("zz yy! xx!\n\n" * 7)
+    plain = {"kind": "word", "byte_fallback": False, "mask": True}
+    updates = {"max_updates": 4, "validate_every": 2, "save_every": 2}
+    loop.train(recipe("masked_lm", folder, tokenizer=plain, train=updates), tmp_path / "run", Console(stderr=True))
+    assert " ".join(capsys.readouterr().err.split()).count("nothing in this text can be predicted") == 1
+    records = [json.loads(line) for line in (tmp_path / "run" / LOG).read_text().splitlines()]
+    assert [record["valid_loss"] for record in records if "valid_loss" in record] == [None, None]
 
 
 def test_other_classes_cannot_go_on_with_a_run(text, tmp_path):

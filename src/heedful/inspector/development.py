@@ -103,7 +103,7 @@ def curves(log: Path) -> Curves:
 
 
 def snapshots(
-    folder: Path, text: Given, target: str | None, loaded: Callable[[LoadedModel], object] = lambda _: None
+    folder: Path, text: Given, target: str | None, watch: Callable[[LoadedModel], object] = lambda _: None
 ) -> Iterator[Snapshot]:
     """Measure the attention heads of every checkpoint of a run on one input, from the first checkpoint on.
 
@@ -113,7 +113,7 @@ def snapshots(
         folder: the folder of the run.
         text: the input text; or a picture or sound, as the bytes of its file.
         target: the target text that every checkpoint is given; None: each checkpoint generates its own.
-        loaded: called with each model before it is measured.
+        watch: called with each model before it is measured.
 
     Raises:
         InputError: the text is empty, text or target is too long, or the file cannot be read.
@@ -121,7 +121,7 @@ def snapshots(
     checkpoints = Checkpoints(folder, keep_last=2)
     for step in checkpoints.steps():
         if (model := loaded_if_there(checkpoints.path(step))) is not None:
-            loaded(model)
+            watch(model)
             yield Snapshot(step, measured(model, text, target))
 
 

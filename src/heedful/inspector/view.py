@@ -96,7 +96,9 @@ def check_pair(head: object) -> None:
         InputError: it is named by something else.
     """
     match head:
-        case None | (str(), int()):
+        case None:
+            return
+        case (str(), int() as number) if not isinstance(number, bool):
             return
     raise InputError(f'head = {head!r}: name a block and a head, counted from 0, such as ("dec.1.cross", 1)')
 

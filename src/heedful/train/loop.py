@@ -10,6 +10,7 @@ batches, `tasks.sequence_to_sequence` makes tensors of them and computes the los
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def train(
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
+            trainer.task.tell = cache(logger.say)  # each remark once, however many validations make it
             trainer.begin(logger)
             while not trainer.is_finished() and not interruption.of_any(reducer):
                 trainer.update(logger)

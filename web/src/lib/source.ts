@@ -153,14 +153,18 @@ export class Live implements Source {
 
 async function ask(path: string, init?: RequestInit): Promise<Response> {
   const answer = await fetch(`${API}/${path}`, init);
-  if (!answer.ok) {
-    const type = answer.headers.get("content-type") ?? "";
-    const said = await (type.startsWith("text/plain") ? answer.text() : answer.json().then(({ error }) => error)).catch(
-      () => null,
-    );
-    throw new Error(said || `${answer.status} ${answer.statusText}`);
-  }
+  if (!answer.ok) throw new Error((await refusal(answer)) || `${answer.status} ${answer.statusText}`);
   return answer;
+}
+
+/** Why a server refuses a request, in its words; empty if it has none for people. */
+async function refusal(answer: Response): Promise<string> {
+  const type = answer.headers.get("content-type") ?? "";
+  if (type.startsWith("text/plain")) return answer.text();
+  return answer.json().then(
+    ({ error }) => error,
+    () => "",
+  );
 }
 
 /** What a server says little by little; the last thing may be what went wrong. */
