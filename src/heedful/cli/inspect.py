@@ -235,12 +235,16 @@ def listen(host: str, port: int) -> socket.socket:
     """Open a TCP socket that listens at a host and a port.
 
     Raises:
+        InputError: no host can have such a name.
         RunError: the address is taken, or there is no such address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         host.encode("idna")
         return socket.create_server((host, port), family=family)
-    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have such a name
-        reason = getattr(error, "strerror", None) or error
-        raise RunError(f"cannot listen at {host}, port {port}: {reason}; --port 0 takes a free one") from error
+    except UnicodeError as error:
+        raise InputError(f"--host {host}: no host can have this name; give an address, such as 127.0.0.1") from error
+    except OSError as error:
+        raise RunError(
+            f"cannot listen at {host}, port {port}: {error.strerror or error}; --port 0 takes a free one"
+        ) from error
