@@ -24,6 +24,7 @@ from heedful.tasks import TASKS
 from subjects import classifier
 
 TEXT = "Where is the train station?"
+NO_TEXT = "is no text, nor a list of several; give a string"
 GERMAN = "Wo ist der Bahnhof?"
 Attempt = Callable[[Any], object]
 
@@ -43,9 +44,12 @@ SAYS: dict[str, tuple[Attempt, str]] = {
     "a number in quotes": (lambda model: model(TEXT, beam="5"), "decode.beam must be a whole number.* without quotes"),
     "an option misspelt": (lambda model: model(TEXT, bean=2), "there is no option bean; did you mean beam"),
     "an option of Hugging Face": (lambda model: model(TEXT, num_beams=2), "no option num_beams; did you mean beam"),
-    "a text in an array": (lambda model: model(np.array(TEXT)), "is no text, nor a list of texts; give a string"),
-    "a file in place of a text": (lambda model: model(Path("a.txt")), "is no text, nor a list of texts; give a string"),
-    "bytes": (lambda model: model(b"Hello"), "is no text, nor a list of texts; give a string"),
+    "a text in an array": (lambda model: model(np.array(TEXT)), NO_TEXT),
+    "a file in place of a text": (
+        lambda model: model(Path("a.txt")),
+        NO_TEXT,
+    ),
+    "bytes": (lambda model: model(b"Hello"), NO_TEXT),
     "pairs for a translator": (lambda model: model([(TEXT, TEXT)]), "text 1: .* .tuple. is no text; give a string"),
     "a string to read lazily": (lambda model: model.translate_lines(TEXT), "is one text.* put it in a list"),
     "a GPU that is not there": (lambda model: model.to("cuda:93"), 'device "cuda:93" cannot be used.* use "auto" or'),

@@ -151,7 +151,7 @@ def load(
             has another task.
     """
     from heedful.checkpoint.load import load_model
-    from heedful.decode.predictor import described
+    from heedful.decode.inputs import described
     from heedful.errors import InputError
 
     if not isinstance(model, str | PathLike):
@@ -233,8 +233,8 @@ def trace(
         InputError: a text is empty or too long, a file cannot be read, there is no such tap, or for the reasons of
             `load`.
     """
+    from heedful.decode.inputs import InputKind, as_text
     from heedful.decode.media_reader import SINGLE
-    from heedful.decode.predictor import as_text, one_or_all
     from heedful.errors import InputError
     from heedful.inspector.capture.forward_inputs import user_input
     from heedful.inspector.capture.trace import trace as traced
@@ -247,7 +247,8 @@ def trace(
     def read(one: object) -> Any:
         return user_input(subject, one)
 
-    return one_or_all(lambda texts: (traced(subject, one, written, keep) for one in texts), text, read, SINGLE)
+    inputs = InputKind("text", SINGLE, read, "a string, or the name of a file")
+    return inputs.one_or_all(lambda given: (traced(subject, one, written, keep) for one in given), text)
 
 
 def look(
@@ -269,7 +270,7 @@ def look(
         InputError: the text is empty or too long, a file cannot be read, there is no such model or head, or the page
             was not built.
     """
-    from heedful.decode.predictor import as_text
+    from heedful.decode.inputs import as_text
     from heedful.inspector.look import Question
     from heedful.inspector.view import check_pair, view
 

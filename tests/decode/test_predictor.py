@@ -7,7 +7,6 @@ import torch
 
 import subjects
 from heedful.decode.generator import GenerationRequest
-from heedful.decode.predictor import as_text, each_checked, one_or_all
 from heedful.errors import InputError
 from heedful.nn.int8 import in_int8
 from heedful.predict import AnyPredictor
@@ -40,7 +39,7 @@ def test_a_string_has_one_answer_and_an_iterable_a_list_of_them(name):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (None, "None is no text, nor a list of texts; give a string or several in a list"),
+        (None, "None is no text, nor a list of several; give a string, or several in a list"),
         (7, r"7 \(int\) is no text"),
         (b"ab", r"b'ab' \(bytes\) is no text"),
         ({"a": "b"}, r"\(dict\) is no text"),
@@ -64,16 +63,6 @@ def test_one_text_where_many_are_read_one_by_one_is_told():
     ):
         with pytest.raises(InputError, match=r"'two' .str. is one text, where several are read one after another"):
             list(read("two"))
-
-
-def test_an_error_of_whoever_makes_the_texts_is_theirs():
-    def texts():
-        yield "a"
-        raise InputError("line 2: broken")
-
-    with pytest.raises(InputError, match=r"^line 2: broken$"):
-        list(each_checked(texts(), as_text))
-    assert one_or_all(lambda each: (text.upper() for text in each), ["a", "b"], as_text) == ["A", "B"]
 
 
 def test_options_of_a_call_hold_for_that_call():

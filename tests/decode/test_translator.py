@@ -16,7 +16,8 @@ from heedful.config.schema import DecodeConfig, ModelConfig, Recipe, TokenizerCo
 from heedful.decode import translator as translator_module
 from heedful.decode.beam import search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.translator import WINDOW, Translation, Translator, batches
+from heedful.decode.inference import batches
+from heedful.decode.translator import WINDOW, Translation, Translator
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
 from heedful.text.tokenizer import EOS, Tokenizer

@@ -80,8 +80,8 @@ def test_a_search_finds_the_nearest(way, retriever, pictures):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "no text, nor a list of texts"),
-        ([7], "text 1: 7 .* is neither a text nor a picture"),
+        (7, "no text or picture, nor a list of several; give a string, a path, bytes or pixels"),
+        ([7], "text or picture 1: 7 .* is neither a text nor a picture"),
         (Path("absent.png"), r"absent\.png: cannot be read"),
         ([b"no picture"], "it is no picture"),
     ],

@@ -118,7 +118,7 @@ def test_the_number_of_a_bad_file_among_many_is_told(classifier, files, tmp_path
     bad.write_bytes(b"text")
     with pytest.raises(InputError, match=rf"{NOUN} 3: {bad}: it is no {NOUN}"):
         classifier.predict([files[0], files[1], bad, files[2]])
-    with pytest.raises(InputError, match="where several are read; put it in a list"):
+    with pytest.raises(InputError, match="where several are read one after another; put it in a list"):
         classifier.predict_files(files[0])
 
 

@@ -121,9 +121,9 @@ def test_a_typed_text_is_cut_into_words():
 def test_words_are_wanted_where_words_are_tagged():
     (answer,) = tagger().tag([("wd", "wf")])
     assert answer.words == ("wd", "wf")
-    with pytest.raises(InputError, match=r"text 1: 'wd wf' .str. is no list of words; `predict` takes texts"):
+    with pytest.raises(InputError, match=r"sentence 1: 'wd wf' .str. is no list of words; `predict` takes texts"):
         list(tagger().tag(["wd wf"]))
-    with pytest.raises(InputError, match="is one text"):
+    with pytest.raises(InputError, match="is one sentence"):
         list(tagger().tag("wd wf"))
 
 

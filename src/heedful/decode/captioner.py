@@ -60,7 +60,7 @@ class Captioner(Predictor[SourceToTarget, str]):
         chosen = self.with_options(**options)
         remedy = "for the n best take what caption_files(files, n_best=...) gives"
         check_one_text(options, chosen.config, f"caption gives one text about a file; {remedy}")
-        return self.reader.one_or_all(chosen.texts, files)
+        return self.reader.inputs.one_or_all(chosen.texts, files)
 
     __call__ = predict = caption
 
@@ -72,7 +72,7 @@ class Captioner(Predictor[SourceToTarget, str]):
         Raises:
             InputError: under the same conditions as `caption`.
         """
-        return self.with_options(**options).alternatives(self.reader.each_decoded(files), done)
+        return self.with_options(**options).alternatives(self.reader.inputs.each(files), done)
 
     def texts(self, decoded: Iterable[np.ndarray], done: Done = lambda _: None) -> Iterator[str]:
         """Write the best text about each decoded input."""

@@ -7,9 +7,9 @@ from typing import overload
 
 import torch
 
-from heedful.decode.finite import check_numbers
-from heedful.decode.predictor import Predictor, as_text, each_checked, one_or_all
-from heedful.decode.translator import evaluating
+from heedful.decode.inference import check_numbers, evaluating
+from heedful.decode.inputs import TEXTS
+from heedful.decode.predictor import Predictor
 from heedful.errors import InputError
 from heedful.models import MaskedLanguageModel
 from heedful.text.tokenizer import BOS, EOS, MASK, Tokenizer
@@ -56,7 +56,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         Raises:
             InputError: an input is not a text, has no gap, or is longer than the model reads; or `count` is below 1.
         """
-        return one_or_all(lambda each: self.fill_lines(each, count), texts, as_text)
+        return TEXTS.one_or_all(lambda each: self.fill_lines(each, count), texts)
 
     __call__ = predict = fill
 
@@ -68,7 +68,7 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         """
         if count < 1:
             raise InputError(f"count = {count}: at least 1 candidate for each gap")
-        return (self._filled(text, count) for text in each_checked(texts, as_text))
+        return (self._filled(text, count) for text in TEXTS.each(texts))
 
     def _filled(self, text: str, count: int) -> list[list[MaskCandidate]]:
         """Predict the candidates for each gap of one text."""

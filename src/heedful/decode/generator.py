@@ -1,7 +1,7 @@
 """Generates text with a language model (GPT): continues prompts, all at once or as a stream."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
@@ -12,10 +12,11 @@ import torch
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generation_row import GenerationRow, Reason
-from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
+from heedful.decode.inference import evaluating
+from heedful.decode.inputs import InputKind, as_text
+from heedful.decode.predictor import Done, Predictor
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
-from heedful.decode.translator import evaluating
 from heedful.models import LanguageModel
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
@@ -107,7 +108,7 @@ class Generator(Predictor[LanguageModel, Generation]):
                 allowed.
             RunError: the model's output is not a number.
         """
-        return one_or_all(self._continued, prompts, self._reader(options), (str, GenerationRequest))
+        return self._prompts(options).one_or_all(self._continued, prompts)
 
     __call__ = predict = generate
 
@@ -129,7 +130,7 @@ class Generator(Predictor[LanguageModel, Generation]):
         Raises:
             InputError, RunError: under the same conditions as `generate`.
         """
-        return self._continued(each_checked(prompts, self._reader(options)), window, done)
+        return self._continued(self._prompts(options).each(prompts), window, done)
 
     def stream(self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Iterator[str]:
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
@@ -137,10 +138,10 @@ class Generator(Predictor[LanguageModel, Generation]):
         Raises:
             InputError, RunError: under the same conditions as `generate`.
         """
-        return self._streamed(self._reader(options)(prompt))
+        return self._streamed(self._prompts(options).read(prompt))
 
-    def _reader(self, options: GenerateOptions) -> Callable[[object], GenerationRequest]:
-        """Check options, and return what makes a request of a prompt; they override the settings of a request."""
+    def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
+        """Check options, and return the prompts that go with them; they override the settings of a request."""
         config = with_options(self.config, options)
 
         def read(prompt: object) -> GenerationRequest:
@@ -148,7 +149,7 @@ class Generator(Predictor[LanguageModel, Generation]):
                 return replace(prompt, config=with_options(prompt.config, options))
             return GenerationRequest(as_text(prompt), config)
 
-        return read
+        return InputKind("text", (str, GenerationRequest), read, "a string")
 
     def _continued(
         self, requests: Iterable[GenerationRequest], window: int = WINDOW, done: Done = lambda _: None

@@ -3,7 +3,7 @@
 B batch, N rows of pixels or frames, F features of a row.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.data.media.medium import medium_of, padded
-from heedful.decode.predictor import Done, described
-from heedful.decode.translator import batches, evaluating
+from heedful.decode.inference import batches, evaluating
+from heedful.decode.inputs import InputKind, described
+from heedful.decode.predictor import Done
 from heedful.errors import InputError
 from heedful.models.model import Model
 
@@ -24,6 +25,7 @@ Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, pixels (H
 R = TypeVar("R")
 
 SINGLE = (str, PathLike, bytes, np.ndarray)
+GIVE = "the name of a file, bytes or an array"
 BATCH_TOKENS = 8192  # positions in the stack
 
 
@@ -38,6 +40,7 @@ class MediaReader:
     def __init__(self, model: Model, recipe: Recipe) -> None:
         self.model = model
         self.medium = medium_of(recipe)
+        self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
 
     def decoded(self, given: object) -> np.ndarray:
         """Decode an input: the name of a file, the bytes of one, or an array of pixels, samples or frames.
@@ -50,47 +53,13 @@ class MediaReader:
         if isinstance(given, bytes):
             return self.medium.read(given)
         if not isinstance(given, str | PathLike):
-            raise InputError(f"{described(given)} is no {self.medium.noun}; give the name of a file, bytes or an array")
+            raise InputError(f"{described(given)} is no {self.medium.noun}; give {GIVE}")
         try:
             return self.medium.read(Path(given).read_bytes())
         except OSError as error:
             raise InputError(f"{given}: cannot be read ({error.strerror or error})") from error
         except InputError as error:
             raise InputError(f"{given}: {error}") from error
-
-    def one_or_all(self, answers: Callable[[Iterable[np.ndarray]], Iterator[R]], given: object) -> R | list[R]:
-        """Answer one input by one result, and an iterable of inputs by a list of results in order.
-
-        Raises:
-            InputError: `given` is neither, or an input cannot be read.
-        """
-        if isinstance(given, SINGLE):
-            [found] = answers([self.decoded(given)])
-            return found
-        return list(answers(self.each_decoded(given)))
-
-    def each_decoded(self, given: object) -> Iterator[np.ndarray]:
-        """Iterate over the inputs of an iterable and decode each; an error names the number of the input, from 1.
-
-        Raises:
-            InputError: `given` is one input, or no iterable of inputs.
-        """
-        if isinstance(given, SINGLE):
-            raise InputError(f"{described(given)} is one {self.medium.noun}, where several are read; put it in a list")
-        if not isinstance(given, Iterable) or isinstance(given, Mapping):
-            raise InputError(
-                f"{described(given)} is no {self.medium.noun}, nor a list of several; give the name of a file, bytes "
-                "or an array, or several in a list"
-            )
-        return self._numbered(given)
-
-    def _numbered(self, inputs: Iterable[object]) -> Iterator[np.ndarray]:
-        for number, one in enumerate(inputs, start=1):
-            try:
-                found = self.decoded(one)
-            except InputError as error:
-                raise InputError(f"{self.medium.noun} {number}: {error}") from error
-            yield found
 
     def run(
         self,

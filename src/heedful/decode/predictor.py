@@ -1,11 +1,10 @@
-"""Base class of all predictors (translator, generator, classifier ...): device, precision, one text or several.
+"""Base class of all predictors (translator, generator, classifier ...): device, precision, a call like a function's.
 
 A predictor is a trained model with its tokenizer, ready for use.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from reprlib import repr as shortened
 from typing import Generic, TypeVar, overload
 
 import torch
@@ -19,9 +18,7 @@ from heedful.nn.int8 import Int8Linear
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 A_co = TypeVar("A_co", covariant=True)
-A = TypeVar("A")
 P = TypeVar("P", bound="Predictor[Model, object]")
-T = TypeVar("T")
 
 Done = Callable[[int], object]  # called with the number of texts just finished, for a progress report
 
@@ -114,64 +111,3 @@ def weights_of(model: nn.Module) -> Iterator[torch.Tensor]:
     """Iterate over all weights of a model, each once, including int8 weights, which torch holds as buffers."""
     yield from model.parameters()
     yield from (buffer for buffer in model.buffers() if buffer.dtype == torch.int8)
-
-
-def one_or_all(
-    answers: Callable[[Iterable[T]], Iterator[A]],
-    given: object,
-    read: Callable[[object], T],
-    single: type | tuple[type, ...] = str,
-) -> A | list[A]:
-    """Answer one text by one result, and an iterable of texts by a list of results in order.
-
-    Args:
-        answers: computes the results of any number of texts, one after another.
-        given: a text or an iterable of texts.
-        read: converts a text to the form that `answers` takes, or raises an InputError.
-        single: the types of an input that counts as one text.
-
-    Raises:
-        InputError: `given` is neither, or one of the texts is not a text.
-    """
-    if isinstance(given, single):
-        [found] = answers([read(given)])
-        return found
-    return list(answers(each_checked(given, read)))
-
-
-def each_checked(given: object, read: Callable[[object], T]) -> Iterator[T]:
-    """Iterate over the texts of an iterable and convert each; an error names the number of the text, from 1.
-
-    Raises:
-        InputError: `given` is not an iterable of texts.
-    """
-    if isinstance(given, str):
-        raise InputError(f"{described(given)} is one text, where several are read one after another; put it in a list")
-    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping) or getattr(given, "ndim", 1) == 0:
-        raise InputError(f"{described(given)} is no text, nor a list of texts; give a string or several in a list")
-    return _numbered(given, read)
-
-
-def _numbered(texts: Iterable[object], read: Callable[[object], T]) -> Iterator[T]:
-    for number, text in enumerate(texts, start=1):
-        try:
-            found = read(text)
-        except InputError as error:
-            raise InputError(f"text {number}: {error}") from error
-        yield found
-
-
-def as_text(given: object) -> str:
-    """Return an input unchanged after checking that it is a string.
-
-    Raises:
-        InputError: the input is not a string.
-    """
-    if not isinstance(given, str):
-        raise InputError(f"{described(given)} is no text; give a string")
-    return given
-
-
-def described(value: object) -> str:
-    """Format a value and its type for an error message."""
-    return "None" if value is None else f"{shortened(value)} ({type(value).__name__})"

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data import random_numbers
-from heedful.decode.finite import check_numbers
 from heedful.decode.generation_row import GenerationRow
+from heedful.decode.inference import check_numbers
 from heedful.decode.sampling_filters import apply_filters
 
 

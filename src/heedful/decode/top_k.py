@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.finite import check_numbers
+from heedful.decode.inference import check_numbers
 from heedful.text.tokenizer import BOS, PAD
 
 BLOCK = 64

@@ -26,11 +26,12 @@ from heedful.data.media.recordings import Sound, recording_of
 from heedful.data.media.resampling import Samples
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.inference import evaluating
+from heedful.decode.inputs import InputKind
 from heedful.decode.predictor import Done, Predictor, check_one_text
 from heedful.decode.speech_rules import SpeechRules, SpeechState
 from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows
 from heedful.decode.transcript import Transcript
-from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
@@ -42,6 +43,7 @@ UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is
 OF_TRANSCRIBE = ("language", "timestamps")  # options that are keys of [transcribe]
 UNKNOWN = "tgt"  # data.target_language where a recipe does not say
 ONE = (str, bytes, PathLike, np.ndarray, torch.Tensor)  # types of a single recording
+GIVE = "the name of a file, bytes or an array of samples"
 
 
 class Transcriber(Predictor[SourceToTarget, Transcript]):
@@ -103,10 +105,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             InputError: a recording cannot be read, an option does not exist, its value is not allowed, or `n_best` is
                 above 1.
         """
-        if isinstance(sounds, ONE):
-            [found] = self.transcribe_each([sounds], **options)
-            return found
-        return list(self.transcribe_each(sounds, **options))
+        chosen = self._chosen(options)
+        return chosen.recordings.one_or_all(lambda readings: Transcripts(chosen, readings), sounds)
 
     __call__ = predict = transcribe
 
@@ -128,9 +128,18 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         Raises:
             InputError: as for `transcribe`.
         """
+        chosen = self._chosen(options)
+        return Transcripts(chosen, chosen.recordings.each(sounds), window, done)
+
+    def _chosen(self, options: TranscribeOptions) -> "Transcriber":
         chosen = self.with_options(**options)
         check_one_text(options, chosen.settings.decode, "a recording has one transcript; leave n_best out")
-        return Transcripts(chosen, iter(sounds), window, done)
+        return chosen
+
+    @property
+    def recordings(self) -> InputKind[Reading]:
+        """What it is given: recordings, each of which it begins to read."""
+        return InputKind("recording", ONE, self.begin, GIVE)
 
     @property
     def language(self) -> str | None:
@@ -138,11 +147,11 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         only = self.settings.data.target_language
         return None if self.settings.transcribe.languages or only == UNKNOWN else only
 
-    def begin(self, sound: Sound) -> Reading:
+    def begin(self, sound: object) -> Reading:
         """Begin to read a recording: with time stamps if the model has them, and the settings ask for them.
 
         Raises:
-            InputError: the recording cannot be read.
+            InputError: it is no recording, or cannot be read.
         """
         audio, transcribe = self.settings.audio, self.settings.transcribe
         recording, length = recording_of(sound, audio), round(audio.max_seconds * audio.rate)
@@ -249,21 +258,27 @@ class Transcripts(Iterator[Transcript]):
 
     Args:
         transcriber: what transcribes them.
-        sounds: the recordings.
+        readings: the recordings, none of which is read yet.
         window: number of recordings that are read side by side.
         done: called with the seconds of sound just transcribed.
     """
 
-    def __init__(self, transcriber: Transcriber, sounds: Iterator[Sound], window: int, done: Done) -> None:
+    def __init__(
+        self,
+        transcriber: Transcriber,
+        readings: Iterator[Reading],
+        window: int = WINDOW,
+        done: Done = lambda _: None,
+    ) -> None:
         self._transcriber = transcriber
-        self._sounds = sounds
+        self._coming = readings
         self._window = window
         self._done = done
         self._readings: deque[Reading] = deque()
 
     def __next__(self) -> Transcript:
         if not self._readings:
-            self._readings.extend(map(self._transcriber.begin, islice(self._sounds, self._window)))
+            self._readings.extend(islice(self._coming, self._window))
         if not self._readings:
             raise StopIteration
         while not self._readings[0].finished:

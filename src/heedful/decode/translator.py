@@ -1,21 +1,21 @@
 """Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Unpack, overload
 
 import torch
-from torch import nn
 
 from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.predictor import Done, Predictor, as_text, check_one_text, each_checked, one_or_all
+from heedful.decode.inference import batches, evaluating
+from heedful.decode.inputs import TEXTS
+from heedful.decode.predictor import Done, Predictor, check_one_text
 from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
@@ -101,7 +101,7 @@ class Translator(Predictor[SourceToTarget, str]):
         chosen = self.with_options(**options)
         remedy = "for the n best take `.alternatives` of what translate_lines(texts, n_best=...) gives"
         check_one_text(options, chosen.config, f"translate gives one translation of a text; {remedy}")
-        return one_or_all(lambda lines: (found.text for found in chosen.translate_lines(lines)), texts, as_text)
+        return TEXTS.one_or_all(lambda lines: (found.text for found in chosen.translate_lines(lines)), texts)
 
     __call__ = predict = translate
 
@@ -123,7 +123,7 @@ class Translator(Predictor[SourceToTarget, str]):
         Raises:
             InputError: a line is not a text, an option does not exist, or its value is not allowed.
         """
-        return self.with_options(**options)._translated(each_checked(lines, as_text), window, done)
+        return self.with_options(**options)._translated(TEXTS.each(lines), window, done)
 
     def _translated(self, lines: Iterator[str], window: int, done: Done) -> Iterator[Translation]:
         most = self.longest_source * CHARACTERS_PER_TOKEN
@@ -183,35 +183,3 @@ def longest_source(model: SourceToTarget, config: DecodeConfig) -> int:
             f"{target} positions that the model has learned; lower it"
         )
     return int(min(room, source or math.inf, LONGEST_SOURCE))
-
-
-def batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
-    """Group rows into batches of similar length, longest first; empty rows are left out.
-
-    Args:
-        rows: token ids without <eos>.
-        tokens: the size of a batch: rows x length of the longest with its <eos>; a longer row is a batch of
-            its own.
-
-    Yields:
-        The indices of the rows of a batch.
-    """
-    batch: list[int] = []
-    for index in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda i: -len(rows[i])):
-        if batch and (len(batch) + 1) * (len(rows[batch[0]]) + 1) > tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch a model to evaluation mode within the block (no dropout), and back to its previous mode afterwards."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

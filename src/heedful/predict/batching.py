@@ -10,9 +10,8 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from heedful.decode.finite import check_numbers
+from heedful.decode.inference import batches, check_numbers, evaluating
 from heedful.decode.predictor import Done
-from heedful.decode.translator import batches, evaluating
 from heedful.text.padding import pad
 from heedful.text.sequence import is_cut, segments, sequence
 from heedful.text.tokenizer import Tokenizer

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from os import PathLike
-from typing import cast, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.schema import Recipe
+from heedful.decode.inputs import InputKind, described
 from heedful.decode.media_reader import SINGLE, Input, MediaReader
-from heedful.decode.predictor import Done, Predictor, described, each_checked, one_or_all
+from heedful.decode.predictor import Done, Predictor
 from heedful.errors import InputError
 from heedful.models.dual_encoder import DualEncoder
 from heedful.predict.batching import BatchedModel, Text
@@ -20,6 +21,7 @@ from heedful.text.tokenizer import Tokenizer
 Read = str | NDArray[np.uint8]  # a text, or a decoded picture
 
 WINDOW = 256  # inputs that are read at a time
+GIVE = "a string, a path, bytes or pixels"
 
 
 class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
@@ -32,6 +34,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         super().__init__(model)
         self.pictures = MediaReader(model, recipe)
         self.texts = BatchedModel(model, tokenizer, recipe.data.max_length)
+        self.inputs = InputKind("text or picture", SINGLE, self.read, GIVE)
         self.width = model.size
 
     @overload
@@ -49,7 +52,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         Raises:
             InputError: an input is none of these, or a picture cannot be read.
         """
-        found = one_or_all(lambda each: self.vectors(each, done), inputs, self.read, SINGLE)
+        found = self.inputs.one_or_all(lambda each: self.vectors(each, done), inputs)
         return self.stacked(found) if isinstance(found, list) else found
 
     __call__ = predict = encode
@@ -60,7 +63,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         Raises:
             InputError: under the same conditions as `encode`.
         """
-        return self.vectors(each_checked(texts, self.read), done)
+        return self.vectors(self.inputs.each(texts), done)
 
     @overload
     def search(
@@ -84,13 +87,11 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         Raises:
             InputError: an input cannot be encoded, `k` is below 1, or there are not as many vectors as inputs.
         """
-        items = cast("list[Input]", list(each_checked(corpus, lambda given: given)))
+        items = list(INPUTS.each(corpus))
         there = self.encode(items) if vectors is None else vectors
         check_search(items, there, k)
         names = [str(item) if isinstance(item, str | PathLike) else "picture" for item in items]
-        return one_or_all(
-            lambda each: hits(self.stacked(self.vectors(each)), names, there, k), queries, self.read, SINGLE
-        )
+        return self.inputs.one_or_all(lambda each: hits(self.stacked(self.vectors(each)), names, there, k), queries)
 
     def stacked(self, vectors: Iterable[Vectors]) -> Vectors:
         """Put any number of vectors into one array (N, P)."""
@@ -102,11 +103,8 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
         Raises:
             InputError: it is neither, or the picture cannot be read.
         """
-        if isinstance(given, str):
-            return given
-        if not isinstance(given, SINGLE):
-            raise InputError(f"{described(given)} is neither a text nor a picture; give a string, a path or bytes")
-        return self.pictures.decoded(given)
+        found = as_input(given)
+        return found if isinstance(found, str) else self.pictures.decoded(found)
 
     def vectors(self, inputs: Iterable[Read], done: Done = lambda _: None) -> Iterator[Vectors]:
         """Encode texts and decoded pictures, some at a time; yield the vector of each, in order."""
@@ -119,3 +117,17 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
             for one in window:
                 yield next(of_texts if isinstance(one, str) else of_pictures).numpy()
                 done(1)
+
+
+def as_input(given: object) -> Input:
+    """Return a text or a picture unchanged, after checking that it is one.
+
+    Raises:
+        InputError: it is neither.
+    """
+    if not isinstance(given, SINGLE):
+        raise InputError(f"{described(given)} is neither a text nor a picture; give {GIVE}")
+    return given
+
+
+INPUTS = InputKind("text or picture", SINGLE, as_input, GIVE)

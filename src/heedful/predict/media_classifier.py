@@ -34,7 +34,7 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         Raises:
             InputError: an input is none of these, or cannot be read.
         """
-        return self.reader.one_or_all(self.answers, files)
+        return self.reader.inputs.one_or_all(self.answers, files)
 
     __call__ = predict
 
@@ -44,7 +44,7 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         Raises:
             InputError: under the same conditions as `predict`.
         """
-        return self.answers(self.reader.each_decoded(files))
+        return self.answers(self.reader.inputs.each(files))
 
     def answers(self, decoded: Iterable[np.ndarray]) -> Iterator[Classified]:
         """Predict the class of each decoded input."""

@@ -72,7 +72,7 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
     def predict(self, files: Iterable[Input]) -> list[FilledPicture]: ...
     def predict(self, files: object) -> FilledPicture | list[FilledPicture]:
         """Hide patches of a picture, or of several, and fill them in; see `reconstruct`."""
-        return self.reader.one_or_all(self.answers, files)
+        return self.reader.inputs.one_or_all(self.answers, files)
 
     __call__ = predict
 
@@ -86,7 +86,7 @@ class PatchFiller(Predictor[MaskedPatchModel, FilledPicture]):
         Raises:
             InputError: an input is none of these, or cannot be read.
         """
-        return self.answers(self.reader.each_decoded(files), seed)
+        return self.answers(self.reader.inputs.each(files), seed)
 
     def answers(self, decoded: Iterable[np.ndarray], seed: int = 1) -> Iterator[FilledPicture]:
         """Hide patches of decoded pictures and fill them in."""

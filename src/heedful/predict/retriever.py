@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.config.schema import DataConfig
-from heedful.decode.predictor import Done, Predictor, as_text, each_checked, one_or_all
+from heedful.decode.inputs import TEXTS
+from heedful.decode.predictor import Done, Predictor
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder
 from heedful.predict.batching import BatchedModel, Text
@@ -52,7 +53,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Raises:
             InputError: an input is not a text.
         """
-        found = one_or_all(lambda each: self.encode_lines(each, done), texts, as_text)
+        found = TEXTS.one_or_all(lambda each: self.encode_lines(each, done), texts)
         return np.array(found, np.float32).reshape(-1, self.width) if isinstance(found, list) else found
 
     __call__ = predict = encode
@@ -63,7 +64,7 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Raises:
             InputError: an input is not a text.
         """
-        for vector in self.reader.read(map(Text, each_checked(texts, as_text))):
+        for vector in self.reader.read(map(Text, TEXTS.each(texts))):
             done(1)
             yield vector.numpy()
 
@@ -87,10 +88,10 @@ class Retriever(Predictor[SentenceEncoder, Vectors]):
         Raises:
             InputError: an input is not a text, `k` is below 1, or there are not as many vectors as texts.
         """
-        lines = texts if isinstance(texts, list) else list(each_checked(texts, as_text))
+        lines = texts if isinstance(texts, list) else list(TEXTS.each(texts))
         there = self.encode(lines) if vectors is None else vectors
         check_search(lines, there, k)
-        return one_or_all(lambda each: hits(self.encode(each), lines, there, k), queries, as_text)
+        return TEXTS.one_or_all(lambda each: hits(self.encode(each), lines, there, k), queries)
 
 
 def check_search(texts: Sequence[object], vectors: Vectors, k: int) -> None:

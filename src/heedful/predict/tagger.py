@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.config.schema import DataConfig
 from heedful.data.readers.tagged import may_follow, spans
-from heedful.decode.predictor import as_text, described, each_checked
+from heedful.decode.inputs import InputKind, as_text, described
 from heedful.decode.viterbi import viterbi
 from heedful.errors import InputError
 from heedful.models import TokenClassifier
@@ -79,7 +79,7 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         Raises:
             InputError: a sentence is not a list of words, such as a text that has not been split into words.
         """
-        given, cut = tee((words, self.rows(words)) for words in each_checked(sentences, as_words))
+        given, cut = tee((words, self.rows(words)) for words in SENTENCES.each(sentences))
         results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
         for (words, rows), logits in zip(given, results, strict=True):
             yield self.decide(words, logits_of_words(len(words), rows, logits))
@@ -110,6 +110,9 @@ def as_words(given: object) -> Sequence[str]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(f"{described(given)} is no list of words; `predict` takes texts and cuts them into words")
     return [as_text(word) for word in given]
+
+
+SENTENCES = InputKind("sentence", (str,), as_words, "a list of words")
 
 
 def single(text: Text) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar, overload
 
 from heedful.config.schema import DataConfig
-from heedful.decode.predictor import Predictor, as_text, described, each_checked, one_or_all
+from heedful.decode.inputs import InputKind, as_text, described
+from heedful.decode.predictor import Predictor
 from heedful.errors import InputError
 from heedful.models import Model
 from heedful.predict.batching import BatchedModel, Text
@@ -45,7 +46,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: an input is not a text, or of a kind that the model does not read.
         """
-        return one_or_all(self.predict_lines, texts, as_pair, (str, Text))
+        return PAIRS.one_or_all(self.answers, texts)
 
     __call__ = predict
 
@@ -55,7 +56,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: under the same conditions as `predict`.
         """
-        return self.answers(each_checked(texts, as_pair))
+        return self.answers(PAIRS.each(texts))
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:
@@ -78,3 +79,6 @@ def as_pair(given: object) -> Text:
     if not isinstance(given, str):
         raise InputError(f"{described(given)} is no text; give a string, or for a pair Text(first, second)")
     return Text(given)
+
+
+PAIRS = InputKind("text", (str, Text), as_pair, "a string")

@@ -16,7 +16,8 @@ from heedful.data.preparation.words import vocabulary_phrases, word_numbers, wor
 from heedful.data.word_vectors.phrases import join_all
 from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
 from heedful.data.word_vectors.vectors import VectorTable
-from heedful.decode.predictor import Predictor, as_text, one_or_all
+from heedful.decode.inputs import TEXTS
+from heedful.decode.predictor import Predictor
 from heedful.models.word2vec import Word2Vec
 from heedful.text.tokenizer import Tokenizer
 
@@ -54,7 +55,7 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         Raises:
             InputError: a word has no vector, or an input is not a string.
         """
-        found = one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words, as_text)
+        found = TEXTS.one_or_all(lambda each: (self.space.matrix[self.space.row(word)] for word in each), words)
         return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
 
     __call__ = predict = vectors
@@ -71,7 +72,7 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         Raises:
             InputError: an input is not a text.
         """
-        found = one_or_all(lambda each: map(self._mean, each), texts, as_text)
+        found = TEXTS.one_or_all(lambda each: map(self._mean, each), texts)
         return np.array(found, np.float32).reshape(-1, self.space.matrix.shape[1]) if isinstance(found, list) else found
 
     def words(self, text: str) -> list[str]:

@@ -160,7 +160,7 @@ class FileRecording(Recording):
         return sound
 
 
-def recording_of(sound: Sound, config: AudioConfig) -> Recording:
+def recording_of(sound: object, config: AudioConfig) -> Recording:
     """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings.
 
     Raises:

@@ -17,11 +17,13 @@ from heedful.decode.beam import search
 from heedful.decode.captioner import Captioner
 from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generation, GenerationRequest, Generator
+from heedful.decode.inference import evaluating
+from heedful.decode.inputs import as_text as text_of
+from heedful.decode.inputs import described
 from heedful.decode.media_reader import SINGLE
-from heedful.decode.predictor import Predictor, described
-from heedful.decode.predictor import as_text as text_of
+from heedful.decode.predictor import Predictor
 from heedful.decode.transcriber import Transcriber
-from heedful.decode.translator import Translator, evaluating
+from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput
 from heedful.inspector.capture.pieces import Pieces

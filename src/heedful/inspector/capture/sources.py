@@ -17,11 +17,12 @@ from torch import Tensor
 from heedful.config.schema import DecodeConfig
 from heedful.data.media.medium import padded
 from heedful.decode.captioner import Captioner
+from heedful.decode.inference import evaluating
+from heedful.decode.inputs import described
 from heedful.decode.media_reader import MediaReader
-from heedful.decode.predictor import described
 from heedful.decode.speech_rules import SpeechRules, SpeechState
 from heedful.decode.transcriber import Transcriber
-from heedful.decode.translator import Translator, evaluating
+from heedful.decode.translator import Translator
 from heedful.errors import InputError
 from heedful.inspector.capture.media_inputs import MediaInput, media_input
 from heedful.inspector.capture.pieces import Pieces

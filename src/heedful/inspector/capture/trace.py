@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
-from heedful.decode.translator import evaluating
+from heedful.decode.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, reading
 from heedful.inspector.capture.pieces import Pieces

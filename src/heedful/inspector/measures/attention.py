@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from heedful.decode.translator import evaluating
+from heedful.decode.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import reading
 from heedful.inspector.capture.media_inputs import MediaInput

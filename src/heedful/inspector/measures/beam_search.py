@@ -13,8 +13,8 @@ import torch
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import Candidates, Live, beam_search
 from heedful.decode.hypothesis import Hypothesis, hypothesis
+from heedful.decode.inference import evaluating
 from heedful.decode.length_penalty import PENALTIES
-from heedful.decode.translator import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.sources import Given, Writer, Writing, writing
 from heedful.models.model import DecodingState

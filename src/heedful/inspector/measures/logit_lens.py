@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from heedful.decode.translator import evaluating
+from heedful.decode.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.trace import Trace
 from heedful.models import Model

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.decode.filler import Filler
-from heedful.decode.translator import evaluating
+from heedful.decode.inference import evaluating
 from heedful.errors import InputError
 from heedful.inspector.capture.forward_inputs import ForwardPass
 from heedful.text.tokenizer import MASK
