@@ -89,21 +89,26 @@ class Check:
 
 
 def verdict(checks: Sequence[Check]) -> str:
-    """The verdict on a claim: it holds if all of its parts do, and with limits if some do."""
+    """The verdict on a claim: it holds if all of its parts do, with limits if some do, and not if one is refuted."""
     held = [check.holds for check in checks]
-    if all(held):
-        return "holds"
-    return "holds_with_limits" if any(held) else "does_not_hold"
+    if any(held):
+        return "holds" if all(held) else "holds_with_limits"
+    return "does_not_hold" if False in held else "is_undecided"
 
 
 def arguments(description: str | None, seeds: int) -> argparse.Namespace:
     """Parse the options that all experiments have: seeds or rounds, threads, and where the pages go."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--threads", type=int, default=usable_cores())
-    parser.add_argument("--seeds", type=int, default=seeds, help="repetitions, at least 2")
-    parser.add_argument("--out", type=Path, default=DOCS, help="the folder of the pages")
+    parser.add_argument("--seeds", type=int, default=seeds, help=f"repetitions, from 2 to {len(STUDENT)}")
+    parser.add_argument("--out", type=Path, help="the folder of the pages; without it they replace those below docs/")
     parser.add_argument("--quick", action="store_true", help="sizes that only show that the script runs")
     options = parser.parse_args()
+    if not 2 <= options.seeds <= len(STUDENT):
+        parser.error(f"--seeds {options.seeds}: an interval needs from 2 to {len(STUDENT)} repetitions")
+    if options.quick and options.out is None:
+        parser.error("--quick measures nothing that a page could say; give the folder of a trial as --out")
+    options.out = options.out or DOCS
     torch.set_num_threads(options.threads)
     return options
 

@@ -1,4 +1,4 @@
-"""Opponents of the laboratory: backbones of every architecture, of about the same size, over token ids or vectors."""
+"""Opponents of the laboratory: backbones of every architecture, of the same width, over token ids or vectors."""
 
 from collections.abc import Callable
 from dataclasses import replace

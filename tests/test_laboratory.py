@@ -5,7 +5,7 @@ import sys
 import tomllib
 
 import pytest
-from findings import TEXTS, Check, verdict
+from findings import TEXTS, Check, arguments, verdict
 
 SCRIPTS = sorted(path.stem for path in TEXTS.glob("*.toml") if path.stem != "frame")
 
@@ -31,11 +31,27 @@ def test_a_check_holds_only_if_its_whole_interval_does():
         ((True, False), "holds_with_limits"),
         ((True, None), "holds_with_limits"),
         ((False, None), "does_not_hold"),
+        ((None, None), "is_undecided"),
     ],
 )
 def test_a_verdict_follows_from_the_checks(held, said):
     bounds = {True: {"least": 0.0}, False: {"most": 0.0}, None: {"least": 1.0}}
     assert verdict([check(0.9, 1.0, 1.1, **bounds[one]) for one in held]) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--seeds", "1"], "--seeds 1: an interval needs from 2 to 10"),
+        (["--seeds", "11"], "--seeds 11: an interval needs from 2 to 10"),
+        (["--quick"], "give the folder of a trial as --out"),
+    ],
+)
+def test_options_that_would_spoil_a_page_are_refused_at_once(given, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["script", *given])
+    with pytest.raises(SystemExit):
+        arguments("An experiment.", 3)
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -11,6 +11,7 @@ from heedful.losses import (
     reference_cross_entropy,
     share_cross_entropy,
 )
+from heedful.machine.flops import count_flops
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +46,19 @@ def test_a_bias_of_the_output_is_learned_as_well():
     torch.testing.assert_close(fused.nll, reference.nll)
     gradients = [torch.autograd.grad(loss.sum / 7, [hidden, weight, bias]) for loss in (fused, reference)]
     torch.testing.assert_close(gradients[0], gradients[1])
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_without_gradients_the_loss_is_the_same_and_only_one_product_is_computed(biased):
+    hidden, weight, target = draw()
+    bias = torch.linspace(-1.0, 2.0, 23) if biased else None
+    learned = cross_entropy(hidden, weight, target, 0.1, bias)
+    with torch.no_grad():
+        flops = count_flops(lambda: cross_entropy(hidden, weight, target, 0.1, bias))
+        read = cross_entropy(hidden, weight, target, 0.1, bias)
+    assert torch.equal(read.sum, learned.sum)
+    assert torch.equal(read.nll, learned.nll)
+    assert flops == 2 * 40 * 11 * 23  # logits of 37 tokens and 3 zeros
 
 
 def test_the_gradient_equals_finite_differences():

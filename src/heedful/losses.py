@@ -40,10 +40,12 @@ def cross_entropy(
     """Cross-entropy of the logits `hidden @ weight.T + bias` with label smoothing, without all logits in memory.
 
     The smoothed target keeps 1 - smoothing on the right token and spreads the rest evenly over all V (Szegedy et al.
-    2016, as in Vaswani et al. 2017, section 5.4). The gradient is computed in the forward pass, a few rows at a time.
+    2016, as in Vaswani et al. 2017, section 5.4). The gradient is computed in the forward pass, a few rows at a time,
+    unless gradients are switched off, as in validation.
     The loss of a token is at most 87 nats, that of the smallest number in float32; its gradient is not bounded.
     """
-    total, nll = FusedCrossEntropy.apply(hidden, weight, bias, target, smoothing)
+    compute = FusedCrossEntropy.apply if torch.is_grad_enabled() else cross_entropy_sums
+    total, nll = compute(hidden, weight, bias, target, smoothing)
     return Loss(total, nll, target.numel())
 
 
@@ -78,6 +80,45 @@ def reference_cross_entropy(
     return label_cross_entropy(F.linear(hidden, weight, bias), target, smoothing)
 
 
+def cross_entropy_sums(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Compute the sums of smoothed loss and negative log-likelihood of `FusedCrossEntropy`, without its gradients."""
+    tokens = hidden.size(0)
+    rows, targets = padded(hidden, target)
+    normalizer, chosen = hidden.new_empty(2, rows.size(0), dtype=torch.float32)
+    for part in row_blocks(rows, weight):
+        _, chosen[part], normalizer[part] = softmax_of(rows[part], weight, bias, targets[part])
+    mean = hidden.float() @ weight.mean(0, dtype=torch.float32)
+    if bias is not None:
+        mean += bias.mean(dtype=torch.float32)
+    normalizer, chosen = normalizer[:tokens], chosen[:tokens]
+    return (normalizer - (1 - smoothing) * chosen - smoothing * mean).sum(), (normalizer - chosen).sum()
+
+
+def padded(hidden: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Pad hidden states and targets with zeros to a multiple of `ROWS`."""
+    lacking = -hidden.size(0) % ROWS
+    return F.pad(hidden, (0, 0, 0, lacking)), F.pad(target, (0, lacking))
+
+
+def row_blocks(hidden: Tensor, weight: Tensor) -> list[slice]:
+    """Divide rows of hidden states into blocks whose logits fit into memory."""
+    rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight) // ROWS) * ROWS
+    return [slice(start, start + rows) for start in range(0, hidden.size(0), rows)]
+
+
+def softmax_of(
+    hidden: Float[Tensor, "N D"], weight: Float[Tensor, "V D"], bias: Tensor | None, target: Int[Tensor, " N"]
+) -> tuple[Float[Tensor, "N V"], Float[Tensor, " N"], Float[Tensor, " N"]]:
+    """Compute the softmax of a block of rows, the logit of each target, and the log of the sum of all e^logit."""
+    logits = F.linear(hidden, weight, bias)
+    p = torch.softmax(logits, dim=-1)
+    chosen = logits.gather(1, target[:, None])[:, 0].float()
+    likelihood = p.gather(1, target[:, None])[:, 0].float()
+    return p, chosen, chosen - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
+
+
 class FusedCrossEntropy(torch.autograd.Function):
     """Autograd function of the fused cross-entropy: sums of smoothed loss and negative log-likelihood, both float32.
 
@@ -91,23 +132,17 @@ class FusedCrossEntropy(torch.autograd.Function):
         ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         """Compute smoothed loss and negative log-likelihood row by row, and keep the gradients for backward."""
-        rows = max(1, LOGITS_AT_ONCE.get(hidden.device.type, 2**22) // len(weight) // ROWS) * ROWS
         tokens = hidden.size(0)
-        hidden, target = F.pad(hidden, (0, 0, 0, -tokens % ROWS)), F.pad(target, (0, -tokens % ROWS))
+        hidden, target = padded(hidden, target)
         normalizer, chosen = hidden.new_empty(2, hidden.size(0), dtype=torch.float32)
         hidden_grad, weight_grad = torch.empty_like(hidden), torch.zeros_like(weight, dtype=torch.float32)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        for start in range(0, hidden.size(0), rows):
-            part = slice(start, start + rows)
-            logits = F.linear(hidden[part], weight, bias)
-            p = torch.softmax(logits, dim=-1)
-            chosen[part] = logits.gather(1, target[part, None])[:, 0].float()
-            likelihood = p.gather(1, target[part, None])[:, 0].float()
-            normalizer[part] = chosen[part] - likelihood.clamp(min=torch.finfo(torch.float32).tiny).log()
+        for part in row_blocks(hidden, weight):
+            p, chosen[part], normalizer[part] = softmax_of(hidden[part], weight, bias, target[part])
             hidden_grad[part] = p @ weight
             weight_grad += p.T @ hidden[part]
             if bias_grad is not None:
-                bias_grad += p[: tokens - start].sum(0, dtype=torch.float32)
+                bias_grad += p[: tokens - part.start].sum(0, dtype=torch.float32)
         hidden, target, hidden_grad, normalizer, chosen = (
             x[:tokens] for x in (hidden, target, hidden_grad, normalizer, chosen)
         )

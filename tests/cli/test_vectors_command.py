@@ -45,6 +45,16 @@ def test_king_minus_man_plus_woman(file):
     )
 
 
+def test_answers_come_from_the_first_words_if_asked(file):
+    lines = invoke("vectors", "analogy", "king", "man", "woman", "--among", 2, "--model", file).stdout.splitlines()
+    assert [line.split()[1] for line in lines] == ["queen"]
+
+
+def test_a_file_that_is_not_there_is_told_as_one():
+    with pytest.raises(InputError, match=r"absent\.vec: there is no such file; name a file of word vectors"):
+        invoke("vectors", "nearest", "king", "--model", "absent.vec")
+
+
 def test_the_accuracy_on_a_file_of_analogies_is_told_by_section(file, tmp_path):
     questions = tmp_path / "questions.txt"
     questions.write_text(": family\nman king woman queen\n: capitals\nrome italy paris france\n")

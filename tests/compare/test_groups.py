@@ -20,6 +20,7 @@ def test_every_sentence_is_in_one_group_and_groups_are_in_order(values):
     assert len(groups) <= MOST
     if groups:
         assert sorted(index for group in groups for index in group) == list(range(len(values)))
+    assert all(len(group) >= FEWEST for group in groups)
     bounds = [(min(values[i] for i in group), max(values[i] for i in group)) for group in groups]
     assert all(before[1] < after[0] for before, after in pairwise(bounds))
 

@@ -10,18 +10,18 @@ from heedful.compare.sections import beside, introduction, scaled, significance
 from heedful.evaluate import Comparison, Resampled
 
 
-def report(*values: float, p_value: float = 0.5) -> Report:
-    """A report on systems a, b and so on with these accuracies, and the p-value of every pair."""
+def report(*values: float, p_value: float = 0.5, score: str = "accuracy") -> Report:
+    """A report on systems a, b and so on with these values of a score, and the p-value of every pair."""
     scores = dict(zip("abc", (Resampled(value, value, 0.01) for value in values), strict=False))
-    systems = [SystemReport(name, "x", None, DONE, scores={"accuracy": found}) for name, found in scores.items()]
+    systems = [SystemReport(name, "x", None, DONE, scores={score: found}) for name, found in scores.items()]
     names = list(scores)
     pairs = [
-        Pair(was, now, [Comparison("accuracy", scores[was], scores[now], p_value)])
+        Pair(was, now, [Comparison(score, scores[was], scores[now], p_value)])
         for i, was in enumerate(names)
         for now in names[i + 1 :]
     ]
     return Report(
-        systems, "classification", "the test set", Budget(), "accuracy", "valid_accuracy", pairs, [], [], [], [], {}
+        systems, "classification", "the test set", Budget(), score, f"valid_{score}", pairs, [], [], [], [], {}
     )
 
 
@@ -35,6 +35,10 @@ def report(*values: float, p_value: float = 0.5) -> Report:
 )
 def test_the_best_is_told_and_what_may_be_chance(values, p_value, said):
     assert introduction(report(*values, p_value=p_value))[1:] == [said]
+
+
+def test_of_error_rates_the_smallest_is_the_best():
+    assert introduction(report(0.08, 0.62, p_value=0.01, score="wer"))[1:] == ["Best wer: a, 0.0800 ± 0.0100."]
 
 
 def test_one_system_is_not_the_best_of_one():
@@ -59,7 +63,12 @@ def test_a_budget_is_told_in_words():
 
 
 def test_large_numbers_are_short():
-    assert [scaled(value, "FLOPs") for value in (12.0, 1234.0, 9.876e9)] == ["12 FLOPs", "1.23 kFLOPs", "9.88 GFLOPs"]
+    assert [scaled(value, "FLOPs") for value in (12.0, 1234.0, 9.876e9, 999.7e6)] == [
+        "12 FLOPs",
+        "1.23 kFLOPs",
+        "9.88 GFLOPs",
+        "1 GFLOPs",
+    ]
 
 
 def test_systems_of_a_group_stand_side_by_side():

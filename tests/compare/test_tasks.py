@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import toy_captions
 from heedful.checkpoint import load_model
 from heedful.compare import comparison
 from heedful.compare.budget import Budget
@@ -30,6 +31,17 @@ def test_the_scores_are_those_of_the_task(task, text, tmp_path):
     settings = recipe(task, text, train={"max_updates": 2, "validate_every": 2})
     valid = settings.data.valid
     settings = recipe(task, text, train={"max_updates": 2, "validate_every": 2}, data={"test": vars(valid)})
+    check_scores(settings, tmp_path)
+
+
+@pytest.mark.parametrize("task", toy_captions.TASKS)
+def test_the_scores_of_captions_and_transcripts_are_those_of_the_task(task, tmp_path):
+    files = toy_captions.write_table(task, tmp_path / "files")
+    check_scores(toy_captions.recipe(task, files, train={"max_updates": 2, "validate_every": 2}), tmp_path)
+
+
+def check_scores(settings, tmp_path):
+    """Train and measure a system, and hold its scores to those of `heedful evaluate`."""
     job = Job(settings, tmp_path / "run", tmp_path / "data", trains=True, result=tmp_path / "result.json")
     assert work(job, Console(quiet=True)) == 0
     result = Result.read(job.result)
@@ -40,7 +52,7 @@ def test_the_scores_are_those_of_the_task(task, text, tmp_path):
     assert found.keys() == wanted.keys()
     assert all(found[name] == wanted[name] or math.isnan(wanted[name]) for name in wanted)
     sample = sample_of(result.measured.test)
-    assert (sample is None) == (task in WITHOUT_EXAMPLES)
+    assert (sample is None) == (settings.task in WITHOUT_EXAMPLES)
     if sample:
         assert {name: one.value for name, one in sample.intervals().items()}.items() <= wanted.items()
     assert min(result.measured.flops_per_example, result.measured.flops_per_update, result.measured.test.tokens) > 0

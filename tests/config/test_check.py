@@ -393,3 +393,11 @@ def test_pictures_and_sounds_have_no_limits_of_text() -> None:
     for values in (image(batch_tokens=197), audio(batch_tokens=1500)):
         recipe = recipe_from_dict({**values, "data": {**values["data"], "max_length": 8000}}, "here")
         assert recipe.longest_input < recipe.data.max_length
+
+
+@pytest.mark.parametrize("own", [{"attention": "additive"}, {"input_feeding": True}])
+def test_attention_of_a_recurrent_model_without_a_source_is_remarked_upon(own: dict) -> None:
+    model = {"architecture": "recurrent", **own}
+    (remark,) = remarks(recipe_from_dict({"task": "language_model", "model": {**model, "family": "decoder"}}, "here"))
+    assert "in a model of family decoder they change nothing" in remark
+    assert remarks(recipe_from_dict({"model": model}, "here")) == []

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from heedful.config.check import remarks
 from heedful.config.load import make_recipe
 from heedful.config.word2vec import Word2VecConfig
 from heedful.errors import InputError
@@ -37,3 +38,22 @@ def test_a_recipe_of_word_vectors_has_defaults_of_its_own():
 def test_what_word_vectors_cannot_have_is_refused_with_the_remedy(key, value, message):
     with pytest.raises(InputError, match=re.escape(message)):
         make_recipe({"task": "word_vectors"}, {key: value})
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"objective": "softmax", "negatives": 7}, 'with model.objective = "softmax" they change nothing'),
+        ({"objective": "hierarchical_softmax", "noise_power": 0.5}, "belong to negative sampling"),
+        ({"phrase_discount": 3}, "without phrases it changes nothing"),
+    ],
+)
+def test_settings_that_change_nothing_are_remarked_upon(model, said):
+    (remark,) = remarks(make_recipe({"task": "word_vectors", "model": model}))
+    assert said in remark
+    assert (
+        remarks(
+            make_recipe({"task": "word_vectors", "model": {"negatives": 7, "phrases": [1.0], "phrase_discount": 3}})
+        )
+        == []
+    )

@@ -6,8 +6,8 @@ import pytest
 from pages import ROOT, rows
 
 from heedful.evaluate import METRICS
+from heedful.evaluate.significance import LOWER_IS_BETTER
 from heedful.tasks import TASKS
-from heedful.train.early_stopping import LOWER_IS_BETTER
 
 BETTER = {"docs/reference/metrics.md": ("higher", "lower"), "docs/zh/metrics.md": ("高", "低")}
 LOWER = LOWER_IS_BETTER | {"ter"}

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from heedful.errors import InputError
-from heedful.evaluate.error_rate import character_error_rate, edit_distance, word_error_rate
+from heedful.evaluate.error_rate import character_errors, edit_distance, word_errors
 
 
 def plain_distance(output, reference) -> int:
@@ -28,14 +28,14 @@ def test_the_distance_is_that_of_the_textbook():
 
 def test_a_rate_is_of_all_edits_over_all_words_of_the_references():
     outputs, references = ["one two", "a b c d"], ["one too two", "a b c e"]
-    assert word_error_rate(outputs, references) == 2 / 7
-    assert character_error_rate(["ab  d"], ["ab cd"]) == 1 / 5  # two spaces count as one
-    assert word_error_rate(["much more than was said"], ["no"]) == 5  # more than 1: edits outnumber the words
-    assert word_error_rate([""], ["said nothing"]) == 1
+    assert word_errors(outputs, references).rate() == 2 / 7
+    assert character_errors(["ab  d"], ["ab cd"]).rate() == 1 / 5  # two spaces count as one
+    assert word_errors(["much more than was said"], ["no"]).rate() == 5  # more than 1: edits outnumber the words
+    assert word_errors([""], ["said nothing"]).rate() == 1
 
 
 def test_case_and_punctuation_count():
-    assert word_error_rate(["And so,"], ["and so"]) == 1
+    assert word_errors(["And so,"], ["and so"]).rate() == 1
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_case_and_punctuation_count():
 )
 def test_there_is_a_reference_for_each_output_and_something_in_it(outputs, references, message):
     with pytest.raises(InputError, match=message):
-        word_error_rate(outputs, references)
+        word_errors(outputs, references)

@@ -23,8 +23,9 @@ SPACE = VectorSpace(VectorTable(WORDS, MATRIX))
         "king queen 7.5\nman king 3\n",  # MEN
         "Word1,Word2,Mean\nking,queen,7.5\nman,king,3\n",
         "word1\tword2\tPOS\tSimLex999\tconc(w1)\nking\tqueen\tN\t7.5\t2\nman\tking\tN\t3\t5\n",
+        "Word 1,Word 2,Human (mean),1,2\nking,queen,7.50,7,8\nman,king,3.00,2,4\n",
     ],
-    ids=["comments", "names of columns", "spaces", "commas", "parts of speech"],
+    ids=["comments", "names of columns", "spaces", "commas", "parts of speech", "judges by number"],
 )
 @pytest.mark.parametrize("packed", [False, True])
 def test_judgements_are_read_from_every_format(text, packed, tmp_path):

@@ -9,7 +9,7 @@ from heedful.config.convolutional import TextCNNConfig
 from heedful.config.load import recipe_from_dict
 from heedful.errors import InputError
 from heedful.models import EncoderDecoder, Model, TextClassifier
-from heedful.models.word_vectors import place_vectors
+from heedful.models.word_vectors import place_vectors, whole_words
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from interrupted import train
@@ -58,6 +58,14 @@ def test_frozen_vectors_are_not_trained(path):
 def test_vectors_of_another_size_are_refused_with_the_remedy(path):
     with pytest.raises(InputError, match=r"vectors of size 16; set model\.d_model = 16, now 24"):
         place_vectors(*setting(path, d_model=24))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("bpe", ["king", "", "机器", "", "ไทย", ""]), ("word", ["king", "king", "机器", ",", "ไทย", "Β"])],
+)
+def test_a_part_of_words_is_no_word_unless_words_stand_without_spaces(kind, words):
+    assert whole_words(["▁king", "king", "机器", ",", "ไทย", "Β"], kind) == words
 
 
 @pytest.mark.parametrize("frozen", [False, True])

@@ -143,3 +143,10 @@ def test_a_table_that_names_a_missing_file_is_refused_before_training(tmp_path):
     (tmp_path / "files" / "train-01.png").unlink()
     with pytest.raises(InputError, match=r"train.jsonl, line 2: .*train-01.png: cannot be read"):
         preflight(settings)
+
+
+def test_error_rates_of_a_resample_are_sums_of_errors_over_sums_of_lengths(tmp_path):
+    task = prepared(SPEECH, tmp_path)
+    outcomes = task.resampled(["one", "two or four", "five"], ["one", "two three four", "six"])
+    assert outcomes.measure(np.array([1, 1, 0])) == {"wer": 2 / 7, "cer": 8 / 31, "exact_match": 1 / 3}
+    assert outcomes.scores == task.measure(["one", "two or four", "five"], ["one", "two three four", "six"])

@@ -10,8 +10,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import heedful
+from heedful.config.load import make_recipe
 from heedful.config.word2vec import Word2VecConfig
 from heedful.data.word_vectors.huffman import huffman_codes
+from heedful.errors import InputError
 from heedful.models.word2vec import Word2Vec
 from heedful.tasks import find_task
 from heedful.tasks.word2vec_objectives import (
@@ -217,6 +219,16 @@ def test_training_brings_words_of_one_use_together_and_others_apart(kind, object
     assert near[1] > 0.8
     assert near[1] - near[0] > far[1] - far[0]
     assert after.nearest("eat")[0].word == "consume"
+
+
+def test_a_list_of_words_a_line_each_has_nothing_to_predict(tmp_path):
+    (tmp_path / "text.txt").write_text("one\ntwo\none\n")
+    data = {"train": [{"source": "text.txt"}], "documents": "line"}
+    recipe = make_recipe({"task": "word_vectors", "data": data}, data_root=tmp_path)
+    with pytest.raises(
+        InputError, match=r'no document of the training text has two words .* set data\.documents = "file"'
+    ):
+        find_task("word_vectors").prepare(recipe, tmp_path / "data", lambda _: None)
 
 
 def test_king_minus_man_plus_woman_is_queen_on_the_toy_text(tmp_path):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.data.word_vectors.vector_space import Neighbour, VectorSpace
+    from heedful.data.word_vectors.vectors import VectorTable
     from heedful.inspector.pictures.word_map import WordMap
 
 app = typer.Typer(
@@ -81,7 +82,7 @@ def analogy(
         raise InputError("give either three words, such as king man woman, or --questions FILE")
     space = space_of(model)
     if words is not None:
-        found = space.analogy(*words, count)
+        found = space.analogy(*words, count, among)
         typer.echo(json.dumps([entry._asdict() for entry in found], ensure_ascii=False) if as_json else table(found))
         return
     from heedful.evaluate.word_vectors import AnalogyScore, analogy_scores, read_analogies
@@ -196,28 +197,39 @@ def export(
 ) -> None:
     """Write the vectors of a model to a file that other programs read, or turn one format into another."""
     from heedful.data.word_vectors.vector_files import writable, write_vectors
-    from heedful.data.word_vectors.vectors import VectorTable
 
     check_output(out, Path(model), option="OUT")
-    space = space_of(model)
-    table = writable(VectorTable(space.words, space.matrix))
-    if left_out := len(space.words) - len(table.words):
+    whole = table_of(model)
+    table = writable(whole)
+    if left_out := len(whole.words) - len(table.words):
         typer.echo(f"heedful: {counted(left_out, 'words')} left out: a file of vectors is cut at spaces", err=True)
     write_vectors(out, table, form)
     typer.echo(f"{out}: {counted(len(table.words), 'vectors')} of size {table.matrix.shape[1]}")
 
 
 def space_of(model: str) -> "VectorSpace":
-    """Load the vectors of a model folder, or read those of a file."""
-    if Path(model).is_file():
-        from heedful.data.word_vectors.vector_space import VectorSpace
-        from heedful.data.word_vectors.vectors import read_vectors
+    """Load the vectors of a model folder, or read those of a file, to compare words by them."""
+    from heedful.data.word_vectors.vector_space import VectorSpace
 
-        return VectorSpace(read_vectors(Path(model)))
+    return VectorSpace(table_of(model))
+
+
+def table_of(model: str) -> "VectorTable":
+    """Load the vectors of a model folder, or read those of a file.
+
+    Raises:
+        InputError: there is no such model or file, or it holds no vectors.
+    """
     from heedful.checkpoint import load_model
     from heedful.predict.word_vectors import WordVectors
 
-    return load_model(model).use_as(WordVectors).space
+    if Path(model).is_file():
+        from heedful.data.word_vectors.vectors import read_vectors
+
+        return read_vectors(Path(model))
+    if Path(model).suffix and not Path(model).exists():
+        raise InputError(f"{model}: there is no such file; name a file of word vectors, or the folder of a model")
+    return load_model(model).use_as(WordVectors).table
 
 
 def table(found: "list[Neighbour]") -> str:

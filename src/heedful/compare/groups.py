@@ -51,14 +51,23 @@ def group_scores(values: Sequence[int], samples: Mapping[str, TextSample], score
 
 
 def divided(values: Sequence[int]) -> list[list[int]]:
-    """Divide sentences by a property into at most `MOST` groups; sentences with equal values stay together."""
+    """Divide sentences by a property into at most `MOST` groups; sentences with equal values stay together.
+
+    A group of fewer than `FEWEST` sentences is joined to the one before it, the first to the one after it.
+    """
     count = min(MOST, len(values) // FEWEST)
     if count < 2:
         return []
     bounds = np.unique(np.quantile(values, np.arange(1, count) / count, method="higher"))
     places = np.searchsorted(bounds, values, side="right")
-    groups = [np.flatnonzero(places == place).tolist() for place in range(len(bounds) + 1)]
-    return [group for group in groups if group]
+    groups: list[list[int]] = []
+    for place in range(len(bounds) + 1):
+        group = np.flatnonzero(places == place).tolist()
+        if groups and min(len(group), len(groups[-1])) < FEWEST:
+            groups[-1] += group
+        else:
+            groups.append(group)
+    return groups if len(groups) > 1 else []
 
 
 def largest_moves(recipe: Recipe) -> list[int] | None:

@@ -63,8 +63,8 @@ class TestResult:
     Attributes:
         count: sentences or other examples of the test set.
         scores: scores by name, as `heedful evaluate` prints them.
-        seconds: time that decoding took, or scoring for other tasks than from text to text.
-        tokens: tokens that were written, <eos> included; for other tasks than from text to text, those of the batches.
+        seconds: time that decoding took or, where no text is written, scoring.
+        tokens: tokens that were written, <eos> included; where no text is written, those of the batches.
         texts: for tasks from text to text, lists of "source", "reference" and "output" texts, in their order.
         lengths: for tasks from text to text, tokens of each source.
         figures: for scores that are means over texts, the score of each text, by name.
@@ -98,8 +98,7 @@ class Measured:
         tokens: tokens that the training has read.
         peak_memory: most memory of the training, in bytes; of the process, or of the GPU.
         flops_per_update: FLOPs of one training update.
-        flops_per_example: FLOPs of decoding one sentence; for other tasks than from text to text, of reading one
-            example.
+        flops_per_example: FLOPs of writing one text; where no text is written, of reading one example.
         environment: software and hardware, as `machine.environment` gives them.
         test: results on the test set.
     """

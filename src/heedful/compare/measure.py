@@ -19,7 +19,7 @@ from heedful.machine import environment
 from heedful.models.parameters import count_parameters
 from heedful.progress import show_progress
 from heedful.tasks import Task, find_task
-from heedful.tasks.sequence_to_sequence import SequenceToSequence
+from heedful.tasks.sequence_to_sequence import SequenceToSequence, WritingTask
 from heedful.tasks.translation import Translation
 
 SENTENCES = 8  # of the test set, whose FLOPs are counted
@@ -47,8 +47,8 @@ def measure(job: Job, peak_memory: int | None) -> Measured:
         show_progress(f"testing {job.folder.name}") as report,
         loaded.testing(loaded.recipe.data, lambda _: None, report) as task,
     ):
-        per_example = flops_per_example(task, loaded)
-        test = test_texts(task, loaded) if isinstance(task, SequenceToSequence) else test_examples(task, loaded)
+        test = test_written(task, loaded) if isinstance(task, WritingTask) else test_examples(task, loaded)
+        per_example = flops_per_example(task, loaded, test.count)
     return Measured(
         parameters=counts.total,
         kinds=dict(counts.weights + counts.biases),
@@ -90,43 +90,59 @@ def trainer_progress(job: Job) -> dict[str, Any]:
     return saved.state["progress"] if saved else {}
 
 
-def flops_per_example(task: Task, loaded: LoadedModel) -> float:
-    """Count the FLOPs of decoding one sentence of the test set or, for other tasks, of reading one example: a mean."""
-    if isinstance(task, SequenceToSequence):
+def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
+    """Count the FLOPs of writing one text of the test set or, for other tasks, of reading one example: a mean.
+
+    Args:
+        task: the task with the test set.
+        loaded: the model.
+        count: the examples of the test set.
+    """
+    if isinstance(task, WritingTask):
         decode = replace(loaded.recipe.decode, n_best=1)
-        translator = task.use(loaded.model, replace(loaded.recipe, decode=decode), loaded.tokenizers)
-        texts = [source for source, _ in task.prepared.valid_text]
-        chosen = texts[:: -(-len(texts) // SENTENCES)]
-        return sum(count_flops(lambda text=text: translator.translate(text)) for text in chosen) / len(chosen)
-    chosen = list(islice(task.epoch(0), BATCHES))
-    batches = [task.batch(ids, 0, next(loaded.model.parameters()).device) for ids in chosen]
-    counts = [count_flops(lambda batch=batch: task.loss(loaded.model, batch)) for batch in batches]
-    return sum(counts) / sum(map(len, chosen))
+        chosen = range(0, count, -(-count // SENTENCES))
+        return sum(count_flops(lambda i=i: task.write(loaded.model, decode, i)) for i in chosen) / len(chosen)
+    batches = list(islice(task.epoch(0), BATCHES))
+    device = next(loaded.model.parameters()).device
+    counts = [count_flops(lambda ids=ids: task.loss(loaded.model, task.batch(ids, 0, device))) for ids in batches]
+    return sum(counts) / sum(map(len, batches))
 
 
-def test_texts(task: SequenceToSequence, loaded: LoadedModel) -> TestResult:
-    """Test a model from text to text: decode the test set, time that, and score the outputs."""
+def test_written(task: WritingTask, loaded: LoadedModel) -> TestResult:
+    """Test a model that writes texts: decode the test set, time that, and score the outputs."""
     begin = time.perf_counter()
     pairs = task.outputs(loaded.model, replace(loaded.recipe.decode, n_best=1))
     seconds = time.perf_counter() - begin
     outputs, references = map(list, zip(*pairs, strict=True))
+    found = TestResult(
+        count=len(pairs),
+        scores=task.given(loaded.model) or {},
+        seconds=seconds,
+        tokens=sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(outputs)),
+    )
+    if not isinstance(task, SequenceToSequence):
+        draws = draw_outcomes(task.resampled(outputs, references))
+        return replace(found, scores=task.measure(outputs, references) | found.scores, draws=asdict(draws))
+    return with_texts(found, task, loaded, outputs, references)
+
+
+def with_texts(
+    found: TestResult, task: SequenceToSequence, loaded: LoadedModel, outputs: list[str], references: list[str]
+) -> TestResult:
+    """Return a test from text to text with all that is shown of its texts, and their scores."""
     sources = [source for source, _ in task.prepared.valid_text]
-    given = task.given(loaded.model) or {}
-    common: dict[str, Any] = {
-        "count": len(pairs),
-        "seconds": seconds,
-        "tokens": sum(len(row) + 1 for row in loaded.tokenizers.target.encode_batch(outputs)),
-        "texts": {"source": sources, "reference": references, "output": outputs},
-        "lengths": [len(row) + 1 for row in loaded.tokenizers.source.encode_batch(sources)],
-    }
+    found = replace(
+        found,
+        texts={"source": sources, "reference": references, "output": outputs},
+        lengths=[len(row) + 1 for row in loaded.tokenizers.source.encode_batch(sources)],
+    )
     if isinstance(task, Translation):
         language = loaded.recipe.data.target_language
-        found = score(outputs, [references], Scoring(metrics=METRICS, language=language))
-        scores = {one.name: one.value for one in found}
-        return TestResult(scores=scores | given, language=language, **common)
-    each = [task.measure([output], [wanted]) for output, wanted in pairs]
+        scored = score(outputs, [references], Scoring(metrics=METRICS, language=language))
+        return replace(found, scores={one.name: one.value for one in scored} | found.scores, language=language)
+    each = [task.measure([output], [wanted]) for output, wanted in zip(outputs, references, strict=True)]
     figures = {name: [scores[name] for scores in each] for name in task.means}
-    return TestResult(scores=task.measure(outputs, references) | given, figures=figures, **common)
+    return replace(found, scores=task.measure(outputs, references) | found.scores, figures=figures)
 
 
 def test_examples(task: Task, loaded: LoadedModel) -> TestResult:

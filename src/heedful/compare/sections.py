@@ -10,8 +10,7 @@ from heedful.compare.job import Measured
 from heedful.compare.report import AXES, FAILED, WAITING, Report, SystemReport
 from heedful.compare.samples import Sample
 from heedful.evaluate import Resampled
-from heedful.evaluate.significance import FEW, few_examples
-from heedful.train.early_stopping import LOWER_IS_BETTER
+from heedful.evaluate.significance import FEW, LOWER_IS_BETTER, few_examples
 from heedful.train.log_file import VALID
 from heedful.wording import counted, duration
 
@@ -22,9 +21,9 @@ METHOD = (
     "Scores: `heedful evaluate` prints the same; ± is half of the 95 % interval over bootstrap resamples.",
     "FLOPs: counted while the matrix products and convolutions run, 2 for each multiplication with its addition; sums, "
     "norms and activations are left out. Of an update: forward, backward and optimiser, the mean of the first updates. "
-    "Of an example: the mean over some of the test set; from text to text, of decoding a sentence by itself.",
+    "Of an example: the mean over some of the test set; where a text is written, of decoding it by itself.",
     "Training time and speed: from the log of the run; validation and saving are not counted. Testing speed: the whole "
-    "test set in batches, measured once; from text to text, of tokens that are written, else of those in the "
+    "test set in batches, measured once; of tokens that are written, where a text is written, else of those in the "
     "batches.",
     "Memory: the most that the training needed, validation included; on a CPU that of the whole process.",
 )
@@ -131,7 +130,7 @@ def verdict(report: Report) -> list[str]:
     ranked = [system for system in report.done if name in system.scores]
     if name is None or len(ranked) < 2:
         return []
-    top = max(system.scores[name].value for system in ranked)
+    top = best_of(name, [system.scores[name].value for system in ranked])
     best = [system.name for system in ranked if system.scores[name].value == top]
     doubtful = [
         other
@@ -153,11 +152,16 @@ def score_rows(systems: Sequence[SystemReport]) -> tuple[list[list[str]], set[tu
     for number, name in enumerate(names):
         values = [score_value(system, name) for system in systems]
         known = [value for value in values if value is not None]
-        best = min(known) if name in LOWER_IS_BETTER else max(known)
+        best = best_of(name, known)
         is_told = len(known) > 1 and (name not in OF_TOKENS or all(system.shares_data for system in systems))
         rows.append([name, *(score_cell(system, name) for system in systems)])
         strong |= {(number, i) for i, value in enumerate(values, start=1) if value == best and is_told}
     return rows, strong
+
+
+def best_of(name: str, values: Sequence[float]) -> float:
+    """Return the best of several values of a score: the largest, or the smallest of an error rate or a loss."""
+    return min(values) if name in LOWER_IS_BETTER else max(values)
 
 
 def all_scores(system: SystemReport) -> dict[str, float]:
@@ -196,6 +200,7 @@ def number(value: float) -> str:
 
 def scaled(value: float, unit: str) -> str:
     """Format a large number with three digits and an SI prefix, as in 1.23 TFLOPs."""
+    value = float(f"{value:.3g}")
     size, prefix = next((found for found in PREFIXES if value >= found[0]), (1.0, ""))
     return f"{value / size:.3g} {prefix}{unit}"
 

@@ -326,4 +326,15 @@ REMARKS = (
         "the run ends with train.max_updates = {r.train.max_updates}, before optimizer.warmup = {r.optimizer.warmup} "
         "is over: enough to try a recipe out, too short to learn from it",
     ),
+    Rule(
+        "model.attention",
+        lambda r: (
+            isinstance(r.model, RecurrentConfig)
+            and not pairs(r)
+            and (r.model.attention != RecurrentConfig.attention or r.model.input_feeding)
+        ),
+        "model.attention and model.input_feeding belong to an encoder-decoder: in a model of family {r.model.family} "
+        "they change nothing",
+    ),
+    *word2vec_rules.REMARKS,
 )

@@ -18,7 +18,7 @@ class Word2VecConfig(ArchitectureConfig):
     window: int = 5  # largest distance of a context word; the distance in use is drawn from 1 to window for each word
     negatives: int = 5  # negative samples of each predicted word
     noise_power: float = 0.75  # negative samples are drawn with probability count^noise_power
-    subsample: float = 1e-3  # words with a larger share of the text are thinned out; 0: none
+    subsample: float = 1e-3  # words above about 2.6 times this share of the text are thinned out; 0: none
     phrases: tuple[float, ...] = ()  # thresholds of passes that join pairs of words to phrases, such as [200.0, 100.0]
     phrase_discount: int = 5  # taken off the count of a pair, so that rare pairs form no phrases
 

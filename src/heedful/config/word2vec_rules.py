@@ -37,3 +37,25 @@ RULES = (
         "word vectors are learned without label smoothing; set train.label_smoothing = 0.0",
     ),
 )
+
+REMARKS = (
+    Rule(
+        "model.negatives",
+        lambda r: (
+            isinstance(r.model, Word2VecConfig)
+            and r.model.objective != "negative_sampling"
+            and (r.model.negatives, r.model.noise_power) != (Word2VecConfig.negatives, Word2VecConfig.noise_power)
+        ),
+        "model.negatives and model.noise_power belong to negative sampling: with model.objective = "
+        '"{r.model.objective}" they change nothing',
+    ),
+    Rule(
+        "model.phrase_discount",
+        lambda r: (
+            isinstance(r.model, Word2VecConfig)
+            and not r.model.phrases
+            and r.model.phrase_discount != Word2VecConfig.phrase_discount
+        ),
+        "model.phrase_discount belongs to model.phrases: without phrases it changes nothing",
+    ),
+)

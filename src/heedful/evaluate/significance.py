@@ -11,6 +11,7 @@ from heedful.wording import counted
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 FEW = 100  # examples, below which a bootstrap tells little
+LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 class Interval(NamedTuple):
@@ -109,7 +110,7 @@ def draw_outcomes(outcomes: Outcomes, samples: int = 1000, seed: int = 1) -> Dra
 
 
 def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, seed: int = 1) -> list[Comparison]:
-    """Compare two systems, for which higher scores are better, on the same resamples of a test set (Koehn 2004).
+    """Compare two systems on the same resamples of a test set (Koehn 2004).
 
     The p-value is two-sided: twice the share of resamples on which the system that is worse on the test set is at least
     as good as the other one.
@@ -158,7 +159,8 @@ def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
         fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum())) if system.count > 1 else len(gains)
         p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
         was = _resampled(baseline.scores[name], theirs)
-        comparisons.append(Comparison(name, was, _resampled(value, ours), p_value))
+        lower = name in LOWER_IS_BETTER
+        comparisons.append(Comparison(name, was, _resampled(value, ours), p_value, lower_is_better=lower))
     return comparisons
 
 

@@ -3,8 +3,9 @@
 N pairs or questions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
 
@@ -55,24 +56,23 @@ class AnalogyScore:
 def read_judgements(path: Path) -> Judgements:
     """Read pairs of words with a judgement: two words and a number on each line, apart by tabs, commas or spaces.
 
-    The judgement is the first column with a number in the first pair: SimLex-999 has the part of speech before it.
-    Lines that begin with # and a first line of column names are left out, as are other columns.
+    The judgement is the first column with a number in the first two lines: SimLex-999 has the part of speech before it,
+    and WordSim-353 names the columns of its judges by numbers. Lines that begin with # and a first line
+    of column names are left out, as are other columns.
 
     Raises:
         InputError: The file cannot be read, or a line holds no two words and a finite number.
     """
     pairs, scores = [], []
-    column, named = None, False  # place of the judgement; whether the names of the columns were read
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line.strip() or line.startswith(COMMENT):
-            continue
-        fields = cells(line)
-        if column is None:
-            column = next((place for place in range(2, len(fields)) if judgement(fields[place]) is not None), None)
-            if column is None and not named and len(fields) > 2:
-                named = True
-                continue
-        score = judgement(fields[column]) if column is not None and column < len(fields) else None
+    lines = enumerate(read_lines(path), start=1)
+    rows = ((number, cells(line)) for number, line in lines if line.strip() and not line.startswith(COMMENT))
+    first = list(islice(rows, 2))
+    places = (place for _, fields in first for place in places_of_numbers(fields))
+    column = min(places, default=2)
+    if first and len(first[0][1]) > 2 and judgement(first[0][1], column) is None:  # names of columns
+        del first[0]
+    for number, fields in chain(first, rows):
+        score = judgement(fields, column)
         if score is None:
             raise InputError(f"{path}, line {number}: not two words and a number; check the file")
         pairs.append((fields[0], fields[1]))
@@ -88,11 +88,16 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split(separator)]
 
 
-def judgement(cell: str) -> float | None:
-    """Read a judgement; None for what is no finite number."""
+def places_of_numbers(fields: Sequence[str]) -> list[int]:
+    """List the columns after the two words that hold a number."""
+    return [place for place in range(2, len(fields)) if judgement(fields, place) is not None]
+
+
+def judgement(fields: Sequence[str], column: int) -> float | None:
+    """Read the judgement in a column of a line; None for what is no finite number."""
     try:
-        value = float(cell)
-    except ValueError:
+        value = float(fields[column])
+    except (ValueError, IndexError):
         return None
     return value if isfinite(value) else None
 

@@ -1,5 +1,7 @@
 """Pretrained word vectors as a model's initial embeddings (Kim 2014; Qi et al. 2018)."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -12,6 +14,10 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 SPACE = "▁"  # marks the beginning of a word in a piece of a vocabulary
+# A letter of a script without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
+)
 
 
 def place_vectors(model: Model, recipe: Recipe, tokenizers: TokenizerPair) -> None:
@@ -59,10 +65,25 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
 
     All tables of an embedding of several channels get them.
     """
-    words = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(len(tokenizer)))]
+    words = whole_words(tokenizer.pieces(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
     check_size(path, rows.shape[1], embedding.weight.size(1))
     vectors = torch.from_numpy(rows)
     vectors *= float(embedding.weight.std() / vectors.std())
     for table in embedding.parameters():
         table[torch.from_numpy(indices)] = vectors.to(table.device)
+
+
+def whole_words(pieces: Sequence[str], kind: str) -> list[str]:
+    """List the word that each piece of a vocabulary is; empty for a piece that is only a part of words.
+
+    The king inside of asking is no king. Where words are written without spaces, any piece may be a word.
+
+    Args:
+        pieces: printable names, as `Tokenizer.pieces` gives them.
+        kind: the kind of the tokenizer; all pieces of "word" are words.
+    """
+    return [
+        piece.removeprefix(SPACE) if kind == "word" or piece.startswith(SPACE) or UNSPACED.match(piece) else ""
+        for piece in pieces
+    ]

@@ -35,12 +35,17 @@ class WordVectors(Predictor[Word2Vec, Vectors]):
         self.options = options
         self.cutting = cutting  # says how a text is cut into words
 
-    @cached_property
-    def space(self) -> VectorSpace:
+    @property
+    def table(self) -> VectorTable:
         """The words in the order of their frequency, with their vectors."""
         numbers = word_numbers(self.tokenizer)
         matrix = self.model.embedding.weight.detach().float().cpu().numpy()
-        return VectorSpace(VectorTable(list(numbers), matrix[list(numbers.values())]))
+        return VectorTable(list(numbers), matrix[list(numbers.values())])
+
+    @cached_property
+    def space(self) -> VectorSpace:
+        """The words in the order of their frequency, to be compared by their vectors."""
+        return VectorSpace(self.table)
 
     @overload
     def vectors(self, words: str) -> Vectors: ...

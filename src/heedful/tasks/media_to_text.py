@@ -16,7 +16,8 @@ from heedful.data.stores.media_store import MediaStore
 from heedful.decode.captioner import Captioner
 from heedful.decode.transcriber import Transcriber
 from heedful.evaluate import Scoring, score
-from heedful.evaluate.error_rate import character_error_rate, word_error_rate
+from heedful.evaluate.error_rate import character_errors, word_errors
+from heedful.evaluate.significance import Outcomes
 from heedful.models.input_layers import media_to_text
 from heedful.models.model import SourceToTarget
 from heedful.tasks.media import MediaTextTask, places
@@ -72,6 +73,11 @@ class MediaToText(WritingTask, MediaTextTask[PairBatch]):
             self.progress.advance(1)
         return list(zip(self.reducer.in_order(found), self.references, strict=True))
 
+    def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
+        """Write the text about one validation file, by its number from 0."""
+        _, store = self.valid
+        return next(self.written(model, config, iter([self.medium.read(store.content(number))])))
+
     def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
         """Write the text about each decoded input, decoded as the settings say."""
         return Captioner(model, self.tokenizers, replace(self.recipe, decode=config)).texts(decoded)
@@ -109,6 +115,11 @@ class SpeechRecognition(MediaToText):
         """Create the predictor that writes down the speech of recordings."""
         return Transcriber(model, tokenizers.target, recipe)
 
+    def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
+        """Write the text about one validation file, by its number from 0."""
+        _, store = self.valid
+        return next(self.written(model, config, iter([self.medium.read(store.content(number))])))
+
     def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
         """Write down the speech of each recording."""
         transcriber = Transcriber(model, self.tokenizers.target, replace(self.recipe, decode=config))
@@ -116,8 +127,17 @@ class SpeechRecognition(MediaToText):
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score transcripts by word error rate, character error rate and exact match."""
-        return {
-            "wer": word_error_rate(outputs, references),
-            "cer": character_error_rate(outputs, references),
-            "exact_match": exact_match(outputs, references),
-        }
+        return self.resampled(outputs, references).scores
+
+    def resampled(self, outputs: Sequence[str], references: Sequence[str]) -> Outcomes:
+        """Count the errors of each transcript, so that the error rates of any resample can be computed."""
+        words, characters = word_errors(outputs, references), character_errors(outputs, references)
+        right = np.array([exact_match([text], [wanted]) for text, wanted in zip(outputs, references, strict=True)])
+        return Outcomes(
+            len(outputs),
+            lambda chosen: {
+                "wer": words.rate(chosen),
+                "cer": characters.rate(chosen),
+                "exact_match": float(right[chosen].mean()),
+            },
+        )

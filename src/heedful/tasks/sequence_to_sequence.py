@@ -113,6 +113,10 @@ class WritingTask(Task[PairBatch]):
     def outputs(self, model: SourceToTarget, config: DecodeConfig) -> list[tuple[str, str]]:
         """Decode the sources of the validation set as the settings say; return each output with its reference."""
 
+    @abstractmethod
+    def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> object:
+        """Decode one source of the validation set, by its number from 0, by itself."""
+
     @property
     def best(self) -> str:
         """Name of the score that selects the best checkpoint: that of the recipe, else the first that is measured."""
@@ -154,8 +158,11 @@ class WritingTask(Task[PairBatch]):
         """
         if not self.means:
             return super().outcomes(model)
-        outputs = self.outputs(model, replace(self.recipe.decode, n_best=1))
-        found = [self.measure([output], [wanted]) for output, wanted in outputs]
+        return self.resampled(*zip(*self.outputs(model, replace(self.recipe.decode, n_best=1)), strict=True))
+
+    def resampled(self, outputs: Sequence[str], references: Sequence[str]) -> Outcomes:
+        """Score each output separately, so that the scores of any resample of the outputs can be computed."""
+        found = [self.measure([output], [wanted]) for output, wanted in zip(outputs, references, strict=True)]
         return mean_outcomes({name: [scores[name] for scores in found] for name in self.means})
 
 
@@ -246,6 +253,11 @@ class SequenceToSequence(WritingTask):
             limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
             self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")
         return [(text, reference) for (text, _), reference in zip(found, references, strict=True)]
+
+    def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
+        """Decode one raw validation text, by its number from 0, by itself."""
+        source, _ = self.prepared.valid_text[number]
+        return Translator(model, self.tokenizers, config).translate(source)
 
 
 class TextToText(SequenceToSequence):

@@ -70,7 +70,7 @@ class Task(ABC, Generic[B]):
         example: an example of arguments for that command.
         pair_field: the column of a second text in tables, where the recipe names none.
         scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does. Of
-            each the largest is best, except those in `heedful.train.early_stopping.LOWER_IS_BETTER`.
+            each the largest is best, except those in `heedful.evaluate.significance.LOWER_IS_BETTER`.
         recipe: the recipe with what the data decides filled in, such as the classes.
         tokenizers: the tokenizers of source and target; for tasks on one kind of text both are the same.
         digest: SHA-256 of all that the prepared data depends on.

@@ -74,7 +74,7 @@ class WordVectorTraining(RunningText[WordBatch]):
 
     families = ("word_vectors",)
     command = "heedful vectors nearest"
-    example = "king"
+    example = "WORD"
     scores = ("loss",)
 
     def __init__(self, recipe: Recipe, text: PreparedData[TokenStream]) -> None:
@@ -88,6 +88,11 @@ class WordVectorTraining(RunningText[WordBatch]):
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> "WordVectorTraining":
         """Prepare the words of a recipe's text, or read prepared ones, and create the task."""
         task = cls(recipe, prepare_words(recipe, options_of(recipe), folder, report))
+        if np.diff(task.text.train[0].offsets).max() <= 2:  # a word and <eos>
+            raise InputError(
+                f'data.documents = "{recipe.data.documents}": no document of the training text has two words with '
+                'vectors, so that none has another beside it to learn from; set data.documents = "file"'
+            )
         report(f"an epoch has {len(task.epoch(0)):,} updates")
         return task
 

@@ -3,10 +3,9 @@
 import math
 
 from heedful.errors import InputError
+from heedful.evaluate.significance import LOWER_IS_BETTER
 from heedful.tasks.task import Scores
 from heedful.train.trainer_state import TrainerState
-
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 def stops_early(state: TrainerState, patience: int | None) -> bool:

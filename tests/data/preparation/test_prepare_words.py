@@ -64,6 +64,12 @@ def test_words_are_cut_without_punctuation_unless_the_text_is_tokenized():
     assert words_of("Do n't , twice", replace(CUT, pretokenized=True)) == ["do", "n't", ",", "twice"]
 
 
+def test_words_are_normalised_as_the_recipe_says():
+    text = "caf\N{LATIN SMALL LETTER E WITH ACUTE} cafe\N{COMBINING ACUTE ACCENT} \N{FULLWIDTH LATIN CAPITAL LETTER A}"
+    assert len(set(words_of(text, replace(CUT, normalization="nfc")))) == 2
+    assert words_of(text, replace(CUT, normalization="nfkc"))[-1] == "a"
+
+
 def test_equally_frequent_words_are_in_the_order_of_code_points():
     tokenizer = frequent_words(Counter(["b", "a", "c", "b", "d", "a"]), replace(CUT, vocab_size=7))
     assert list(word_numbers(tokenizer)) == ["a", "b", "c"]

@@ -1,3 +1,4 @@
+import gzip
 import re
 
 import numpy as np
@@ -18,6 +19,14 @@ def test_every_format_gives_back_every_bit(form, tmp_path):
     read = read_vectors(tmp_path / "vectors")
     assert read.words == TABLE.words
     np.testing.assert_array_equal(read.matrix, TABLE.matrix)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_name_that_ends_in_gz_is_of_a_compressed_file(form, tmp_path):
+    write_vectors(tmp_path / "vectors", TABLE, form)
+    write_vectors(tmp_path / "vectors.gz", TABLE, form)
+    assert gzip.decompress((tmp_path / "vectors.gz").read_bytes()) == (tmp_path / "vectors").read_bytes()
+    np.testing.assert_array_equal(read_vectors(tmp_path / "vectors.gz").matrix, TABLE.matrix)
 
 
 def test_the_text_formats_differ_by_their_header(tmp_path):

@@ -1,6 +1,7 @@
 """Preparation of text for word vectors: words and phrases as a token stream of their numbers."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -82,7 +83,9 @@ def prepare_words(
 
 
 def words_of(text: str, config: TokenizerConfig) -> list[str]:
-    """Cut a text into words: at spaces only, if it is already tokenized; otherwise without punctuation marks."""
+    """Cut a normalised text into words: at spaces only, if it is already tokenized, else without punctuation marks."""
+    if config.normalization != "none":
+        text = unicodedata.normalize(config.normalization.upper(), text)
     text = text.lower() if config.lowercase else text
     if config.pretokenized:
         return text.split()

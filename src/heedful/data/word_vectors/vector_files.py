@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from gzip import GzipFile
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -16,6 +19,8 @@ AT_ONCE = 1 << 10  # vectors formatted at a time
 
 def write_vectors(path: Path, table: VectorTable, form: str) -> None:
     """Write word vectors to a file, which appears as a whole or not at all; text keeps all digits of float32.
+
+    A file whose name ends in .gz is compressed.
 
     Args:
         path: The file; one that is there is replaced.
@@ -31,13 +36,18 @@ def write_vectors(path: Path, table: VectorTable, form: str) -> None:
     if unfit := next((word for word in table.words if not is_writable(word)), None):
         raise InputError(f"the word {unfit!r} holds a space, at which files of word vectors are cut; leave it out")
     try:
-        with atomic_file(path) as file:
+        with atomic_file(path) as file, compressing(file) if path.suffix == ".gz" else nullcontext(file) as out:
             for part in FORMATS[form](table):
-                file.write(part)
+                out.write(part)
     except OSError as error:
         raise RunError(
             f"cannot write {path}: {error.strerror or error}; make room for it or name another file"
         ) from error
+
+
+def compressing(file: BinaryIO) -> GzipFile:
+    """Compress what is written to a file; the same bytes come out each time."""
+    return GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
 
 def is_writable(word: str) -> bool:

@@ -83,24 +83,31 @@ class VectorSpace:
         row = self.row(word)
         return self.nearest_to(self.directions[row], count, [row])
 
-    def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[Neighbour]:
+    def analogy(self, a: str, b: str, c: str, count: int = 10, among: int | None = None) -> list[Neighbour]:
         """The words nearest to a - b + c, such as king - man + woman, without the three words (Mikolov et al. 2013c).
+
+        Answers come from the first `among` words; None: from all.
 
         Raises:
             InputError: a word has no vector.
         """
         rows = self.rows([a, b, c])
         plus, minus, other = self.directions[rows]
-        return self.nearest_to(plus - minus + other, count, rows)
+        return self.nearest_to(plus - minus + other, count, rows, among)
 
     def nearest_to(
-        self, vector: Vectors, count: int, left_out: Sequence[int] | NDArray[np.int64] = ()
+        self,
+        vector: Vectors,
+        count: int,
+        left_out: Sequence[int] | NDArray[np.int64] = (),
+        among: int | None = None,
     ) -> list[Neighbour]:
-        """The words nearest to a vector by the cosine; words in the rows `left_out` are no answers."""
+        """The words nearest to a vector by the cosine, of the first `among` or all, without the rows `left_out`."""
         length = float(np.linalg.norm(vector))
-        similarities = self.directions @ (vector / length if length else vector)
-        similarities[np.asarray(left_out, np.int64)] = -np.inf
-        best = np.argsort(-similarities, kind="stable")[: max(0, min(count, len(self.words) - len(set(left_out))))]
+        similarities = self.directions[:among] @ (vector / length if length else vector)
+        out = {int(row) for row in left_out if row < len(similarities)}
+        similarities[list(out)] = -np.inf
+        best = np.argsort(-similarities, kind="stable")[: max(0, min(count, len(similarities) - len(out)))]
         return [Neighbour(self.words[row], float(similarities[row])) for row in best]
 
     def solve(self, questions: NDArray[np.int64], among: int | None = None) -> NDArray[np.int64]:

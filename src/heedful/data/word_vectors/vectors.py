@@ -67,6 +67,8 @@ def match(vectors: VectorTable, pieces: Iterable[str]) -> tuple[np.ndarray, np.n
 def entries(stream: ByteStream, path: Path) -> Iterator[Entry]:
     """Yield each entry of a file of word vectors, in any format: its line or number, its word and its vector."""
     first = next(lines(stream, path), b"").removeprefix(BOM_UTF8)
+    if not first:
+        raise InputError(f"{path}: is empty; name a file of word vectors")
     header = re.fullmatch(rb"(\d{1,18})[ \t](\d{1,18})\s*", first)
     if header is None:
         return checked(text_entries(chain([first], lines(stream, path)), path, 1), path)
@@ -115,10 +117,12 @@ def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None
         size = len(fields) - 1 if size is None else size
         word = fields[:-size] if size > 0 else []
         if not word or (len(word) > 1 and is_number(word[-1])):
-            found = max(len(fields) - 1, 0)
-            raise InputError(f"{path}, line {number}: {found} numbers where the first vector has {max(size, 0)}")
+            found = counted(max(len(fields) - 1, 0), "numbers")
+            promise = "the first line promises" if first > 1 else "the first vector has"
+            raise InputError(f"{path}, line {number}: {found} where {promise} {max(size, 0)}; check the file")
         try:
-            vector = np.array(fields[-size:], dtype=np.float32)
+            with np.errstate(over="ignore"):  # what is too large becomes infinite, which `checked` refuses
+                vector = np.array(fields[-size:], dtype=np.float32)
         except ValueError as error:
             raise InputError(f"{path}, line {number}: not a word and {size} numbers ({error})") from error
         yield number, b" ".join(word).decode("utf-8", errors="replace"), vector
