@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 from invocation import invoke
+from typer.testing import CliRunner
 
 import heedful
 from heedful.checkpoint import write_model
+from heedful.cli import app
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
@@ -63,6 +65,19 @@ def test_a_sentence_finds_pictures_of_a_folder(place):
     assert json.loads(line) == [
         {"rank": rank, "score": pytest.approx(hit.score), "file": hit.text} for rank, hit in enumerate(found[0], 1)
     ]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_picture_that_cannot_be_read_is_told_of_and_the_others_are_searched(again, place, tmp_path):
+    shutil.copytree("files", tmp_path / "files")
+    (tmp_path / "files" / "valid-000.png").write_bytes(b"no picture")
+    options = ("--model", "model", "--corpus", tmp_path / "files", "--count", 99, "--index", tmp_path / "index")
+    for _ in range(1 + again):
+        found = CliRunner().invoke(app, ["search", *map(str, options), QUERY])
+    lines = found.stdout.splitlines()
+    assert len(lines) == len(pictures()) - 1
+    assert not any("valid-000" in line for line in lines)
+    assert str(found.exception).endswith(f"1 file of {len(pictures())} could not be read, and was not searched")
 
 
 def test_a_picture_finds_texts_of_a_file_and_of_a_table(place):

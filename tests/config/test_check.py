@@ -154,6 +154,17 @@ BROKEN = [
         {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
         "masked patches are learned by a Transformer here",
     ),
+    (
+        "image.mixup",
+        {"task": "captioning", "data": {"modality": "image"}, "image": {"mixup": 0.2}},
+        "a mixture of two pictures has no text",
+    ),
+    (
+        "data.filters",
+        {**image(), "data": {"modality": "image", "filters": {"max_characters": 7}}},
+        'a task on files, as "image_classification", takes max_tokens alone',
+    ),
+    ("audio.frequency_masks", audio(features="samples", frequency_masks=1), "has no bands to mask"),
     ("video.frames", video(frames=15), "15 cannot be cut into tubelets of video.tubelet = 2 frames; choose a multiple"),
     (
         "video.positions",

@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from heedful.data.random_numbers import Chance, draw, shuffled
+from heedful.data.random_numbers import ORDER, Chance, draw, shuffled
 
 
 def test_numbers_depend_on_the_key_alone():
@@ -59,3 +59,10 @@ def test_numbers_between_two_bounds_are_spread_evenly():
     chance = Chance(17)
     numbers = np.array([chance.between(-3, 7) for _ in range(5003)])
     np.testing.assert_allclose(np.quantile(numbers, [0.0, 0.25, 0.5, 0.75, 1.0]), [-3, -0.5, 2, 4.5, 7], atol=0.4)
+
+
+def test_bytes_are_those_that_are_drawn_one_by_one():
+    one, other = Chance(3, ORDER), Chance(3, ORDER)
+    assert one.happens(0.5) == other.happens(0.5)
+    assert one.bytes(2000).tolist() == [other.below(256) for _ in range(2000)]
+    assert one.below(1 << 40) == other.below(1 << 40)

@@ -101,3 +101,7 @@ def test_an_end_that_is_too_short_for_speech_is_not_read():
     assert not Reading(recording, windows, begin=30 * RATE - 5).finished
     short = ArrayRecording(np.zeros(3, np.float32), AudioConfig(rate=RATE))
     assert not Reading(short, windows).finished
+
+
+def test_more_than_half_in_common_is_compared_as_a_whole():
+    assert seam(range(10), range(2, 12), 1.2) == (6, 4)

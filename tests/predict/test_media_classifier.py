@@ -131,3 +131,10 @@ def test_pictures_of_any_size_and_sounds_of_any_length_are_read(tmp_path):
     classifier = heedful.load(tmp_path / "sounds")
     clips = [tone("low", 1)[:count] for count in (1, 7, 150)] + [np.zeros(RATE, np.float32)]
     assert {answer.label for answer in classifier.predict(clips)} <= set(PITCHES)
+
+
+def test_as_many_inputs_are_decoded_at_a_time_as_fit_into_memory(classifier, files):
+    reader = classifier.reader
+    one = reader.decoded(files[0])
+    windows = list(reader.windows((one for _ in range(7)), 3 * reader.medium.tokens(one)))
+    assert [len(window) for window in windows] == [3, 3, 1]

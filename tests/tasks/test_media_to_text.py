@@ -8,14 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.checkpoint import load_model
+from foreign_folders import SPOKEN
+from heedful.checkpoint import load_model, write_model
+from heedful.config.load import make_recipe
+from heedful.decode.speech_rules import SpeechState
 from heedful.errors import InputError
 from heedful.losses import reference_cross_entropy
+from heedful.models import weights
 from heedful.tasks import TASKS as ALL
+from heedful.text.pipeline import BOS
 from heedful.text.tokenizer import EOS, PAD
+from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.train.preflight import preflight
+from heedful.train.warm_start import with_warm_start
 from interrupted import train
 from toy_captions import COUNTS, TASKS, TEXTS, recipe, write_table
+from toy_speech import languages, random_transcriber, stamped_tokenizer
 
 CPU = torch.device("cpu")
 CAPTIONS, SPEECH = TASKS
@@ -84,7 +92,8 @@ def test_a_task_has_the_scores_that_it_names(task):
     assert task.best == task.scores[0]
     assert scores["perplexity"] == pytest.approx(math.exp(scores["loss"]))
     outcomes = task.outcomes(built(task))
-    assert outcomes.scores.keys() == {"exact_match"}
+    of_examples = {"captioning": {"exact_match"}, "speech_recognition": {"wer", "cer", "exact_match"}}
+    assert outcomes.scores.keys() == of_examples[task.recipe.task]
 
 
 @torch.no_grad()
@@ -150,3 +159,52 @@ def test_error_rates_of_a_resample_are_sums_of_errors_over_sums_of_lengths(tmp_p
     outcomes = task.resampled(["one", "two or four", "five"], ["one", "two three four", "six"])
     assert outcomes.measure(np.array([1, 1, 0])) == {"wer": 2 / 7, "cer": 8 / 31, "exact_match": 1 / 3}
     assert outcomes.scores == task.measure(["one", "two or four", "five"], ["one", "two three four", "six"])
+
+
+@pytest.fixture
+def whisper(tmp_path):
+    """The folder of a small Whisper of several languages, and its transcriber."""
+    tokenizer = stamped_tokenizer(tmp_path / "tokenizer")
+    transcriber = random_transcriber(tokenizer, transcribe={**languages()["transcribe"], "suppress": [7]})
+    tokenizers = TokenizerPair(tokenizer, tokenizer)
+    write_model(tmp_path / "whisper", transcriber.settings, tokenizers, weights(transcriber.model))
+    return tmp_path / "whisper", transcriber
+
+
+def test_a_whisper_learns_behind_the_prompt_with_which_it_transcribes(whisper, tmp_path, monkeypatch):
+    start, transcriber = whisper
+    files = write_table(SPEECH, tmp_path / "files")
+    settings = recipe(SPEECH, files, train={"start": str(start)}, data={"target_language": "de"})
+    settings = ALL[SPEECH].resolve(with_warm_start(settings))
+    spoken = settings.transcribe
+    assert (spoken.language, spoken.languages) == ("de", tuple(SPOKEN))
+    assert (spoken.suppress, spoken.timestamps) == ((7,), "never")
+    task = ALL[SPEECH].prepare(settings, tmp_path / "data", lambda _: None)
+    learned = task.examples.train[0].target(0).tolist()
+    fed = []
+
+    class Heard(SpeechState):
+        def step(self, tokens):
+            fed.append(int(tokens[0]))
+            return super().step(tokens)
+
+        def prompt(self):
+            fed.append(int(self.begin[0]))
+            return super().prompt()
+
+    monkeypatch.setattr("heedful.decode.transcriber.SpeechState", Heard)
+    used = task.use(transcriber.model, settings, task.tokenizers)
+    used.transcribe(np.zeros(100, np.float32), beam=1)
+    prompt = used.tokens.prompt("de")
+    assert len(prompt) == 3
+    assert fed[:4] == [BOS, *prompt] == [BOS, *learned[:3]]
+    assert learned[-1] == EOS
+    assert task.tokenizers.target.decode(learned[3:-1]) in TEXTS.values()
+
+
+def test_a_whisper_of_several_languages_is_told_which_one_it_learns(whisper, tmp_path):
+    files = write_table(SPEECH, tmp_path / "files")
+    settings = recipe(SPEECH, files, train={"start": str(whisper[0])})
+    with pytest.raises(InputError, match=r"transcribe\.language: the model tells 3 languages apart; set it to the one"):
+        preflight(settings)
+    preflight(make_recipe(settings, ["transcribe.language=yue"]), tmp_path / "run")

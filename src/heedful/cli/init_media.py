@@ -220,9 +220,8 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
     if found.bad:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
-        typer.echo(
-            "    those in training will be left out; mend or remove those held out, which would stop their scoring"
-        )
+        of_folder = "those in training will be left out; mend or remove those held out, which would stop their scoring"
+        typer.echo(f"    {of_folder if request.source.is_dir() else 'they are left out of all parts'}")
     if len(found.facts) < FEW:
         typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
 

@@ -125,26 +125,23 @@ def writing_results(path: Path | None, source: Path | None, each: int = 1, unit:
         Exit: nobody reads standard output any more, as with `| head`.
         Interrupted: the user pressed Ctrl-C.
     """
-    from heedful.storage.atomic import is_stream
-
-    kept = None if path is None or is_stream(path) else path
     with writing(path) as stream:
         results = Results(stream, each)
         try:
             yield results
         except KeyboardInterrupt as error:
-            raise Interrupted(interrupted(results, kept, source, unit)) from error
+            raise Interrupted(interrupted(results, path, source, unit)) from error
 
 
 def interrupted(results: Results, path: Path | None, source: Path | None, unit: str = "line") -> str:
     """Keep the finished results of an interrupted command; return a message with their place and how to go on."""
+    part = free_name(path)
     if not results.lines:
-        return f"interrupted before the first {unit} was done{'; nothing is written' if path else ''}"
+        return f"interrupted before the first {unit} was done{'; nothing is written' if part else ''}"
     lines = f"{results.lines:,} {unit}s" if results.lines > 1 else unit
     rest = f"from {unit} {results.lines + 1:,} of {source or 'the input'} on"
-    if path is None:
+    if part is None:
         return f"interrupted; the first {lines} are done; to go on, run the command on the rest, {rest}"
-    part = free_name(path.resolve() if path.is_symlink() else path)  # beside the unfinished file
     results.keep_whole(part)
     return (
         f"interrupted; {part} has the results of the first {lines}, and {path} is as it was; to go on, run the command "
@@ -152,7 +149,15 @@ def interrupted(results: Results, path: Path | None, source: Path | None, unit: 
     )
 
 
-def free_name(path: Path) -> Path:
-    """Find a free name for the finished part of a file: ending in .part or, if that is taken, .part2 and so on."""
+def free_name(path: Path | None) -> Path | None:
+    """Find a free name for the finished part of a file: ending in .part or, if that is taken, .part2 and so on.
+
+    It is beside the file, or beside what a symbolic link leads to; None for standard output, a device or a pipe.
+    """
+    from heedful.storage.atomic import is_stream
+
+    if path is None or is_stream(path):
+        return None
+    path = path.resolve() if path.is_symlink() else path
     names = (path.with_name(f"{path.name}.part{number if number > 1 else ''}") for number in count(1))
     return next(name for name in names if not name.exists())

@@ -1,14 +1,14 @@
 """`heedful search` and `heedful encode`: the nearest texts or pictures, and their vectors, with a model of vectors."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
-from heedful.cli.files import named_files
+from heedful.cli.files import ReadFiles, named_files
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
@@ -16,6 +16,7 @@ from heedful.cli.pictures import check_folder, queries
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,7 @@ def search(
     loaded, searcher = prepare(model, device)
     check_folder(corpus, model, reads_pictures=reads_pictures(loaded))
     searched = corpus_of(loaded, corpus, target_field or columns_of(loaded.recipe).target_field)
-    vectors = vectors_of(loaded, searcher, searched, index)
+    searched, vectors, lost = readable(searched, vectors_of(loaded, searcher, searched, index))
     asked = queries_of(loaded, query, source, source_field)
     with (
         progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
@@ -124,6 +125,9 @@ def search(
             [hits] = searcher.search([sought], searched.items, count, vectors)
             separator = "\n" if number else ""
             results.write(json_line(hits, searched) if as_json else separator + table(hits))
+    if lost:
+        read = f"{counted(lost, 'files')} of {len(searched.items) + lost:,} could not be read"
+        raise InputError(f"{corpus}: {read}, and {'was' if lost == 1 else 'were'} not searched")
 
 
 def encode(
@@ -271,6 +275,8 @@ def read_corpus(corpus: Path, field: str) -> dict[int, str]:
 def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, index: Path | None) -> "np.ndarray":
     """Return the vectors of a corpus, read from its index file or computed and written to that file, if named.
 
+    The vector of a picture that cannot be read, which is told of on standard error, is not a number.
+
     Raises:
         InputError: the index was made with another model or corpus, or is no index.
     """
@@ -287,10 +293,45 @@ def vectors_of(loaded: "LoadedModel", searcher: "Searcher", corpus: Corpus, inde
         return vectors
     unit = "pictures" if corpus.lines is None else "lines"
     with show_progress(f"encoding {corpus.path}", unit, len(corpus.items)) as progress:
-        vectors = searcher.encode(corpus.items, progress.advance)
+        if corpus.lines is None:
+            vectors = vectors_of_pictures(cast("ImageTextRetriever", searcher), corpus.items, progress.advance)
+        else:
+            vectors = searcher.encode(corpus.items, progress.advance)
     if index:
         write_index(index, vectors, made_of)
     return vectors
+
+
+def vectors_of_pictures(
+    searcher: "ImageTextRetriever", pictures: Sequence[Path], done: Callable[[int], object]
+) -> "np.ndarray":
+    """Encode pictures as vectors, one for each; that of a picture that cannot be read is not a number."""
+    import numpy as np
+
+    files = ReadFiles(pictures, searcher.read)
+    found = list(searcher.vectors(files, done))
+    vectors = np.full((len(pictures), searcher.width), np.nan, np.float32)
+    places = {path: place for place, path in enumerate(pictures)}
+    for path, vector in zip(files.read, found, strict=True):
+        vectors[places[path]] = vector
+    return vectors
+
+
+def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray", int]:
+    """Leave out of a corpus what could not be read; return how many that are, too.
+
+    Raises:
+        InputError: nothing is left.
+    """
+    import numpy as np
+
+    places = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+    if not len(places):
+        raise InputError(f"{corpus.path}: none of its files can be read")
+    lost = len(vectors) - len(places)
+    if not lost:
+        return corpus, vectors, 0
+    return replace(corpus, items=[corpus.items[place] for place in places]), vectors[places], lost
 
 
 def table(hits: list["Hit"]) -> str:

@@ -124,14 +124,14 @@ def kept(results: Results, output: Path | None, heard: "Sequence[tuple[Path, Tra
     """
     from heedful.decode.transcript import clock
 
+    part = free_name(output)
     if not results.lines:
-        return f"interrupted before anything was heard{'; nothing is written' if output else ''}"
+        return f"interrupted before anything was heard{'; nothing is written' if part else ''}"
     ends = [f"{path} was heard until {clock(transcript.seconds)}" for path, transcript in heard]
     if whole := results.lines - len(heard):
         ends.insert(0, "the first file is done" if whole == 1 else f"the first {whole:,} files are done")
-    if output is None:
+    if part is None:
         return f"interrupted; {', '.join(ends)}"
-    part = free_name(output)
     results.keep_whole(part)
     return f"interrupted; {part} has what was heard, and {output} is as it was; {', '.join(ends)}"
 

@@ -1,11 +1,12 @@
 """Rules for recipes of models that read pictures, sound or videos: sizes that fit, and room for the longest input."""
 
 import math
+from dataclasses import replace
 
 from heedful.config.families import FAMILIES
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.rule import Rule
-from heedful.config.schema import ModelConfig, Recipe, TextModelConfig
+from heedful.config.schema import FilterConfig, ModelConfig, Recipe, TextModelConfig
 
 
 def reads_pictures(recipe: Recipe) -> bool:
@@ -76,6 +77,21 @@ RULES = (
         lambda r: r.task == "masked_patches" and not isinstance(r.model, ModelConfig),
         'masked patches are learned by a Transformer here, and model.architecture is "{r.model.architecture}"; '
         'set model.architecture = "transformer"',
+    ),
+    Rule(
+        "image.mixup",
+        lambda r: r.image.mixup > 0 and FAMILIES[r.model.family].pairs,
+        "a mixture of two pictures has no text; set image.mixup = 0.0",
+    ),
+    Rule(
+        "data.filters",
+        lambda r: r.data.modality != "text" and replace(r.data.filters, max_tokens=1) != FilterConfig(max_tokens=1),
+        'of [data.filters] a task on files, as "{r.task}", takes max_tokens alone; leave the others out',
+    ),
+    Rule(
+        "audio.frequency_masks",
+        lambda r: r.audio.features == "samples" and r.audio.frequency_masks > 0,
+        'audio.features = "samples" has no bands to mask; set audio.frequency_masks = 0',
     ),
     Rule(
         "video.frames",

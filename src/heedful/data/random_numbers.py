@@ -3,7 +3,7 @@
 The raw output is the same on every machine and in every numpy, which numpy does not promise of what it derives from it.
 """
 
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class Chance:
     def below(self, limit: int) -> int:
         """Return a random integer from 0 to `limit` - 1; `limit` is at most 2^64."""
         return next(self._numbers) % limit
+
+    def bytes(self, count: int) -> np.ndarray:
+        """Return random integers from 0 to 255, uint8, shape (count,): those that `below(256)` would return."""
+        return np.fromiter(islice(self._numbers, count), np.uint64, count).astype(np.uint8)
 
     def happens(self, probability: float) -> bool:
         """Return True at random, with the given probability."""

@@ -1,10 +1,9 @@
 """Pictures, sounds and videos for predictors: files, their bytes, or arrays, decoded and put into batches.
 
-B batch, N rows of pixels or frames, F features of a row.
+B batch, N rows of pixels or frames, F features of a row: the columns and channels of pixels, or those of a frame.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +26,7 @@ R = TypeVar("R")
 SINGLE = (str, PathLike, bytes, np.ndarray)
 GIVE = "the name of a file, bytes or an array"
 BATCH_TOKENS = 8192  # positions in the stack
+WINDOW = 16  # batches that are decoded at a time
 
 
 class MediaReader:
@@ -77,13 +77,24 @@ class MediaReader:
             done: called with the number of inputs just finished, after each batch.
         """
         device = next(self.model.parameters()).device
-        decoded = iter(decoded)
-        while window := list(islice(decoded, self.medium.window)):
-            rows = [self.medium.features(one) for one in window]
+        for window in self.windows(decoded, WINDOW * batch_tokens):
             found: dict[int, R] = {}
             with torch.inference_mode(), evaluating(self.model):
                 for batch in batches([range(self.medium.tokens(one)) for one in window], batch_tokens):
-                    inputs, padding_mask = padded([rows[i] for i in batch])
+                    inputs, padding_mask = padded([self.medium.features(window[i]) for i in batch])
                     found |= zip(batch, apply(inputs.to(device), padding_mask.to(device)), strict=True)
                     done(len(batch))
             yield from (found[index] for index in range(len(window)))
+
+    def windows(self, decoded: Iterable[np.ndarray], tokens: int) -> Iterator[list[np.ndarray]]:
+        """Split decoded inputs into lists that fit into memory: at most `medium.window`, of about so many positions."""
+        window: list[np.ndarray] = []
+        size = 0
+        for one in decoded:
+            window.append(one)
+            size += self.medium.tokens(one)
+            if len(window) == self.medium.window or size >= tokens:
+                yield window
+                window, size = [], 0
+        if window:
+            yield window

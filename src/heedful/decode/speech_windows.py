@@ -186,7 +186,7 @@ def seam(left: Sequence[int], right: Sequence[int], share: float) -> tuple[int, 
     Returns:
         The middle of the longest row of tokens that both have there; the ends, where they have none.
     """
-    tail, head = round(share * len(left)), round(share * len(right))
+    tail, head = (min(len(side), round(share * len(side))) for side in (left, right))
     skipped = len(left) - tail
     found = SequenceMatcher(None, left[skipped:], right[:head], autojunk=False).find_longest_match()
     if not found.size:

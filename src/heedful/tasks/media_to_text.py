@@ -5,6 +5,7 @@ B batch, N rows of pixels or frames, F features of a row, T target tokens.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.stores.media_store import MediaStore
 from heedful.decode.captioner import Captioner
 from heedful.decode.transcriber import Transcriber
+from heedful.errors import InputError
 from heedful.evaluate import Scoring, score
 from heedful.evaluate.error_rate import character_errors, word_errors
 from heedful.evaluate.significance import Outcomes
@@ -24,8 +26,15 @@ from heedful.tasks.media import MediaTextTask, places
 from heedful.tasks.sequence_to_sequence import PairBatch, WritingTask, exact_match, pair_batch
 from heedful.tasks.task import Scores
 from heedful.text.padding import pad
-from heedful.text.tokenizer import EOS
+from heedful.text.speech_tokens import SpeechTokens
+from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+
+
+@lru_cache(maxsize=1)
+def speech_tokens(tokenizer: Tokenizer) -> SpeechTokens:
+    """Find the tokens of speech in a vocabulary, once for all files."""
+    return SpeechTokens.of(tokenizer)
 
 
 class MediaToText(WritingTask, MediaTextTask[PairBatch]):
@@ -109,6 +118,31 @@ class SpeechRecognition(MediaToText):
     modality = "audio"
     command = "heedful transcribe"
     scores = ("wer", "cer", "exact_match", "loss", "perplexity")
+
+    @classmethod
+    def check_recipe(cls, recipe: Recipe) -> None:
+        """Check a recipe as other media tasks do, and that a model of several languages is told which it learns."""
+        super().check_recipe(recipe)
+        speech = recipe.transcribe
+        if speech.languages and speech.language is None and recipe.data.target_language not in speech.languages:
+            raise InputError(
+                f"transcribe.language: the model tells {len(speech.languages)} languages apart; set it to the one that "
+                f"is spoken, such as {speech.languages[0]}"
+            )
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Fill in the language that is spoken, for a model that tells several apart."""
+        speech, written = recipe.transcribe, recipe.data.target_language
+        if speech.language is not None or written not in speech.languages:
+            return recipe
+        return replace(recipe, transcribe=replace(speech, language=written))
+
+    @staticmethod
+    def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
+        """Encode the words that are spoken in a file, behind the prompt of a Whisper if the vocabulary is one's."""
+        prompt = speech_tokens(tokenizers.target).prompt(recipe.transcribe.language)
+        return [*prompt, *MediaToText.target(file, corpus, recipe, tokenizers)]
 
     @classmethod
     def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Transcriber:

@@ -63,6 +63,15 @@ class SpeechTokens:
             controls=frozenset(i for name, i in ids.items() if name.startswith("<|")),
         )
 
+    def prompt(self, language: str | None) -> list[int]:
+        """The tokens between <bos> and a transcript without time stamps, as far as the vocabulary has them.
+
+        Args:
+            language: the code of what is spoken; None for a model of one language.
+        """
+        told = [] if language is None else [self.languages[language], self.transcribe]
+        return [token for token in (*told, self.without_times) if token is not None]
+
     def seconds(self, token: int) -> float:
         """The seconds that a time stamp stands for."""
         return (token - self.times.start) * STEP

@@ -23,6 +23,7 @@ LEARNED: dict[str, dict[str, tuple[str, ...]]] = {  # what an input layer was tr
     # frames and their size as well, since positions of videos are not interpolated
     "video": {"image": ("size", *PICTURE), "video": ("frames", "tubelet", "positions")},
 }
+SPEECH = ("languages", "suppress", "suppress_first")  # what goes with the vocabulary of a Whisper
 READS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}
 TABLES = ("backbone.stack.positions.table.weight", "encoder.positions.table.weight")  # a row for each place in a stack
 GRIDS = ("backbone.embedding.positions.", "source_embedding.positions.")  # a table for rows, and one for columns
@@ -43,13 +44,18 @@ def check_modality(start: Recipe, recipe: Recipe, place: str) -> None:
 
 
 def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
-    """Give a recipe the settings that the input layer of a start model was trained with, if it reads the same."""
+    """Give a recipe the settings that the input layer of a start model was trained with, if it reads the same.
+
+    A model that goes on to learn texts without time stamps, which are all that a recipe can name, writes none.
+    """
     if start.data.modality != recipe.data.modality:
         return recipe
     learned = {
         table: {key: getattr(getattr(start, table), key) for key in keys}
         for table, keys in LEARNED[recipe.data.modality].items()
     }
+    if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs:
+        learned["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
     return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in learned.items()})
 
 

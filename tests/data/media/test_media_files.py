@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,14 @@ def test_each_folder_is_a_class_and_files_are_in_the_order_of_classes_and_names(
         ("all/dog/10.bmp", "dog"),
         ("all/dog/2.png", "dog"),
     ]
+
+
+def test_a_class_whose_name_is_no_text_is_told(tmp_path):
+    touch(tmp_path / "all", "cat/a.png", os.fsdecode(b"caf\xe9/b.png"))
+    with pytest.raises(
+        InputError, match=r"the folder 'caf.udce9' is a class, and its name has bytes that are no UTF-8"
+    ):
+        found(tmp_path)
 
 
 def test_classes_that_are_numbers_are_in_the_order_of_numbers(tmp_path):

@@ -1,11 +1,12 @@
 """Pictures of every kind that a folder may hold: read as the same pixels, or refused with a reason."""
 
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from damage import damaged
 from heedful.config.modalities import ImageConfig
@@ -84,6 +85,32 @@ def test_a_photograph_is_turned_as_its_exif_data_says():
     exif[0x0112] = 6  # was taken with the camera turned: its left is up
     turned = picture(PIXELS).transpose(Image.Transpose.ROTATE_90)
     assert np.array_equal(read_picture(saved(turned, exif=exif), CONFIG), PIXELS)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_orientation_is_turned_as_pillow_turns_it(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    content = saved(picture(PIXELS), exif=exif)
+    with Image.open(BytesIO(content)) as there:
+        upright = np.asarray(ImageOps.exif_transpose(there))
+    config = replace(CONFIG, size=upright.shape[:2])
+    assert np.array_equal(read_picture(content, config), upright)
+
+
+@pytest.mark.parametrize(("tag", "value"), [(0x011A, "inch"), (0x0128, "x"), (0x0100, "wide")])
+def test_other_odd_entries_of_exif_data_do_not_matter(tag, value):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[tag] = value
+    turned = picture(PIXELS).transpose(Image.Transpose.ROTATE_90)
+    assert np.array_equal(read_picture(saved(turned, exif=exif), CONFIG), PIXELS)
+
+
+@pytest.mark.parametrize("values", [np.float32([[0.5, 1.5]]), np.float32([[-0.1, 0.5]]), np.int32([[0, 70_000]])])
+def test_pixels_beyond_white_or_black_are_refused(values):
+    with pytest.raises(InputError, match=r"its pixels go from .* and a picture of this kind from 0 to .*; scale them"):
+        read_picture(saved(Image.fromarray(values), "TIFF"), CONFIG)
 
 
 @pytest.mark.parametrize(("resize", "black"), [("crop", 0), ("squash", 0), ("pad", 4)])

@@ -1,6 +1,7 @@
 """Sound files of every kind: read as samples of one channel, or refused with a reason."""
 
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -9,7 +10,7 @@ import soundfile
 
 from damage import damaged
 from heedful.config.modalities import AudioConfig
-from heedful.data.media.sounds import read_sound
+from heedful.data.media.sounds import UNTOLD, read_sound
 from heedful.errors import InputError
 
 RATE = 8000
@@ -21,6 +22,11 @@ def saved(samples: np.ndarray, kind: str = "WAV", subtype: str | None = None, ra
     stream = BytesIO()
     soundfile.write(stream, samples, rate, format=kind, subtype=subtype)
     return stream.getvalue()
+
+
+def untold(content: bytes) -> bytes:
+    """FLAC as an encoder writes it into a pipe: the 36 bits for the number of samples are 0."""
+    return content[:21] + bytes([content[21] & 0xF0]) + bytes(4) + content[26:]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +74,9 @@ def test_another_rate_is_resampled():
         (b"A text with the name of a sound.\n" * 9, "it is no sound, damaged"),
         (saved(TONE)[:30], "it is cut off: 30 of 4,042 bytes are there"),
         (saved(TONE, "FLAC")[:900], r"it is no sound, damaged|cut off"),
+        (saved(TONE, "AIFF")[:900], r"it is cut off: 900 of 4,0\d\d bytes are there"),
+        (saved(TONE, "AU")[:900], r"it is cut off: 900 of 4,0\d\d bytes are there"),
+        (saved(TONE, "OGG")[:-900], "it is cut off: its last page does not say that it is the last"),
         (saved(TONE, rate=2_000_000_011), "it has 2,000,000,011 samples a second, more than 768,000"),
         (saved(TONE[:0]), "it has no samples"),
         (saved(np.array([0.1, np.nan, 0.2, np.inf]), subtype="FLOAT"), "2 of its 4 samples are no finite numbers"),
@@ -78,6 +87,15 @@ def test_another_rate_is_resampled():
 def test_what_cannot_be_read_is_refused_with_a_reason(content, message):
     with pytest.raises(InputError, match=message):
         read_sound(content, CONFIG)
+
+
+def test_a_file_that_does_not_tell_its_length_is_read_to_its_end():
+    content = untold(saved(TONE, "FLAC"))
+    with soundfile.SoundFile(BytesIO(content)) as sound:
+        assert sound.frames == UNTOLD
+    np.testing.assert_array_equal(read_sound(content, CONFIG), read_sound(saved(TONE, "FLAC"), CONFIG))
+    with pytest.raises(InputError, match=r"0\.2 seconds long, more than max_seconds = 0\.1"):
+        read_sound(content, replace(CONFIG, max_seconds=0.1))
 
 
 @pytest.mark.parametrize(("kind", "subtype"), [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("WAV", "ULAW"), ("FLAC", None)])

@@ -60,6 +60,21 @@ def test_the_length_of_a_sound_is_in_its_header():
         listen_to_sound(odd.sound()[:99])
 
 
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_large_picture_that_is_cut_off_is_found(kind):
+    pixels = np.random.default_rng(3).integers(256, size=(300, 400, 3), dtype=np.uint8)
+    content = odd.picture(pixels, kind)
+    assert look_at_picture(content) == PictureFacts(300, 400, False)
+    with pytest.raises(InputError, match="damaged or cut off"):
+        look_at_picture(content[: len(content) // 2])
+
+
+def test_a_sound_that_is_cut_off_is_found():
+    content = odd.sound(np.random.default_rng(3).normal(0, 0.1, 40_000), kind="FLAC")
+    with pytest.raises(InputError, match=r"cut off|damaged"):
+        listen_to_sound(content[: len(content) // 2])
+
+
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_the_frames_of_a_video_are_counted(kind):
     assert look_at_video(odd.animated(kind)) == VideoFacts(7, 11, False, 2)

@@ -82,6 +82,7 @@ def _unlabelled_rows(
 def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:
     found = 0
     for label in in_order([path.name for path in visible_folders(folder)]):
+        check_label(label, folder)
         files = files_below(folder / label, data)
         yield from (MediaFile(path, label, None) for path in _part(files, corpus, f"files of the class {label!r}"))
         found += len(files)
@@ -90,6 +91,20 @@ def _by_class(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[
             f"{folder}: holds no folders with {NOUNS[data.modality]} ({', '.join(ENDINGS[data.modality])}); put those "
             "of each class into a folder of its own, or name a table of files"
         )
+
+
+def check_label(label: str, folder: Path) -> None:
+    """Check that the name of the folder of a class is text.
+
+    Raises:
+        InputError: It has bytes that are no UTF-8.
+    """
+    try:
+        label.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{folder}: the folder {label!a} is a class, and its name has bytes that are no UTF-8; rename it"
+        ) from error
 
 
 def _unlabelled(folder: Path, corpus: CorpusConfig, data: DataConfig) -> Iterator[MediaFile]:

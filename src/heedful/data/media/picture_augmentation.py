@@ -50,8 +50,7 @@ def erased(pixels: Pixels, chance: Chance) -> Pixels:
     pixels = pixels.copy()
     box = rectangle(pixels.shape[0], pixels.shape[1], ERASED_AREA, ERASED_RATIOS, chance)
     hole = pixels[box]
-    noise = np.array([chance.below(256) for _ in range(hole.size)], dtype=np.uint8)
-    pixels[box] = noise.reshape(hole.shape)
+    pixels[box] = chance.bytes(hole.size).reshape(hole.shape)
     return pixels
 
 

@@ -17,8 +17,26 @@ from heedful.errors import InputError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # of Pillow, whose others include programs such as EPS
-DAMAGE = (EOFError, IndexError, OSError, struct.error, SyntaxError, ValueError)  # what Pillow raises for bad bytes
+DAMAGE = (
+    EOFError,
+    IndexError,
+    OSError,
+    struct.error,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)  # what Pillow raises for bad bytes
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
+ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
+TURNS = {  # what brings a picture upright, by that tag
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 
 Pixels = UInt8[np.ndarray, "H W C"]
 
@@ -101,22 +119,34 @@ def upright(picture: Any) -> Any:
     """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel.
 
     Raises:
-        InputError: Some pixels are infinite or no numbers.
+        InputError: Some pixels are infinite or no numbers, or beyond white or black.
     """
-    from PIL import ImageOps
-
     library = pillow()
-    picture = ImageOps.exif_transpose(picture)
+    if turn := TURNS.get(picture.getexif().get(ORIENTATION)):
+        picture = picture.transpose(library.Transpose[turn])
     if picture.mode in WHITE:
-        values = np.asarray(picture, dtype=np.float64) / WHITE[picture.mode]
-        if not np.isfinite(values).all():
-            raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
-        return library.fromarray((values.clip(0, 1) * 255).round().astype(np.uint8))
+        return library.fromarray(of_8_bits(np.asarray(picture, dtype=np.float64), WHITE[picture.mode]))
     if picture.has_transparency_data:
         picture = picture.convert("RGBA")
         white = library.new("RGBA", picture.size, "white")
         return library.alpha_composite(white, picture).convert("RGB")
     return picture
+
+
+def of_8_bits(values: np.ndarray, white: float) -> np.ndarray:
+    """Scale the pixels of a grey picture from 0 to `white` to 8 bits.
+
+    Raises:
+        InputError: Some are infinite or no numbers, or beyond white or black, so that they have another scale.
+    """
+    if not np.isfinite(values).all():
+        raise InputError(f"{np.sum(~np.isfinite(values)):,} of its pixels are no finite numbers")
+    low, high = values.min(), values.max()
+    if low < 0 or high > white:
+        raise InputError(
+            f"its pixels go from {low:g} to {high:g}, and a picture of this kind from 0 to {white:g}; scale them"
+        )
+    return (values / white * 255).round().astype(np.uint8)
 
 
 def resized(picture: Any, config: ImageConfig) -> Any:

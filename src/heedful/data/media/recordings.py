@@ -4,6 +4,8 @@ N samples of one channel, at the rate of the settings.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil, gcd
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,10 +16,8 @@ import torch
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.resampling import CROSSINGS, ROLLOFF, Samples, resampled
-from heedful.data.media.sounds import as_samples, checked, open_sound, soundfile, unreadable
+from heedful.data.media.sounds import BLOCK, as_samples, checked, frames_of, open_sound, soundfile, unreadable
 from heedful.errors import InputError
-
-BLOCK = 1 << 16  # samples that are read at a time
 
 Sound = str | PathLike[str] | bytes | np.ndarray | torch.Tensor  # what is taken for a recording
 
@@ -77,8 +77,8 @@ class FileRecording(Recording):
         self.rate = config.rate
         self._source = source
         sound = self._opened()
-        self._rate, self._frames = sound.samplerate, sound.frames
-        sound.close()
+        with sound, self._naming():
+            self._rate, self._frames = sound.samplerate, frames_of(sound, source)
         if not self._frames:
             raise InputError(f"{self.name}: it has no samples")
         common = gcd(self._rate, self.rate)
@@ -96,10 +96,8 @@ class FileRecording(Recording):
         first = max(0, begin // self._phases - around)
         last = ceil(end / self._phases) + around
         piece = self._piece(first * self._steps, min(self._frames, last * self._steps))
-        try:
+        with self._naming():
             samples = resampled(checked(piece), self._rate, self.rate)
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}") from error
         skipped = first * self._phases
         return samples[begin - skipped : end - skipped]
 
@@ -112,10 +110,8 @@ class FileRecording(Recording):
         try:
             for begin in range(0, self._frames, BLOCK):
                 piece = self._piece(begin, min(begin + BLOCK, self._frames))
-                try:
+                with self._naming():
                     checked(piece)
-                except InputError as error:
-                    raise InputError(f"{self.name}: {error}") from error
         finally:
             self._close()
 
@@ -152,12 +148,16 @@ class FileRecording(Recording):
         return samples.mean(axis=1)
 
     def _opened(self) -> Any:
+        with self._naming():
+            return open_sound(self._source)
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Put the name of the file before the message of an error."""
         try:
-            sound = open_sound(self._source)
+            yield
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
-        sound.seekable = lambda: False  # else soundfile looks for its place after each block, and an MP3 loses it
-        return sound
 
 
 def recording_of(sound: object, config: AudioConfig) -> Recording:

@@ -18,6 +18,9 @@ ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".
 
 FASTEST = 768_000  # samples a second: more are a damaged header
 STREAMED = 2**31 - 2**16  # bytes of a WAV file; more stand in files that were written before their length was known
+UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, as libsndfile says
+BLOCK = 1 << 16  # samples that are read at a time
+PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
 
 
 def read_sound(content: bytes, config: AudioConfig) -> Samples:
@@ -64,11 +67,39 @@ def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C
         InputError: As for `read_sound`.
     """
     with opened(content) as sound:
-        check_length(sound.frames / sound.samplerate, most)
-        samples = sound.read(sound.frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
-        if len(samples) < sound.frames:
-            raise InputError(f"it is cut off: {len(samples):,} of {sound.frames:,} samples are there")
+        frames = frames_of(sound, content)
+        check_length(frames / sound.samplerate, most)
+        samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
+        if len(samples) < frames:
+            raise InputError(f"it is cut off: {len(samples):,} of {frames:,} samples are there")
         return samples, sound.samplerate
+
+
+def frames_of(sound: Any, source: bytes | Path) -> int:
+    """Find the number of samples of each channel of an open sound file, made of `source`.
+
+    A file that does not tell, as FLAC that was written into a pipe, is read to its end for that.
+
+    Raises:
+        InputError: It is damaged.
+    """
+    if sound.frames != UNTOLD:
+        return sound.frames
+    with open_sound(source) as again:
+        return sum(map(len, blocks(again)))
+
+
+def blocks(sound: Any) -> Iterator[Float32[np.ndarray, "N C"]]:
+    """Read the samples of an open sound file (N C), block by block to its end.
+
+    Raises:
+        InputError: It is damaged.
+    """
+    try:
+        while len(block := sound.read(BLOCK, dtype="float32", always_2d=True)):
+            yield block
+    except soundfile().LibsndfileError as error:
+        raise unreadable(error) from error
 
 
 @contextmanager
@@ -100,6 +131,7 @@ def open_sound(source: bytes | Path) -> Any:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
     except library.LibsndfileError as error:
         raise unreadable(error) from error
+    sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     if not 0 < sound.samplerate <= FASTEST:
         sound.close()
         raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
@@ -112,18 +144,36 @@ def unreadable(error: Any) -> InputError:
 
 
 def check_whole(stream: BinaryIO) -> None:
-    """Check that there are bytes, and all that the header of a WAV file announces: libsndfile reads what is left.
+    """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
+
+    The headers of WAV, AIFF and AU tell how many there are; the last page of an Ogg file says that it is the last.
 
     Raises:
         InputError: There are none, or some are not there.
     """
-    header, size = stream.read(8), stream.seek(0, SEEK_END)
-    stream.seek(0)
+    header, size = stream.read(12), stream.seek(0, SEEK_END)
     if not size:
         raise InputError("the file is empty; take it out, or save it again")
-    announced = int.from_bytes(header[4:8], "little") + 8
-    if header[:4] == b"RIFF" and size < announced < STREAMED:
+    announced = announced_bytes(header)
+    if announced is not None and size < announced < STREAMED:
         raise InputError(f"it is cut off: {size:,} of {announced:,} bytes are there; save it again")
+    if header.startswith(b"OggS"):
+        stream.seek(max(0, size - PAGE))
+        page = stream.read().rpartition(b"OggS")[2]
+        if not (len(page) > 1 and page[1] & 4):
+            raise InputError("it is cut off: its last page does not say that it is the last; save it again")
+
+
+def announced_bytes(header: bytes) -> int | None:
+    """Read how many bytes a sound file has from its first twelve; None for other kinds than WAV, AIFF and AU."""
+    match header[:4]:
+        case b"RIFF":
+            return int.from_bytes(header[4:8], "little") + 8
+        case b"FORM":
+            return int.from_bytes(header[4:8], "big") + 8
+        case b".snd":
+            return int.from_bytes(header[4:8], "big") + int.from_bytes(header[8:12], "big")
+    return None
 
 
 def check_length(seconds: float, most: float) -> None:

@@ -69,6 +69,7 @@ def prepare_media(
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
     reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio)))
+    prompt = f", {recipe.transcribe.language}" if recipe.transcribe.languages else ""
     media = Preparation(
         parts=one_store_each(recipe.data),
         tokenizers=tokenizers,
@@ -76,7 +77,7 @@ def prepare_media(
         open=MediaStore.open,
         texts=lambda _: (),
         load=load,
-        settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}",
+        settings=f", {recipe.data.max_length} tokens, {recipe.data.bad_files}, {reading}{prompt}",
     )
     prepared = prepare_data(recipe, folder, media, report)
     if prepared.valid is not None:

@@ -19,7 +19,6 @@ from heedful.errors import InputError
 GREY_MODES = {"1", "L", "LA", "F", "I", "I;16", "I;16B", "I;16L"}  # of Pillow
 COLOURS_UP_TO = 2**16  # pixels of a picture that is unpacked to see whether it is grey
 SIDEWAYS = (5, 6, 7, 8)  # orientations in EXIF data in which height and width change places
-ORIENTATION = 0x0112
 
 F = TypeVar("F")
 
@@ -152,8 +151,12 @@ def look_at_video(content: bytes) -> VideoFacts:
 def facts_of_picture(picture: Any) -> tuple[int, int, bool]:
     """Find the height and the width of a picture of Pillow as it is seen, and whether it is grey."""
     width, height = picture.size
-    sideways = picture.getexif().get(ORIENTATION) in SIDEWAYS
-    is_grey = picture.mode in GREY_MODES or (width * height <= COLOURS_UP_TO and has_no_colour(picture))
+    sideways = picture.getexif().get(pictures.ORIENTATION) in SIDEWAYS
+    is_large = width * height > COLOURS_UP_TO
+    if is_large:
+        picture.draft(None, (1, 1))  # a JPEG is read to its end, and the fewest of its pixels are computed
+    picture.load()  # which tells whether the file is whole
+    is_grey = picture.mode in GREY_MODES or (not is_large and has_no_colour(picture))
     return (width, height, is_grey) if sideways else (height, width, is_grey)
 
 
@@ -170,9 +173,13 @@ def listen_to_sound(content: bytes) -> SoundFacts:
         InputError: The bytes are no sound, damaged, or hold no samples.
     """
     with sounds.opened(content) as sound:
-        if not sound.frames:
+        frames = sounds.frames_of(sound, content)
+        count = sum(len(sounds.checked(block)) for block in sounds.blocks(sound))
+        if not frames:
             raise InputError("it has no samples")
-        return SoundFacts(sound.frames / sound.samplerate, sound.samplerate, sound.channels)
+        if count < frames:
+            raise InputError(f"it is cut off: {count:,} of {frames:,} samples are there")
+        return SoundFacts(frames / sound.samplerate, sound.samplerate, sound.channels)
 
 
 LOOKS: dict[Kind, Callable[[bytes], Any]] = {
