@@ -71,7 +71,7 @@ def test_a_sentence_finds_pictures_of_a_folder(place):
 def test_a_picture_that_cannot_be_read_is_told_of_and_the_others_are_searched(again, place, tmp_path):
     shutil.copytree("files", tmp_path / "files")
     (tmp_path / "files" / "valid-000.png").write_bytes(b"no picture")
-    options = ("--model", "model", "--corpus", tmp_path / "files", "--count", 99, "--index", tmp_path / "index")
+    options = ("--model", "model", "--corpus", tmp_path / "files", "--count", 999, "--index", tmp_path / "index")
     for _ in range(1 + again):
         found = CliRunner().invoke(app, ["search", *map(str, options), QUERY])
     lines = found.stdout.splitlines()

@@ -12,6 +12,7 @@ from torch import nn
 import heedful
 from heedful.config.load import make_recipe
 from heedful.config.word2vec import Word2VecConfig
+from heedful.data.preparation.words import prepare_words
 from heedful.data.word_vectors.huffman import huffman_codes
 from heedful.errors import InputError
 from heedful.models.word2vec import Word2Vec
@@ -22,7 +23,7 @@ from heedful.tasks.word2vec_objectives import (
     reference_negative_sampling,
     softmax,
 )
-from heedful.tasks.word_vectors import predictions
+from heedful.tasks.word_vectors import WordVectorTraining, predictions
 from heedful.train.training_step import TrainingStep
 from interrupted import stop_after, train
 from toy_vectors import PEOPLE, toy_recipe
@@ -290,7 +291,9 @@ def test_a_batch_split_in_two_trains_as_the_whole_one_where_nothing_is_shared(tm
 @pytest.mark.parametrize("subsample", [0.0, 1e-12], ids=["no context", "no word"])
 def test_a_batch_without_a_prediction_changes_nothing(subsample, kind, objective, tmp_path):
     options = {"kind": kind, "objective": objective, "subsample": subsample}
-    task = task_of(tmp_path, text="alone\nbereft\n" * 19, model=options)
+    recipe = toy_recipe(tmp_path, text="alone\nbereft\n" * 19, model=options)
+    words = prepare_words(recipe, recipe.model, tmp_path / "data", lambda _: None)
+    task = WordVectorTraining(recipe, words)  # which `prepare` refuses, as no batch of this text has a prediction
     model, batch = filled(task, torch.float32), batch_of(task)
     before = [weight.clone() for weight in model.parameters()]
     update = TrainingStep(model, task.loss, task.recipe).update([batch], 1)

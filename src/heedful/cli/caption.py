@@ -1,4 +1,4 @@
-"""`heedful caption`: write a text about each picture or sound with an encoder-decoder."""
+"""`heedful caption`: write a text about each picture with an encoder-decoder."""
 
 from pathlib import Path
 from typing import Annotated

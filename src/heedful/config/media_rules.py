@@ -119,7 +119,10 @@ RULES = (
     ),
     Rule(
         "transcribe.language",
-        lambda r: r.transcribe.language not in (None, *r.transcribe.languages),
+        lambda r: (
+            r.transcribe.language not in (None, *r.transcribe.languages)
+            and bool(r.transcribe.languages or r.train.start is None)  # else the languages are those of the start
+        ),
         'transcribe.language = "{r.transcribe.language}" is none of the languages that the model tells apart: '
         "{r.transcribe.languages}; choose one of them, or leave it out",
     ),

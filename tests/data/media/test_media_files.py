@@ -41,10 +41,8 @@ def test_each_folder_is_a_class_and_files_are_in_the_order_of_classes_and_names(
 
 
 def test_a_class_whose_name_is_no_text_is_told(tmp_path):
-    touch(tmp_path / "all", "cat/a.png", os.fsdecode(b"caf\xe9/b.png"))
-    with pytest.raises(
-        InputError, match=r"the folder 'caf.udce9' is a class, and its name has bytes that are no UTF-8"
-    ):
+    (touch(tmp_path / "all", "cat/a.png", "cafe/b.png") / "cafe").rename(tmp_path / "all" / os.fsdecode(b"caf\xe9"))
+    with pytest.raises(InputError, match=r"'caf.udce9' is a class, and its name has bytes that are no UTF-8"):
         found(tmp_path)
 
 
