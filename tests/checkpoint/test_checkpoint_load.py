@@ -108,6 +108,17 @@ def test_of_a_run_without_a_final_model_it_is_told_which_checkpoint_is_used(
     ]
 
 
+def test_a_run_that_has_gone_on_after_its_final_model_is_told_of(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    last = load_model(run / "checkpoints" / "step-00000005")
+    for end in (5, 3):
+        write_model(run / "model", last.recipe, last.tokenizers, weights(last.model), update=end)
+        load_model(run)
+    newest = run / "checkpoints" / "step-00000005"
+    assert caplog.messages == [
+        f"{run} has gone on after its final model, of update 3, which is used; for a later state name {newest}"
+    ]
+
+
 def test_a_warning_reaches_standard_error(run: Path) -> None:
     program = f"from heedful.checkpoint import load_model; load_model({str(run)!r})"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -30,7 +30,7 @@ from heedful.machine.device import choose_device
 from heedful.models.model import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
 from heedful.progress import ProgressReporter
-from heedful.storage.manifest import MANIFEST, read_manifest
+from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
 from heedful.tasks import find_task
 from heedful.tasks.task import Scores, Task
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -151,10 +151,25 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     if folder.parent == Path(path) / CHECKPOINTS:
         LOG.warning("%s has no final model yet; its %s is used", path, _described(folder))
     manifest = read_manifest(folder)
+    if folder == Path(path) / "model":
+        tell_of_newer(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
     model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
+
+
+def tell_of_newer(run: Path, final: Manifest) -> None:
+    """Warn that a run has gone on after its final model, which is used, to a later checkpoint."""
+    checkpoints, end = Checkpoints(run, keep_last=2), final.facts.get("update")
+    newest = max(checkpoints.steps(), default=0)
+    if end is not None and newest > end:
+        LOG.warning(
+            "%s has gone on after its final model, of update %s, which is used; for a later state name %s",
+            run,
+            f"{end:,}",
+            checkpoints.path(newest),
+        )
 
 
 def find_model(path: str | Path) -> Path:

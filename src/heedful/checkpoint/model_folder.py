@@ -52,6 +52,7 @@ def write_model(
     weights: Mapping[str, Tensor],
     dtype: Literal["float32", "bfloat16"] = "float32",
     storage: Storage = DISK,
+    update: int | None = None,
 ) -> None:
     """Write a model folder atomically; an existing model in the folder is replaced.
 
@@ -62,6 +63,7 @@ def write_model(
         weights: The weights, with the names of `heedful.models.model`.
         dtype: The type to store them in; bfloat16 takes half the space and keeps 8 bits of precision.
         storage: The file system.
+        update: For the final model of a run, the update with which it ended.
 
     Raises:
         InputError: The folder holds something other than a model.
@@ -72,7 +74,8 @@ def write_model(
     stored = {name: value.to(getattr(torch, dtype)) for name, value in weights.items()}
     try:
         _check_replaceable(folder)
-        write_folder(folder, model_files(recipe, tokenizers, stored), {"kind": "model"}, storage)
+        facts = {"kind": "model"} | ({} if update is None else {"update": update})
+        write_folder(folder, model_files(recipe, tokenizers, stored), facts, storage)
     except OSError as error:
         raise RunError(
             f"cannot write the model {folder} ({error.strerror}): look at the disk's free space and rights"

@@ -327,7 +327,7 @@ class Trainer:
         chosen = choose(candidates, self.task.best)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
-            write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates))
+            write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)
         logger.say(choice_line(chosen, candidates, self.task.best))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
