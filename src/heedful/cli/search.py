@@ -331,7 +331,7 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
     lost = len(vectors) - len(places)
     if not lost:
         return corpus, vectors, 0
-    return replace(corpus, items=[corpus.items[place] for place in places]), vectors[places], lost
+    return replace(corpus, items=[corpus.items[place] for place in places.tolist()]), vectors[places], lost
 
 
 def table(hits: list["Hit"]) -> str:

@@ -99,9 +99,9 @@ def flops_per_example(task: Task, loaded: LoadedModel, count: int) -> float:
         count: the examples of the test set.
     """
     if isinstance(task, WritingTask):
-        decode = replace(loaded.recipe.decode, n_best=1)
+        decode, write = replace(loaded.recipe.decode, n_best=1), task.write
         chosen = range(0, count, -(-count // SENTENCES))
-        return sum(count_flops(lambda i=i: task.write(loaded.model, decode, i)) for i in chosen) / len(chosen)
+        return sum(count_flops(lambda i=i: write(loaded.model, decode, i)) for i in chosen) / len(chosen)
     batches = list(islice(task.epoch(0), BATCHES))
     device = next(loaded.model.parameters()).device
     counts = [count_flops(lambda ids=ids: task.loss(loaded.model, task.batch(ids, 0, device))) for ids in batches]

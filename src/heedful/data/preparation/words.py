@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from heedful.config.schema import CorpusConfig, Recipe, TokenizerConfig
 from heedful.config.word2vec import Word2VecConfig
@@ -25,6 +26,7 @@ from heedful.text.training import word_tokenizer
 from heedful.text.words import split_words
 from heedful.wording import counted
 
+FORMS: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}
 ASCII_WORD = re.compile(r"\w+", re.ASCII)
 
 
@@ -84,8 +86,8 @@ def prepare_words(
 
 def words_of(text: str, config: TokenizerConfig) -> list[str]:
     """Cut a normalised text into words: at spaces only, if it is already tokenized, else without punctuation marks."""
-    if config.normalization != "none":
-        text = unicodedata.normalize(config.normalization.upper(), text)
+    if form := FORMS.get(config.normalization):
+        text = unicodedata.normalize(form, text)
     text = text.lower() if config.lowercase else text
     if config.pretokenized:
         return text.split()
