@@ -64,6 +64,15 @@ def test_text_has_time_stamps_only_in_long_recordings(stamped):
     assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_model_that_is_to_write_no_time_stamps_writes_none(form, here):
+    never = {"transcribe": {"timestamps": "never"}}
+    made = save(random_transcriber(stamped_tokenizer(here / "tokenizer"), **never), here / "model")
+    said = [transcribe(name, "--format", form) for name in FILES]
+    texts = [json.loads(line)["text"] if form == "json" else line.removesuffix("\n") for line in said]
+    assert texts == [found.text for found in made.transcribe(FILES, timestamps="never")]
+
+
 def test_json_tells_what_was_said_when(stamped):
     lines = [json.loads(line) for line in transcribe(*FILES, "--format", "json").splitlines()]
     expected = stamped.transcribe(FILES)

@@ -154,17 +154,6 @@ BROKEN = [
         {**masked_patches(), "model": {**RECURRENT, "family": "encoder"}},
         "masked patches are learned by a Transformer here",
     ),
-    (
-        "image.mixup",
-        {"task": "captioning", "data": {"modality": "image"}, "image": {"mixup": 0.2}},
-        "a mixture of two pictures has no text",
-    ),
-    (
-        "data.filters",
-        {**image(), "data": {"modality": "image", "filters": {"max_characters": 7}}},
-        'a task on files, as "image_classification", takes max_tokens alone',
-    ),
-    ("audio.frequency_masks", audio(features="samples", frequency_masks=1), "has no bands to mask"),
     ("video.frames", video(frames=15), "15 cannot be cut into tubelets of video.tubelet = 2 frames; choose a multiple"),
     (
         "video.positions",
@@ -412,3 +401,17 @@ def test_attention_of_a_recurrent_model_without_a_source_is_remarked_upon(own: d
     (remark,) = remarks(recipe_from_dict({"task": "language_model", "model": {**model, "family": "decoder"}}, "here"))
     assert "in a model of family decoder they change nothing" in remark
     assert remarks(recipe_from_dict({"model": model}, "here")) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"task": "captioning", "data": {"modality": "image"}, "image": {"mixup": 0.2}}, "image.mixup mixes pictures"),
+        ({"task": "captioning", "data": {"modality": "image"}, "tokenizer": {"dropout": 0.1}}, "tokenizer.dropout"),
+        ({**image(), "data": {"modality": "image", "filters": {"max_characters": 7}}}, "held to max_tokens alone"),
+        (audio(features="samples", frequency_masks=1), "has none: columns of samples are masked"),
+    ],
+)
+def test_settings_that_change_nothing_for_files_are_remarked_upon(values: dict, words: str) -> None:
+    (remark,) = remarks(recipe_from_dict(values, "here"))
+    assert words in remark

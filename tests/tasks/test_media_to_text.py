@@ -208,3 +208,11 @@ def test_a_whisper_of_several_languages_is_told_which_one_it_learns(whisper, tmp
     with pytest.raises(InputError, match=r"transcribe\.language: the model tells 3 languages apart; set it to the one"):
         preflight(settings)
     preflight(make_recipe(settings, ["transcribe.language=yue"]), tmp_path / "run")
+
+
+def test_a_model_of_one_language_is_told_of_none(tmp_path):
+    files = write_table(SPEECH, tmp_path / "files")
+    train(recipe(SPEECH, files), tmp_path / "run")
+    settings = recipe(SPEECH, files, train={"start": str(tmp_path / "run")}, transcribe={"language": "de"})
+    with pytest.raises(InputError, match=r'transcribe\.language = "de": the model knows one language; leave it out'):
+        preflight(settings)

@@ -226,9 +226,7 @@ def test_a_list_of_words_a_line_each_has_nothing_to_predict(tmp_path):
     (tmp_path / "text.txt").write_text("one\ntwo\none\n")
     data = {"train": [{"source": "text.txt"}], "documents": "line"}
     recipe = make_recipe({"task": "word_vectors", "data": data}, data_root=tmp_path)
-    with pytest.raises(
-        InputError, match=r'no document of the training text has two words .* set data\.documents = "file"'
-    ):
+    with pytest.raises(InputError, match=r'no document of the text has two words .* set data\.documents = "file"'):
         find_task("word_vectors").prepare(recipe, tmp_path / "data", lambda _: None)
 
 

@@ -161,14 +161,14 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
 
 def tell_of_newer(run: Path, final: Manifest) -> None:
     """Warn that a run has gone on after its final model, which is used, to a later checkpoint."""
-    checkpoints, end = Checkpoints(run, keep_last=2), final.facts.get("update")
-    newest = max(checkpoints.steps(), default=0)
-    if end is not None and newest > end:
+    end = final.facts.get("update")
+    newest = max((path for path in (run / CHECKPOINTS).glob("step-*") if path.name[5:].isdigit()), default=None)
+    if end is not None and newest is not None and step_of(newest) > end:
         LOG.warning(
             "%s has gone on after its final model, of update %s, which is used; for a later state name %s",
             run,
             f"{end:,}",
-            checkpoints.path(newest),
+            newest,
         )
 
 

@@ -115,7 +115,8 @@ def search(
     loaded, searcher = prepare(model, device)
     check_folder(corpus, model, reads_pictures=reads_pictures(loaded))
     searched = corpus_of(loaded, corpus, target_field or columns_of(loaded.recipe).target_field)
-    searched, vectors, lost = readable(searched, vectors_of(loaded, searcher, searched, index))
+    whole, vectors = searched.items, vectors_of(loaded, searcher, searched, index)
+    searched, vectors = readable(searched, vectors)
     asked = queries_of(loaded, query, source, source_field)
     with (
         progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
@@ -125,9 +126,10 @@ def search(
             [hits] = searcher.search([sought], searched.items, count, vectors)
             separator = "\n" if number else ""
             results.write(json_line(hits, searched) if as_json else separator + table(hits))
-    if lost:
-        read = f"{counted(lost, 'files')} of {len(searched.items) + lost:,} could not be read"
-        raise InputError(f"{corpus}: {read}, and {'was' if lost == 1 else 'were'} not searched")
+    if lost := len(whole) - len(searched.items):
+        first = next(item for item in whole if item not in set(searched.items))
+        read = f"{counted(lost, 'files')} of {len(whole):,} could not be read"
+        raise InputError(f"{corpus}: {read}, and {'was' if lost == 1 else 'were'} not searched; the first: {first}")
 
 
 def encode(
@@ -317,8 +319,8 @@ def vectors_of_pictures(
     return vectors
 
 
-def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray", int]:
-    """Leave out of a corpus what could not be read; return how many that are, too.
+def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray"]:
+    """Leave out of a corpus, and of its vectors, what could not be read.
 
     Raises:
         InputError: nothing is left.
@@ -328,10 +330,9 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
     places = np.flatnonzero(~np.isnan(vectors).any(axis=1))
     if not len(places):
         raise InputError(f"{corpus.path}: none of its files can be read")
-    lost = len(vectors) - len(places)
-    if not lost:
-        return corpus, vectors, 0
-    return replace(corpus, items=[corpus.items[place] for place in places.tolist()]), vectors[places], lost
+    if len(places) == len(vectors):
+        return corpus, vectors
+    return replace(corpus, items=[corpus.items[place] for place in places.tolist()]), vectors[places]
 
 
 def table(hits: list["Hit"]) -> str:

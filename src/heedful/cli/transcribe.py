@@ -71,7 +71,9 @@ def transcribe(
     check_output(output, *file)
     seconds = sum(recording.seconds for recording in checked_files(file))
     transcriber = load(model, device, precision).use_as(Transcriber)
-    options: dict[str, Any] = {"timestamps": "long" if form is Form.TEXT else "always"}
+    options: dict[str, Any] = {}
+    if transcriber.settings.transcribe.timestamps != "never":  # as of a model that has learned none
+        options["timestamps"] = "long" if form is Form.TEXT else "always"
     options |= {key: value for key, value in (("beam", beam), ("language", language)) if value is not None}
     transcriber = transcriber.with_options(**options)
     with (

@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.checkpoint import claim, find_model
 from heedful.compare.budget import Budget
 from heedful.compare.html import html_page
-from heedful.compare.job import Job, Result, write_bytes, write_json
+from heedful.compare.job import METHOD, Job, Result, write_bytes, write_json
 from heedful.compare.markdown import markdown_page
 from heedful.compare.process import run_process
 from heedful.compare.report import FAILED, WAITING, Report, SystemReport, gather, report_system
@@ -205,7 +205,12 @@ class ComparisonRun:
             data=self.prepared if entry.shares_data else None,
             trains=trains,
             result=self.out / "results" / f"{name}.json",
-            inputs={"data": self.terms.data, "test": self.terms.test_digest, "model": entry.model},
+            inputs={
+                "data": self.terms.data,
+                "test": self.terms.test_digest,
+                "model": entry.model,
+                "method": METHOD,
+            },
         )
 
     def write(self) -> Report:

@@ -11,6 +11,8 @@ from heedful.storage.atomic import atomic_file, named_write_errors
 from heedful.storage.manifest import json_text
 from heedful.train.log_file import strict
 
+METHOD = "2"  # of measuring; results by another are measured again
+
 
 @dataclass(frozen=True)
 class Job:
@@ -22,8 +24,8 @@ class Job:
         data: the prepared training data, which all systems share; None for a model of other training data.
         trains: True if the system is trained; False if it is only loaded.
         result: the file to write the result to.
-        inputs: SHA-256 of the training data, of the test set, and of the model of a trained system: where one differs,
-            an earlier result is that of another job.
+        inputs: SHA-256 of the training data, of the test set, and of the model of a trained system, and the method of
+            measuring: where one differs, an earlier result is that of another job.
     """
 
     recipe: Recipe

@@ -79,21 +79,6 @@ RULES = (
         'set model.architecture = "transformer"',
     ),
     Rule(
-        "image.mixup",
-        lambda r: r.image.mixup > 0 and FAMILIES[r.model.family].pairs,
-        "a mixture of two pictures has no text; set image.mixup = 0.0",
-    ),
-    Rule(
-        "data.filters",
-        lambda r: r.data.modality != "text" and replace(r.data.filters, max_tokens=1) != FilterConfig(max_tokens=1),
-        'of [data.filters] a task on files, as "{r.task}", takes max_tokens alone; leave the others out',
-    ),
-    Rule(
-        "audio.frequency_masks",
-        lambda r: r.audio.features == "samples" and r.audio.frequency_masks > 0,
-        'audio.features = "samples" has no bands to mask; set audio.frequency_masks = 0',
-    ),
-    Rule(
         "video.frames",
         lambda r: reads_videos(r) and r.video.frames % r.video.tubelet != 0,
         "video.frames = {r.video.frames} cannot be cut into tubelets of video.tubelet = {r.video.tubelet} frames; "
@@ -142,5 +127,29 @@ RULES = (
         lambda r: r.data.modality != "text" and r.train.batch_tokens < r.longest_input,
         "a batch of train.batch_tokens = {r.train.batch_tokens} positions does not hold an input of "
         "{r.longest_input}; raise it",
+    ),
+)
+
+REMARKS = (
+    Rule(
+        "tokenizer.dropout",
+        lambda r: r.tokenizer.dropout > 0 and r.data.modality != "text",
+        "tokenizer.dropout spells sentence pairs anew each time: texts that belong to files are encoded once, and it "
+        "changes nothing",
+    ),
+    Rule(
+        "image.mixup",
+        lambda r: r.image.mixup > 0 and FAMILIES[r.model.family].pairs,
+        "image.mixup mixes pictures of two classes: where texts belong to them, it changes nothing",
+    ),
+    Rule(
+        "data.filters",
+        lambda r: r.data.modality != "text" and replace(r.data.filters, max_tokens=1) != FilterConfig(max_tokens=1),
+        "of [data.filters] files are held to max_tokens alone: the others change nothing",
+    ),
+    Rule(
+        "audio.frequency_masks",
+        lambda r: r.audio.features == "samples" and r.audio.frequency_masks > 0,
+        'audio.frequency_masks masks mel bands, and audio.features = "samples" has none: columns of samples are masked',
     ),
 )

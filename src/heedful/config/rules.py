@@ -105,9 +105,9 @@ RULES = (
     ),
     Rule(
         "tokenizer.dropout",
-        lambda r: r.tokenizer.dropout > 0 and not (pairs(r) and r.data.modality == "text"),
-        'tokenizer.dropout spells sentence pairs anew each time, and the task "{r.task}" takes text that was encoded '
-        "once; set tokenizer.dropout = 0.0",
+        lambda r: r.tokenizer.dropout > 0 and not pairs(r),
+        "tokenizer.dropout spells sentence pairs anew each time, and a model of family {r.model.family} reads text "
+        "that was encoded once; set tokenizer.dropout = 0.0",
     ),
     Rule(
         "optimizer.lr",
@@ -337,4 +337,5 @@ REMARKS = (
         "they change nothing",
     ),
     *word2vec_rules.REMARKS,
+    *media_rules.REMARKS,
 )

@@ -77,13 +77,15 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
 def whole_words(pieces: Sequence[str], kind: str) -> list[str]:
     """List the word that each piece of a vocabulary is; empty for a piece that is only a part of words.
 
-    The king inside of asking is no king. Where words are written without spaces, any piece may be a word.
+    The king inside of asking is no king. A punctuation mark is a word wherever it stands; and where words are written
+    without spaces, any piece may be one.
 
     Args:
         pieces: printable names, as `Tokenizer.pieces` gives them.
         kind: the kind of the tokenizer; all pieces of "word" are words.
     """
-    return [
-        piece.removeprefix(SPACE) if kind == "word" or piece.startswith(SPACE) or UNSPACED.match(piece) else ""
-        for piece in pieces
-    ]
+
+    def is_whole(piece: str) -> bool:
+        return piece.startswith(SPACE) or UNSPACED.match(piece) is not None or not any(map(str.isalnum, piece))
+
+    return [piece.removeprefix(SPACE) if kind == "word" or is_whole(piece) else "" for piece in pieces]

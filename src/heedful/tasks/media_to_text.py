@@ -123,12 +123,15 @@ class SpeechRecognition(MediaToText):
     def check_recipe(cls, recipe: Recipe) -> None:
         """Check a recipe as other media tasks do, and that a model of several languages is told which it learns."""
         super().check_recipe(recipe)
-        speech = recipe.transcribe
-        if speech.languages and speech.language is None and recipe.data.target_language not in speech.languages:
-            raise InputError(
-                f"transcribe.language: the model tells {len(speech.languages)} languages apart; set it to the one that "
-                f"is spoken, such as {speech.languages[0]}"
-            )
+        speech, written = recipe.transcribe, recipe.data.target_language
+        if (speech.language or written) in speech.languages or (speech.language is None and not speech.languages):
+            return
+        if not speech.languages:
+            raise InputError(f'transcribe.language = "{speech.language}": the model knows one language; leave it out')
+        raise InputError(
+            f"transcribe.language: the model tells {len(speech.languages)} languages apart; set it to the one that is "
+            f"spoken, such as {speech.languages[0]}"
+        )
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
@@ -141,18 +144,14 @@ class SpeechRecognition(MediaToText):
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
         """Encode the words that are spoken in a file, behind the prompt of a Whisper if the vocabulary is one's."""
-        prompt = speech_tokens(tokenizers.target).prompt(recipe.transcribe.language)
+        speech = recipe.transcribe
+        prompt = speech_tokens(tokenizers.target).prompt(speech.language if speech.languages else None)
         return [*prompt, *MediaToText.target(file, corpus, recipe, tokenizers)]
 
     @classmethod
     def use(cls, model: SourceToTarget, recipe: Recipe, tokenizers: TokenizerPair) -> Transcriber:
         """Create the predictor that writes down the speech of recordings."""
         return Transcriber(model, tokenizers.target, recipe)
-
-    def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
-        """Write the text about one validation file, by its number from 0."""
-        _, store = self.valid
-        return next(self.written(model, config, iter([self.medium.read(store.content(number))])))
 
     def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
         """Write down the speech of each recording."""

@@ -89,9 +89,11 @@ class WordVectorTraining(RunningText[WordBatch]):
         """Prepare the words of a recipe's text, or read prepared ones, and create the task."""
         task = cls(recipe, prepare_words(recipe, options_of(recipe), folder, report))
         if np.diff(task.text.train[0].offsets).max() <= 2:  # a word and <eos>
+            cut = recipe.data.documents
+            remedy = "give running text" if cut == "file" else 'set data.documents = "file"'
             raise InputError(
-                f'data.documents = "{recipe.data.documents}": no document of the training text has two words with '
-                'vectors, so that none has another beside it to learn from; set data.documents = "file"'
+                f'data.documents = "{cut}": no document of the text has two words with vectors, so that none has '
+                f"another beside it to learn from; {remedy}"
             )
         report(f"an epoch has {len(task.epoch(0)):,} updates")
         return task

@@ -54,7 +54,8 @@ def with_input_of(start: Recipe, recipe: Recipe) -> Recipe:
         table: {key: getattr(getattr(start, table), key) for key in keys}
         for table, keys in LEARNED[recipe.data.modality].items()
     }
-    if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs:
+    same = recipe.train.vocabulary in (None, "keep")
+    if recipe.data.modality == "audio" and FAMILIES[recipe.model.family].pairs and same:
         learned["transcribe"] = {key: getattr(start.transcribe, key) for key in SPEECH} | {"timestamps": "never"}
     return replace(recipe, **{table: replace(getattr(recipe, table), **values) for table, values in learned.items()})
 

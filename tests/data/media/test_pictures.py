@@ -88,11 +88,12 @@ def test_a_photograph_is_turned_as_its_exif_data_says():
     assert np.array_equal(read_picture(saved(turned, exif=exif), CONFIG), PIXELS)
 
 
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_every_orientation_is_turned_as_pillow_turns_it(orientation):
+def test_every_orientation_is_turned_as_pillow_turns_it(orientation, kind):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    content = saved(picture(PIXELS), exif=exif)
+    content = saved(picture(PIXELS), kind, exif=exif)
     with Image.open(BytesIO(content)) as there:
         upright = np.asarray(ImageOps.exif_transpose(there))
     config = replace(CONFIG, size=upright.shape[:2])

@@ -46,6 +46,7 @@ SERVER = Machine(cores=16, bfloat16=True, gpu_memory=80)
         (odd.picture(odd.GREY[:, :, 0]), PictureFacts(7, 11, True)),
         (odd.turned(), PictureFacts(7, 11, False)),
         (odd.turned(3), PictureFacts(11, 7, False)),
+        (odd.picture(kind="TIFF", tiffinfo={0x0112: 6}), PictureFacts(11, 7, False)),
     ],
 )
 def test_the_size_of_a_picture_is_that_which_is_seen(content, expected):

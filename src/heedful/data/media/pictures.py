@@ -122,6 +122,7 @@ def upright(picture: Any) -> Any:
         InputError: Some pixels are infinite or no numbers, or beyond white or black.
     """
     library = pillow()
+    picture.load()  # after which a TIFF is upright, and its tag gone
     if turn := TURNS.get(picture.getexif().get(ORIENTATION)):
         picture = picture.transpose(library.Transpose[turn])
     if picture.mode in WHITE:

@@ -86,18 +86,19 @@ def frames_of(sound: Any, source: bytes | Path) -> int:
     if sound.frames != UNTOLD:
         return sound.frames
     with open_sound(source) as again:
-        return sum(map(len, blocks(again)))
+        return sum(map(len, blocks(again, UNTOLD)))
 
 
-def blocks(sound: Any) -> Iterator[Float32[np.ndarray, "N C"]]:
-    """Read the samples of an open sound file (N C), block by block to its end.
+def blocks(sound: Any, most: int) -> Iterator[Float32[np.ndarray, "N C"]]:
+    """Read at most so many samples of an open sound file (N C), block by block; behind them may stand other things.
 
     Raises:
         InputError: It is damaged.
     """
     try:
-        while len(block := sound.read(BLOCK, dtype="float32", always_2d=True)):
+        while len(block := sound.read(min(BLOCK, most), dtype="float32", always_2d=True)):
             yield block
+            most -= len(block)
     except soundfile().LibsndfileError as error:
         raise unreadable(error) from error
 
@@ -146,7 +147,7 @@ def unreadable(error: Any) -> InputError:
 def check_whole(stream: BinaryIO) -> None:
     """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
 
-    The headers of WAV, AIFF and AU tell how many there are; the last page of an Ogg file says that it is the last.
+    The headers of WAV, AIFF and AU tell how many there are, and each page of an Ogg file tells its size.
 
     Raises:
         InputError: There are none, or some are not there.
@@ -160,8 +161,15 @@ def check_whole(stream: BinaryIO) -> None:
     if header.startswith(b"OggS"):
         stream.seek(max(0, size - PAGE))
         page = stream.read().rpartition(b"OggS")[2]
-        if not (len(page) > 1 and page[1] & 4):
-            raise InputError("it is cut off: its last page does not say that it is the last; save it again")
+        if not is_whole_page(page):
+            raise InputError("it is cut off: its last page is not whole; save it again")
+
+
+def is_whole_page(page: bytes) -> bool:
+    """True if all of an Ogg page is there, from behind its "OggS" on (RFC 3533, section 6)."""
+    segments = page[22] if len(page) > 22 else 0
+    sizes = page[23 : 23 + segments]
+    return len(sizes) == segments > 0 and len(page) >= 23 + segments + sum(sizes)
 
 
 def announced_bytes(header: bytes) -> int | None:

@@ -69,7 +69,8 @@ def prepare_media(
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
     reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio)))
-    prompt = f", {recipe.transcribe.language}" if recipe.transcribe.languages else ""
+    of_whisper = recipe.task == "speech_recognition" and recipe.tokenizer.kind == "foreign"
+    prompt = f", behind the prompt for {recipe.transcribe.language}" if of_whisper else ""
     media = Preparation(
         parts=one_store_each(recipe.data),
         tokenizers=tokenizers,

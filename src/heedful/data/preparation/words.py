@@ -73,13 +73,14 @@ def prepare_words(
         size = counted(len(stream.offsets) - 1, "documents")
         report(f"{place.name}: {size}, {counted(len(stream) - len(stream.offsets) + 1, 'words')}, {drops}")
 
+    form = FORMS.get(recipe.tokenizer.normalization, "")
     words = Preparation(
         parts=one_store_for_all(recipe.data),
         tokenizers=tokenizers,
         write=write,
         open=TokenStream.open,
         texts=lambda corpus: long_lines(corpus, recipe.data),
-        settings=f", phrases {options.phrases} {options.phrase_discount}",
+        settings=f", phrases {options.phrases} {options.phrase_discount}{', in ' * bool(form)}{form}",
     )
     return prepare_data(recipe, folder, words, report)
 

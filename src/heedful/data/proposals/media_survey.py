@@ -150,12 +150,14 @@ def look_at_video(content: bytes) -> VideoFacts:
 
 def facts_of_picture(picture: Any) -> tuple[int, int, bool]:
     """Find the height and the width of a picture of Pillow as it is seen, and whether it is grey."""
-    width, height = picture.size
-    sideways = picture.getexif().get(pictures.ORIENTATION) in SIDEWAYS
-    is_large = width * height > COLOURS_UP_TO
+    whole = picture.size
+    is_large = whole[0] * whole[1] > COLOURS_UP_TO
     if is_large:
         picture.draft(None, (1, 1))  # a JPEG is read to its end, and the fewest of its pixels are computed
-    picture.load()  # which tells whether the file is whole
+    reduced = picture.size != whole
+    picture.load()  # which tells whether the file is whole, and turns a TIFF
+    width, height = whole if reduced else picture.size
+    sideways = picture.getexif().get(pictures.ORIENTATION) in SIDEWAYS
     is_grey = picture.mode in GREY_MODES or (not is_large and has_no_colour(picture))
     return (width, height, is_grey) if sideways else (height, width, is_grey)
 
@@ -174,7 +176,7 @@ def listen_to_sound(content: bytes) -> SoundFacts:
     """
     with sounds.opened(content) as sound:
         frames = sounds.frames_of(sound, content)
-        count = sum(len(sounds.checked(block)) for block in sounds.blocks(sound))
+        count = sum(len(sounds.checked(block)) for block in sounds.blocks(sound, frames))
         if not frames:
             raise InputError("it has no samples")
         if count < frames:
