@@ -104,9 +104,7 @@ class TranscribeConfig:
 
     languages: tuple[str, ...] = ()  # that the model tells apart; none: it writes one, data.target_language
     language: str | None = None  # of the speech, one of `languages`; None: the model finds it in each recording
-    timestamps: Literal["always", "long", "never"] = (
-        "always"  # if the vocabulary has any; long: in long recordings only
-    )
+    timestamps: Literal["always", "long", "never"] = "always"  # if there are any; long: in long recordings
     suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
     suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
     no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)
