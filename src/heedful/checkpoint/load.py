@@ -21,7 +21,7 @@ import torch
 
 from heedful.checkpoint.fitting import build_fitting
 from heedful.checkpoint.model_folder import read_description, read_weights
-from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, step_of
+from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, checkpoint_folders, step_of
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
@@ -162,7 +162,7 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
 def tell_of_newer(run: Path, final: Manifest) -> None:
     """Warn that a run has gone on after its final model, which is used, to a later checkpoint."""
     end = final.facts.get("update")
-    newest = max((path for path in (run / CHECKPOINTS).glob("step-*") if path.name[5:].isdigit()), default=None)
+    newest = next(reversed(checkpoint_folders(run)), None)
     if end is not None and newest is not None and step_of(newest) > end:
         LOG.warning(
             "%s has gone on after its final model, of update %s, which is used; for a later state name %s",

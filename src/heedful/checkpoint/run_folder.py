@@ -318,3 +318,8 @@ def _read_best(path: Path) -> Best | None:
 def step_of(checkpoint: Path) -> int:
     """The step of a checkpoint, by the name of its folder."""
     return int(checkpoint.name.removeprefix("step-"))
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())

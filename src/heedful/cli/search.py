@@ -127,7 +127,8 @@ def search(
             separator = "\n" if number else ""
             results.write(json_line(hits, searched) if as_json else separator + table(hits))
     if lost := len(whole) - len(searched.items):
-        first = next(item for item in whole if item not in set(searched.items))
+        kept = set(searched.items)
+        first = next(item for item in whole if item not in kept)
         read = f"{counted(lost, 'files')} of {len(whole):,} could not be read"
         raise InputError(f"{corpus}: {read}, and {'was' if lost == 1 else 'were'} not searched; the first: {first}")
 

@@ -141,7 +141,7 @@ class Generator(Predictor[LanguageModel, Generation]):
         return self._streamed(self._prompts(options).read(prompt))
 
     def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
-        """Check options, and return the prompts that go with them; they override the settings of a request."""
+        """Check options, and make the kind of input that prompts with them are; they override settings of a request."""
         config = with_options(self.config, options)
 
         def read(prompt: object) -> GenerationRequest:

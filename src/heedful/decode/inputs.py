@@ -1,4 +1,4 @@
-"""What predictors are given: one input, which has one answer, or an iterable of inputs, which has a list of answers."""
+"""Inputs of predictors: one, which has one answer, is told from an iterable of several, which has a list of answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

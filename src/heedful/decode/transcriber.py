@@ -138,7 +138,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
 
     @property
     def recordings(self) -> InputKind[Reading]:
-        """What it is given: recordings, each of which it begins to read."""
+        """The kind of input of a transcriber: recordings; to read one is to begin with its first window."""
         return InputKind("recording", ONE, self.begin, GIVE)
 
     @property

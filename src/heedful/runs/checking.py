@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.checkpoint.run_folder import BEST, CHECKPOINTS, step_of
+from heedful.checkpoint.run_folder import BEST, CHECKPOINTS, checkpoint_folders, step_of
 from heedful.errors import InputError
-from heedful.runs.listing import checkpoint_folders, require_run
+from heedful.runs.listing import require_run
 from heedful.storage.manifest import MANIFEST, DamagedError, check, parse, unseal
 from heedful.train.log_file import LOG, RESULT, TIMINGS, has_damaged_lines, result
 

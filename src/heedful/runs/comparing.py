@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from heedful.checkpoint.model_folder import read_description
+from heedful.checkpoint.run_folder import checkpoint_folders
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
-from heedful.runs.listing import checkpoint_folders, require_run, summary
+from heedful.runs.listing import require_run, summary
 from heedful.storage.manifest import DamagedError, read_manifest
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from heedful.checkpoint import Checkpoints
 from heedful.checkpoint.lock import LOCK, is_claimed
-from heedful.checkpoint.run_folder import CHECKPOINTS, step_of
+from heedful.checkpoint.run_folder import CHECKPOINTS, checkpoint_folders, step_of
 from heedful.errors import InputError
 from heedful.storage.manifest import MANIFEST, check_sizes
 from heedful.tasks.task import Scores
@@ -115,8 +115,3 @@ def state_of(run: Path, ended: bool) -> State:
     except InputError:
         return "damaged"
     return "finished" if ended and (run / "model" / MANIFEST).is_file() else "interrupted"
-
-
-def checkpoint_folders(run: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first."""
-    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())

@@ -16,7 +16,16 @@ import torch
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.resampling import CROSSINGS, ROLLOFF, Samples, resampled
-from heedful.data.media.sounds import BLOCK, as_samples, checked, frames_of, open_sound, soundfile, unreadable
+from heedful.data.media.sounds import (
+    BLOCK,
+    as_samples,
+    check_count,
+    checked,
+    frames_of,
+    open_sound,
+    soundfile,
+    unreadable,
+)
 from heedful.errors import InputError
 
 Sound = str | PathLike[str] | bytes | np.ndarray | torch.Tensor  # what is taken for a recording
@@ -142,9 +151,9 @@ class FileRecording(Recording):
             samples = self._sound.read(count, dtype="float32", always_2d=True)
         except soundfile().LibsndfileError as error:
             raise InputError(f"{self.name}: {unreadable(error)}") from error
-        if len(samples) < count:
-            there = self._last + len(samples)
-            raise InputError(f"{self.name}: it is cut off: {there:,} of {self._frames:,} samples are there")
+        with self._naming():
+            if len(samples) < count:
+                check_count(self._last + len(samples), self._frames)
         return samples.mean(axis=1)
 
     def _opened(self) -> Any:

@@ -70,8 +70,7 @@ def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C
         frames = frames_of(sound, content)
         check_length(frames / sound.samplerate, most)
         samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
-        if len(samples) < frames:
-            raise InputError(f"it is cut off: {len(samples):,} of {frames:,} samples are there")
+        check_count(len(samples), frames)
         return samples, sound.samplerate
 
 
@@ -182,6 +181,16 @@ def announced_bytes(header: bytes) -> int | None:
         case b".snd":
             return int.from_bytes(header[4:8], "big") + int.from_bytes(header[8:12], "big")
     return None
+
+
+def check_count(there: int, announced: int) -> None:
+    """Check that all samples are there that a file announces.
+
+    Raises:
+        InputError: Some are not.
+    """
+    if there < announced:
+        raise InputError(f"it is cut off: {there:,} of {announced:,} samples are there")
 
 
 def check_length(seconds: float, most: float) -> None:

@@ -179,8 +179,7 @@ def listen_to_sound(content: bytes) -> SoundFacts:
         count = sum(len(sounds.checked(block)) for block in sounds.blocks(sound, frames))
         if not frames:
             raise InputError("it has no samples")
-        if count < frames:
-            raise InputError(f"it is cut off: {count:,} of {frames:,} samples are there")
+        sounds.check_count(count, frames)
         return SoundFacts(frames / sound.samplerate, sound.samplerate, sound.channels)
 
 
