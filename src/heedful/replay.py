@@ -136,6 +136,7 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     if data_digest(recipe) != newest.state["data"]:
         raise InputError(f"{folder}: the training or validation data has changed since the run was begun; restore it")
     prepare_process(recipe.train.threads)
+    recipe = replace(recipe, train=replace(recipe.train, workers=0))  # a few updates only
     task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)

@@ -28,6 +28,7 @@ from heedful.nn.patches import HidingPatchEmbedding, LinearStem
 from heedful.nn.tubelets import TubeletEmbedding
 from heedful.optim import load_optimizer_tensors
 from heedful.tasks import find_task
+from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.training_step import TrainingStep
 from heedful.verify import CHECKS, Check, of_outputs, of_search, of_training, subject_of
@@ -130,6 +131,19 @@ def test_every_check_passes_on_every_architecture(task, name):
     assert failing(differences) == []
     applied = sum(value is not None for value in differences.values())
     assert applied == 7 if task == "masked_patches" else applied >= 6
+
+
+@torch.no_grad()
+def test_tokens_that_no_search_writes_may_be_the_most_likely_ones():
+    found = loaded("translation", "transformer")
+    subject = subject_of(found)
+
+    def likely():
+        return subject.start(subject.examples[:1]).step(subject.start(subject.examples[:1]).begin)[0].topk(2).indices
+
+    found.model.output.weight[[PAD, BOS]] = 2 * found.model.output.weight[likely()[0]]
+    assert sorted(likely().tolist()) == [PAD, BOS]
+    assert of_search.exhaustive(subject) == 0
 
 
 def test_hidden_patches_of_every_picture_are_among_those_that_are_verified():

@@ -52,6 +52,7 @@ class Stopping:
         for number, handler in self.before.items():
             signal.signal(number, handler)
         self.ended.set()
+        self.outer.shutdown(socket.SHUT_RDWR)  # a copy of this process may hold it as well
         self.outer.close()
         self.thread.join()
         self.inner.close()

@@ -32,6 +32,7 @@ _OTHER_NAMES = {
     "num_beams": "decode.beam",
     "num_heads": "model.heads",
     "num_train_epochs": "train.max_epochs",
+    "num_workers": "train.workers",
     "steps": "train.max_updates",
     "train_steps": "train.max_updates",
     "update_freq": "train.accumulate",

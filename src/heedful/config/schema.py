@@ -247,6 +247,7 @@ class TrainConfig:
     activation_checkpointing: bool = False  # compute blocks again in the backward pass: less memory, the same result
     device: str = "auto"
     threads: int | None = None  # of each process; None: what torch chooses, and no more than there are cores
+    workers: int | None = None  # that read batches ahead; None: for pictures and sounds on a GPU one per core, else 0
     validate_every: int = 1000  # updates
     validate_decoding: bool = True  # decode the validation set greedily and score it
     best: str | None = None  # the score that the best checkpoint has the best of; None: the first that the task names

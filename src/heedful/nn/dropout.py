@@ -36,17 +36,17 @@ def dropout(x: Tensor, rate: float) -> Tensor:
     """Apply dropout to a tensor of any shape, whether in training or not."""
     if rate == 0.0:
         return x
-    if x.device.type != "cpu":
-        return F.dropout(x, rate)
-    return x * keep_mask(x, rate)
+    return x * keep_mask(x, rate) if x.device.type == "cpu" else F.dropout(x, rate)
 
 
 def keep_mask(x: Tensor, rate: float) -> Tensor:
     """Draw a dropout mask like `x`: 0 with probability `rate`, 1 / (1 - rate) elsewhere.
 
-    One 64-bit draw decides four values, and each decision is the sign of a 16-bit sum: a comparison and the conversion
-    of its booleans take six times as long.
+    On a CPU one 64-bit draw decides four values, and each decision is the sign of a 16-bit sum: a comparison and the
+    conversion of its booleans take six times as long.
     """
+    if x.device.type != "cpu":
+        return F.dropout(torch.ones_like(x), rate)
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)
     kept = min(max(2**BITS - round(rate * 2**BITS), 1), 2**BITS - 1)

@@ -34,6 +34,8 @@ CPU = torch.device("cpu")
 class MediaTask(ExampleTask[B, MediaStore]):
     """Base class of tasks on pictures, sounds or videos; a subclass defines targets of files, and makes batches."""
 
+    reads_files = True
+
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
         super().__init__(recipe, examples)
         self.medium = medium_of(recipe)

@@ -69,6 +69,7 @@ class Task(ABC, Generic[B]):
         command: the command that uses models of the task on the command line; empty: there is none, only Python.
         example: an example of arguments for that command.
         pair_field: the column of a second text in tables, where the recipe names none.
+        reads_files: True if a batch takes long to read, as files have to be decoded for it.
         scores: the scores that `validate` may report; the first selects the best checkpoint unless the recipe does. Of
             each the largest is best, except those in `heedful.evaluate.significance.LOWER_IS_BETTER`.
         recipe: the recipe with what the data decides filled in, such as the classes.
@@ -84,6 +85,7 @@ class Task(ABC, Generic[B]):
     command: ClassVar[str] = ""
     example: ClassVar[str] = "'Some text.'"
     pair_field: ClassVar[str | None] = None
+    reads_files: ClassVar[bool] = False
     scores: ClassVar[tuple[str, ...]]
     tell: Callable[[str], object] = staticmethod(lambda _: None)
 

@@ -11,6 +11,9 @@ from torch import Tensor
 
 from heedful.losses import Loss, cross_entropy
 
+if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
+    torch.sparse.check_sparse_tensor_invariants.disable()  # says so aloud: torch 2.11 warns of checks that nobody chose
+
 
 def negative_sampling(
     hidden: Float[Tensor, "B L D"],

@@ -13,7 +13,7 @@ from heedful.errors import RunError
 from heedful.models import weights
 from heedful.parallel import Reducer
 
-MAY_DIFFER = {"data.root", "train.device", "train.threads"}  # settings that are each machine's own
+MAY_DIFFER = {"data.root", "train.device", "train.threads", "train.workers"}  # settings that are each machine's own
 
 
 def check_agreement(reducer: Reducer, own: Mapping[str, Any]) -> None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import RunError
+from heedful.errors import InputError, RunError
 from heedful.storage import atomic_file
+from heedful.storage.manifest import check
 from heedful.tasks.task import Scores
 
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
@@ -169,3 +170,14 @@ def result(folder: Path) -> dict[str, Any]:
         return _record((folder / RESULT).read_bytes()) or {}
     except OSError:
         return {}
+
+
+def is_written(folder: Path, update: int) -> bool:
+    """True if the folder of a run holds the final model of an update, without a damaged byte."""
+    if result(folder).get("update") != update:
+        return False
+    try:
+        check(folder / "model")
+    except InputError:
+        return False
+    return True

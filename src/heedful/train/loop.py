@@ -8,7 +8,7 @@ batches, `tasks.sequence_to_sequence` makes tensors of them and computes the los
 """
 
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil
@@ -70,6 +70,7 @@ def train(
         with (
             trainer.saver,
             Interruption() as interruption,
+            closing(trainer.coming),
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):

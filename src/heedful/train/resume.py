@@ -44,6 +44,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "train.log_every",
     "train.device",
     "train.threads",
+    "train.workers",
     "train.activation_checkpointing",
     "train.tensorboard",
 }

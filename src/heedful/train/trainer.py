@@ -1,9 +1,12 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import time
+from collections.abc import Generator, Sequence
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
@@ -11,12 +14,11 @@ from torch import Tensor
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.check import remarks
 from heedful.data.random_numbers import seed_of
-from heedful.errors import DivergedError, InputError, RunError
+from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.storage.manifest import check
 from heedful.tasks.task import Batch, Scores, Task
 from heedful.train.agreement import check_agreement, checksum
 from heedful.train.checkpoint_averaging import (
@@ -32,8 +34,9 @@ from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import note_validation, stops_early
 from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
 from heedful.train.freezing import freeze
-from heedful.train.log_file import LOG, flushed_mark, logged_scores, result
+from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores, result
 from heedful.train.logger import Logger
+from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
 from heedful.train.sharding import whole_model
 from heedful.train.trainer_state import LogWindow, TrainerState
@@ -81,7 +84,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
-        self.batches = task.epoch(self.state.epoch)
+        self.plan = lru_cache(maxsize=1)(task.epoch)
         self.saved_at = time.monotonic()
 
     def build(self) -> Model:
@@ -106,7 +109,6 @@ class Trainer:
         optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
-        self.batches = self.task.epoch(self.state.epoch)
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
             note_validation(self.state, logged, self.task.best)
         if self.has_ended():
@@ -136,17 +138,7 @@ class Trainer:
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
-        return self.is_finished() and self.reducer.from_first(self.model_is_written)
-
-    def model_is_written(self) -> bool:
-        """True if the folder of the run holds the final model of this update, without a damaged byte."""
-        if result(self.folder).get("update") != self.state.update:
-            return False
-        try:
-            check(self.folder / "model")
-        except InputError:
-            return False
-        return True
+        return self.is_finished() and self.reducer.from_first(lambda: is_written(self.folder, self.state.update))
 
     def is_finished(self) -> bool:
         """True if the recipe asks for no more updates: by its limits or early stopping."""
@@ -205,13 +197,22 @@ class Trainer:
         return self.state.update % self.recipe.train.save_every == 0 or minutes > self.recipe.train.save_minutes
 
     def next_batches(self) -> list[Batch]:
-        """Prepare this process's batches of the next update (gradient accumulation); an epoch's last may have fewer."""
-        start = self.state.batch
+        """Read this process's batches of the next update (gradient accumulation); an epoch's last may have fewer."""
+        coming, start = self.coming, self.state.batch
         ids = self.batches[start : start + self.recipe.train.accumulate]
         self.state.batch += len(ids)
-        return [
-            self.task.batch(own, self.state.epoch, self.device) for own in self.reducer.share(self.reducer.rounds(ids))
-        ]
+        return [next(coming) for _ in self.reducer.share(self.reducer.rounds(ids))]
+
+    @property
+    def batches(self) -> Sequence[np.ndarray]:
+        """The batches of this epoch, as ids of examples."""
+        return self.plan(self.state.epoch)
+
+    @cached_property
+    def coming(self) -> Generator[Batch]:
+        """This process's batches from here on."""
+        here = (self.state.epoch, self.state.batch)
+        return read(self.task, planned(self.plan, self.reducer, self.recipe.train.accumulate, *here), self.device)
 
     def count(self, update: Update, logger: Logger) -> None:
         """Count a finished update in the state of the run, and write to the log if a record is due.
@@ -224,7 +225,6 @@ class Trainer:
         state.tokens += update.tokens
         if state.batch == len(self.batches):
             state.epoch, state.batch = state.epoch + 1, 0
-            self.batches = self.task.epoch(state.epoch)
         state.skipped += not update.finite
         state.skipped_in_a_row = 0 if update.finite else state.skipped_in_a_row + 1
         replay = f"`heedful replay {self.folder} {state.update}` shows where it begins"

@@ -9,6 +9,7 @@ from torch import Tensor
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import beam_search, search
 from heedful.decode.greedy import greedy_search
+from heedful.decode.top_k import best_tokens
 from heedful.models.model import DecodingState
 from heedful.text.tokenizer import EOS
 from heedful.verify.differences import furthest
@@ -92,8 +93,8 @@ def exhaustive(subject: Subject) -> float | None:
     if not isinstance(subject, Generating):
         return None
     example = subject.examples[0]
-    likely = subject.start([example]).step(subject.start([example]).begin)[0].topk(4).indices.tolist()
-    words = [token for token in likely if token != EOS][:3]
+    _, likely = best_tokens(subject.start([example]).step(subject.start([example]).begin), 4)
+    words = [token for token in likely[0].tolist() if token != EOS][:3]
     texts = [[*said, EOS] for length in range(LONGEST) for said in product(words, repeat=length)]
     texts += [list(said) for said in product(words, repeat=LONGEST)]
     best = sorted(texts, key=lambda text: -score(subject, text, [EOS, *words]))[:5]

@@ -1,8 +1,8 @@
 """Preparation of pictures, sounds and videos: each file is read once, to find bad ones, and stored as it is."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from contextlib import closing
+from itertools import chain, islice, tee
 from pathlib import Path
 
 import torch
@@ -25,8 +25,9 @@ from heedful.data.stores.media_store import MediaExample, MediaStore
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
+from heedful.workers import map_ahead
 
-CHUNK = 64  # files in memory at a time
+CHUNK = 64  # files that a worker is given at a time
 
 Target = Callable[[MediaFile, CorpusConfig, TokenizerPair], list[int]]
 
@@ -137,23 +138,23 @@ def read_files(
     """
     medium = medium_of(recipe)
 
-    def read(file: MediaFile) -> tuple[bytes, int] | InputError:
+    def tokens(file: MediaFile) -> int | InputError:
         try:
             content = read_content(file, corpus)
         except InputError as error:
             return error
         try:
-            return content, medium.tokens(medium.read(content))
+            return medium.tokens(medium.read(content))
         except InputError as error:
             return InputError(f"{file.place(corpus)}: {error}")
 
     files = media_files(corpus, recipe.data, drops)
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        while chunk := list(islice(files, CHUNK)):
-            for file, found in zip(chunk, pool.map(read, chunk), strict=True):
-                if not isinstance(found, InputError):
-                    yield file, *found
-                elif skip:
-                    drops.drop("bad file", str(found), None)
-                else:
-                    raise found
+    asked, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
+    with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), asked, torch.get_num_threads())) as answers:
+        for file, found in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):
+            if not isinstance(found, InputError):
+                yield file, read_content(file, corpus), found
+            elif skip:
+                drops.drop("bad file", str(found), None)
+            else:
+                raise found

@@ -1,0 +1,77 @@
+"""Reading of the batches of a run in the order of training: by the training process itself, or ahead of it by workers.
+
+A batch is a function of its epoch and the numbers of its examples, so that workers change no result.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.machine.cores import usable_cores
+from heedful.parallel import Reducer, local_processes
+from heedful.tasks.task import Batch, Task
+from heedful.workers import Workers, can_copy_processes
+
+CPU = torch.device("cpu")
+
+Planned = tuple[int, np.ndarray]  # a batch that is not read yet: its epoch, and the numbers of its examples
+
+
+def planned(
+    plan: Callable[[int], Sequence[np.ndarray]], reducer: Reducer, accumulate: int, epoch: int, start: int
+) -> Iterator[Planned]:
+    """Iterate over the batches of this process, from a place in an epoch on and through all later ones, without end.
+
+    Args:
+        plan: Lists the batches of an epoch.
+        reducer: Shares the batches of each update among processes.
+        accumulate: The batches of an update.
+        epoch: The epoch to begin in.
+        start: The number of the batch to begin with, over all processes.
+    """
+    while True:
+        batches = plan(epoch)
+        for place in range(start, len(batches), accumulate):
+            for ids in reducer.share(reducer.rounds(batches[place : place + accumulate])):
+                yield epoch, ids
+        epoch, start = epoch + 1, 0
+
+
+def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
+    """Read planned batches one after another, by workers or right here."""
+
+    def batch_on(device: torch.device, one: Planned) -> Batch:
+        epoch, ids = one
+        return task.batch(ids, epoch, device)
+
+    if count := number_of_workers(task, device):
+        with closing(Workers(partial(batch_on, CPU), count)) as workers:
+            yield from (moved(batch, device) for batch in workers.map(batches))
+    else:
+        yield from map(partial(batch_on, device), batches)
+
+
+def number_of_workers(task: Task, device: torch.device) -> int:
+    """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU."""
+    if task.recipe.train.workers is not None:
+        return task.recipe.train.workers
+    needed = device.type == "cuda" and task.reads_files and can_copy_processes()
+    return max(0, usable_cores() // local_processes() - 1) if needed else 0
+
+
+def moved(value: Any, device: torch.device) -> Any:
+    """Move all tensors of a batch to a device: those of its fields, and of tuples and dataclasses in them."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: moved(getattr(value, field.name), device) for field in fields(value)})
+    if isinstance(value, tuple):
+        parts = [moved(part, device) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value

@@ -1,0 +1,110 @@
+"""Workers compute what the process would, in its order, and end when it does."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from itertools import count, islice
+
+import pytest
+import torch
+
+from heedful.errors import InputError, RunError
+from heedful.workers import AHEAD, Workers, map_ahead
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
+
+
+def squared(number):
+    return number * number
+
+
+@pytest.mark.parametrize("system", [pytest.param("linux", marks=LINUX), "darwin"])
+@pytest.mark.parametrize("number", [0, 1, 2, 17])
+def test_results_come_in_the_order_of_the_items(system, number, monkeypatch):
+    monkeypatch.setattr(sys, "platform", system)
+    assert list(map_ahead(squared, range(number), 3)) == [squared(item) for item in range(number)]
+
+
+@pytest.mark.parametrize("system", [pytest.param("linux", marks=LINUX), "darwin"])
+def test_items_without_end_are_computed_a_few_ahead(system, monkeypatch):
+    monkeypatch.setattr(sys, "platform", system)
+    items = count()
+    with closing(map_ahead(squared, items, 2)) as found:
+        assert list(islice(found, 5)) == [0, 1, 4, 9, 16]
+    assert next(items) == 5 + 2 * AHEAD
+    assert multiprocessing.active_children() == []
+
+
+@LINUX
+def test_workers_compute_side_by_side_with_one_thread_each():
+    def who(_):
+        time.sleep(0.05)
+        return os.getpid(), torch.get_num_threads()
+
+    with closing(Workers(who, 3)) as workers:
+        found = list(workers.map(range(7)))
+    assert len({process for process, _ in found}) == 3
+    assert {threads for _, threads in found} == {1}
+    assert os.getpid() not in {process for process, _ in found}
+
+
+@LINUX
+def test_tensors_come_back_as_they_were():
+    wanted = torch.arange(600_000).reshape(3, -1)
+    with closing(Workers(lambda _: {"a": wanted, "b": (wanted.double(), 7)}, 1)) as workers:
+        (found,) = workers.map([None])
+    assert torch.equal(found["a"], wanted)
+    assert torch.equal(found["b"][0], wanted.double())
+
+
+@LINUX
+def test_what_a_user_must_act_on_is_raised_in_its_own_words():
+    def fail(_):
+        raise InputError("cat.png: the file is damaged")
+
+    with closing(Workers(fail, 2)) as workers, pytest.raises(InputError, match=r"^cat\.png: the file is damaged$"):
+        next(iter(workers.map(range(3))))
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker has ended \(SIGKILL\): memory"),
+        (lambda _: os._exit(7), r"a worker has ended \(exit code 7\): memory"),
+    ],
+)
+def test_a_worker_that_ends_is_an_error_with_a_remedy(end, told):
+    with closing(Workers(end, 2)) as workers, pytest.raises(RunError, match=rf"{told}.*train\.workers=1"):
+        list(workers.map(range(9)))
+    assert multiprocessing.active_children() == []
+
+
+@LINUX
+@pytest.mark.parametrize("ending", ["1 / 0", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "pass"])
+def test_no_worker_outlives_its_process(ending):
+    code = f"""
+from heedful.workers import Workers
+import os
+workers = Workers(lambda _: os.getpid(), 2)
+print(*sorted(set(workers.map(range(6)))), flush=True)
+{ending}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    first, second = map(int, done.stdout.split())
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, (first, second))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, (first, second)))
+
+
+def is_alive(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
