@@ -44,7 +44,8 @@ class Chance:
 
     def __init__(self, *key: int) -> None:
         philox = np.random.Philox(np.random.SeedSequence(key))
-        self._numbers = chain.from_iterable(philox.random_raw(size).tolist() for size in repeat(1024))
+        sizes = chain([16, 128], repeat(1024))  # most need few numbers, and how many are drawn at once changes none
+        self._numbers = chain.from_iterable(philox.random_raw(size).tolist() for size in sizes)
 
     def below(self, limit: int) -> int:
         """Return a random integer from 0 to `limit` - 1; `limit` is at most 2^64."""

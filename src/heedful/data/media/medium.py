@@ -79,6 +79,7 @@ class Pictures(Medium):
     def __init__(self, config: ImageConfig) -> None:
         self.config = config
         self.mixup = config.mixup
+        self.mean, self.std = torch.tensor(config.mean), torch.tensor(config.std)
 
     def read(self, content: bytes) -> np.ndarray:
         """Decode the bytes of a picture file, at the size of the settings."""
@@ -94,13 +95,11 @@ class Pictures(Medium):
 
     def features(self, decoded: np.ndarray) -> Float32[Tensor, "*T H W C"]:
         """Scale pixels to (pixel - mean) / std, where a pixel is from 0 to 1."""
-        mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
-        return (torch.tensor(decoded.astype(np.float32)) / 255 - mean) / std
+        return (torch.from_numpy(decoded.astype(np.float32)) / 255 - self.mean) / self.std
 
     def pixels(self, features: Float32[Tensor, "B H W C"]) -> UInt8[np.ndarray, "B H W C"]:
         """Scale rows that the model reads, or that it wrote, back to pixels: undo `features`."""
-        mean, std = torch.tensor(self.config.mean), torch.tensor(self.config.std)
-        return ((features.cpu() * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
+        return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
     def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
         """Shift, mirror, zoom and erase as the settings say, then scale."""

@@ -33,7 +33,9 @@ def shifted(pixels: Pixels, most: int, chance: Chance) -> Pixels:
     """Move a picture by up to `most` pixels down or up and right or left, with black behind it."""
     height, width = pixels.shape[:2]
     down, right = chance.below(2 * most + 1), chance.below(2 * most + 1)
-    return np.pad(pixels, ((most, most), (most, most), (0, 0)))[down : down + height, right : right + width]
+    black = np.zeros((height + 2 * most, width + 2 * most, pixels.shape[2]), pixels.dtype)
+    black[most : most + height, most : most + width] = pixels
+    return black[down : down + height, right : right + width]
 
 
 def zoomed(pixels: Pixels, least: float, chance: Chance) -> Pixels:
