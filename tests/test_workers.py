@@ -71,15 +71,67 @@ def test_what_a_user_must_act_on_is_raised_in_its_own_words():
 
 
 @LINUX
+def test_an_error_of_another_kind_is_raised_with_the_lines_of_the_worker():
+    with closing(Workers(lambda number: 1 / number, 2)) as workers, pytest.raises(ZeroDivisionError) as caught:
+        list(workers.map([1, 0]))
+    assert "in a worker:" in caught.value.__notes__[0]
+    assert "1 / number" in caught.value.__notes__[0]
+
+
+@LINUX
+def test_an_error_that_cannot_be_sent_is_told():
+    class Local(Exception):
+        pass
+
+    def fail(_):
+        raise Local("odd")
+
+    with closing(Workers(fail, 1)) as workers, pytest.raises(RunError, match=r"a worker has failed: .*Local\('odd'\)"):
+        list(workers.map([1]))
+
+
+@LINUX
+def test_workers_leave_no_folder_behind(tmp_path):
+    code = """
+import torch
+from heedful.workers import map_ahead
+assert [int(x.sum()) for x in map_ahead(lambda n: torch.ones(n), range(9), 3)] == [*range(9)]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60)
+    assert list(tmp_path.iterdir()) == []
+
+
+@LINUX
+def test_processes_that_the_system_does_not_make_are_an_error_and_leave_none(monkeypatch):
+    start = multiprocessing.context.ForkProcess.start
+
+    def refuse(process):
+        if multiprocessing.active_children():
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        start(process)
+
+    monkeypatch.setattr(multiprocessing.context.ForkProcess, "start", refuse)
+    with pytest.raises(RunError, match=r"no 3 workers can be started .*temporarily unavailable.* fewer"):
+        Workers(squared, 3)
+    assert multiprocessing.active_children() == []
+
+
+@LINUX
+def test_a_daemon_which_may_have_no_children_uses_threads(monkeypatch):
+    monkeypatch.setattr(multiprocessing.current_process(), "_config", {"daemon": True})
+    assert list(map_ahead(squared, range(5), 2)) == [0, 1, 4, 9, 16]
+
+
+@LINUX
 @pytest.mark.parametrize(
     ("end", "told"),
     [
-        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker has ended \(SIGKILL\): memory"),
-        (lambda _: os._exit(7), r"a worker has ended \(exit code 7\): memory"),
+        (lambda _: os.kill(os.getpid(), signal.SIGKILL), r"a worker has ended by SIGKILL: memory.*train\.workers=1"),
+        (lambda _: os._exit(7), r"a worker has ended with exit code 7; its error stands above"),
     ],
 )
 def test_a_worker_that_ends_is_an_error_with_a_remedy(end, told):
-    with closing(Workers(end, 2)) as workers, pytest.raises(RunError, match=rf"{told}.*train\.workers=1"):
+    with closing(Workers(end, 2)) as workers, pytest.raises(RunError, match=told):
         list(workers.map(range(9)))
     assert multiprocessing.active_children() == []
 

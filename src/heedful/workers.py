@@ -2,20 +2,25 @@
 
 import atexit
 import multiprocessing
+import os
 import signal
 import sys
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import cycle
 from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from multiprocessing.process import BaseProcess
+from multiprocessing.util import get_temp_dir
+from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakSet
 
 import torch
 
 from heedful.errors import HeedfulError, RunError
+from heedful.wording import counted
 
 AHEAD = 2  # items that each worker is given at a time
 
@@ -24,8 +29,8 @@ R = TypeVar("R")
 
 
 def can_copy_processes() -> bool:
-    """True on systems where a process can make copies of itself, such as Linux."""
-    return sys.platform == "linux"
+    """True if this process can make copies of itself: on Linux, unless it is a daemon, which may have no children."""
+    return sys.platform == "linux" and not multiprocessing.current_process().daemon
 
 
 def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Generator[R]:
@@ -50,35 +55,51 @@ class Workers(Generic[T, R]):
     """Copies of this process that compute a function of many items, and give the results in the order of the items.
 
     A copy knows what this process knows at its creation, so that nothing but items and results is sent; tensors come
-    through shared memory. It computes with one thread, and must not use a GPU.
+    through shared memory. It computes with one thread, and must not use a GPU. Items are small: their sending must not
+    wait for a worker that waits to send a large result.
 
     Args:
-        function: The function; a `HeedfulError` in a worker is raised here.
-        count: The number of workers.
+        function: The function; what it raises is raised here.
+        count: The number of workers, at least 1.
+
+    Raises:
+        RunError: The system makes no more processes.
     """
 
     def __init__(self, function: Callable[[T], R], count: int) -> None:
-        context = multiprocessing.get_context("fork")
+        get_temp_dir()  # for the sockets of all workers; one of a worker's own would be left behind
+        self.owner = os.getpid()
         self.connections: list[Connection] = []
-        self.processes = []
+        self.processes: list[BaseProcess] = []
         OPEN.add(self)
-        for _ in range(count):
-            here, there = context.Pipe()
-            self.connections.append(here)
-            self.processes.append(context.Process(target=serve, args=(function, there, self.connections), daemon=True))
-            self.processes[-1].start()
-            there.close()
+        try:
+            for _ in range(count):
+                self.start(function)
+        except OSError as error:
+            self.close()
+            raise RunError(f"no {counted(count, 'workers')} can be started ({error}); begin with fewer") from error
+
+    def start(self, function: Callable[[T], R]) -> None:
+        """Start one more worker."""
+        context = multiprocessing.get_context("fork")
+        here, there = context.Pipe()
+        self.connections.append(here)
+        process = context.Process(target=serve, args=(function, there, self.connections), daemon=True)
+        process.start()
+        self.processes.append(process)
+        there.close()
 
     def map(self, items: Iterable[T]) -> Iterator[R]:
-        """Compute the function of each item; of the next items, `AHEAD` for each worker, it is computed meanwhile.
+        """Compute the function of each item, and meanwhile of the next ones, `AHEAD` for each worker; call it once.
 
         Raises:
-            HeedfulError: As the function does.
+            Exception: As the function does.
             RunError: A worker has ended, as the system ends one when memory runs short.
         """
         given: deque[Connection] = deque()
         for connection, item in zip(cycle(self.connections), items, strict=False):
-            connection.send(item)
+            with suppress(OSError):  # the worker has ended, as is noticed where its result is received
+                connection.send(item)
             given.append(connection)
             if len(given) > AHEAD * len(self.connections):
                 yield self.received(given.popleft())
@@ -89,23 +110,21 @@ class Workers(Generic[T, R]):
         """Receive the next result of a worker."""
         try:
             found = connection.recv()
-        except (EOFError, OSError) as error:
-            place = self.connections.index(connection)
-            self.processes[place].join(1)
-            raise RunError(
-                f"a worker has ended ({how(self.processes[place].exitcode)}): memory, or shared memory (/dev/shm), may "
-                "not suffice; the same command goes on with fewer workers, such as --set train.workers=1, or with none"
-            ) from error
-        if isinstance(found, HeedfulError):
-            raise found
+        except (EOFError, OSError, RuntimeError) as error:
+            process = self.processes[self.connections.index(connection)]
+            process.join(1)
+            raise RunError(reason(process.exitcode, error)) from error
+        if isinstance(found, Raised):
+            raise found.error
         return found
 
     def close(self) -> None:
         """End the workers at once."""
         for process in self.processes:
             process.kill()
-        for process, connection in zip(self.processes, self.connections, strict=True):
+        for process in self.processes:
             process.join()
+        for connection in self.connections:
             connection.close()
         self.processes, self.connections = [], []
 
@@ -117,7 +136,14 @@ OPEN: WeakSet[Workers[Any, Any]] = WeakSet()
 def close_all() -> None:
     """End the workers that an error has left behind: Python waits for them at its exit."""
     for workers in OPEN:
-        workers.close()
+        if workers.owner == os.getpid():
+            workers.close()
+
+
+class Raised(NamedTuple):
+    """Result of a function that has raised an error."""
+
+    error: Exception
 
 
 def serve(function: Callable[[T], R], connection: Connection, of_parent: Sequence[Connection]) -> None:
@@ -129,18 +155,35 @@ def serve(function: Callable[[T], R], connection: Connection, of_parent: Sequenc
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_IGN)  # the process handles it, for its workers too
     torch.set_num_threads(1)
-    while True:
-        try:
-            item = connection.recv()
-        except EOFError:
-            return
-        try:
-            found = function(item)
-        except HeedfulError as error:
-            found = error
+    with suppress(EOFError, OSError):  # the process has ended, and nobody is left to be told
+        while True:
+            answer(connection, function, connection.recv())
+
+
+def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
+    """Send the function of an item, or the error that it raises."""
+    try:
+        found = function(item)
+    except HeedfulError as error:
+        found = Raised(error)
+    except Exception as error:
+        error.add_note(f"in a worker:\n{traceback.format_exc()}")
+        found = Raised(error)
+    try:
         connection.send(found)
+    except (AttributeError, TypeError, ValueError):  # not every error can be sent
+        if not isinstance(found, Raised):
+            raise
+        connection.send(Raised(RunError(f"a worker has failed: {found.error!r}")))
 
 
-def how(exit_code: int | None) -> str:
-    """Say how a process ended."""
-    return signal.Signals(-exit_code).name if exit_code and exit_code < 0 else f"exit code {exit_code}"
+def reason(exit_code: int | None, error: Exception) -> str:
+    """Say why there is no result of a worker: it has ended by a signal of the system, by itself, or lives."""
+    if exit_code is None:
+        return f"a worker gives no result ({error}); the same command goes on with fewer workers, or with none"
+    if exit_code >= 0:
+        return f"a worker has ended with exit code {exit_code}; its error stands above"
+    return (
+        f"a worker has ended by {signal.Signals(-exit_code).name}: memory, or shared memory (/dev/shm), does not "
+        "suffice; the same command goes on with fewer workers, such as --set train.workers=1, or with none"
+    )

@@ -59,16 +59,18 @@ def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Genera
 
 def number_of_workers(task: Task, device: torch.device) -> int:
     """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU."""
+    if not can_copy_processes():
+        return 0
     if task.recipe.train.workers is not None:
         return task.recipe.train.workers
-    needed = device.type == "cuda" and task.reads_files and can_copy_processes()
+    needed = device.type == "cuda" and task.reads_files
     return max(0, usable_cores() // local_processes() - 1) if needed else 0
 
 
 def moved(value: Any, device: torch.device) -> Any:
-    """Move all tensors of a batch to a device: those of its fields, and of tuples and dataclasses in them."""
+    """Copy all tensors of a batch to a device: those of its fields, and of tuples and dataclasses in them."""
     if isinstance(value, Tensor):
-        return value.to(device)
+        return value.to(device, copy=True)  # shared memory and its descriptor are free again
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: moved(getattr(value, field.name), device) for field in fields(value)})
     if isinstance(value, tuple):

@@ -84,7 +84,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
-        self.plan = lru_cache(maxsize=1)(task.epoch)
+        self.plan = lru_cache(maxsize=2)(task.epoch)
         self.saved_at = time.monotonic()
 
     def build(self) -> Model:

@@ -27,7 +27,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.wording import counted
 from heedful.workers import map_ahead
 
-CHUNK = 64  # files that a worker is given at a time
+CHUNK = 8  # files that a worker is given at a time
 
 Target = Callable[[MediaFile, CorpusConfig, TokenizerPair], list[int]]
 
@@ -152,9 +152,13 @@ def read_files(
     asked, chunks = tee(iter(lambda: list(islice(files, CHUNK)), []))
     with closing(map_ahead(lambda chunk: list(map(tokens, chunk)), asked, torch.get_num_threads())) as answers:
         for file, found in zip(chain.from_iterable(chunks), chain.from_iterable(answers), strict=True):
-            if not isinstance(found, InputError):
-                yield file, read_content(file, corpus), found
-            elif skip:
-                drops.drop("bad file", str(found), None)
+            try:
+                if isinstance(found, InputError):
+                    raise found
+                content = read_content(file, corpus)
+            except InputError as error:
+                if not skip:
+                    raise
+                drops.drop("bad file", str(error), None)
             else:
-                raise found
+                yield file, content, found
