@@ -70,9 +70,13 @@ def test_what_a_user_must_act_on_is_raised_in_its_own_words():
         next(iter(workers.map(range(3))))
 
 
+def reciprocal(number: int) -> float:
+    return 1 / number
+
+
 @LINUX
 def test_an_error_of_another_kind_is_raised_with_the_lines_of_the_worker():
-    with closing(Workers(lambda number: 1 / number, 2)) as workers, pytest.raises(ZeroDivisionError) as caught:
+    with closing(Workers(reciprocal, 2)) as workers, pytest.raises(ZeroDivisionError) as caught:
         list(workers.map([1, 0]))
     assert "in a worker:" in caught.value.__notes__[0]
     assert "1 / number" in caught.value.__notes__[0]
