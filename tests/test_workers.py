@@ -94,6 +94,30 @@ def test_an_error_that_cannot_be_sent_is_told():
         list(workers.map([1]))
 
 
+def unsendable(_):
+    return lambda: None
+
+
+@LINUX
+def test_a_result_that_cannot_be_sent_ends_the_worker_aloud(capfd):
+    with (
+        closing(Workers(unsendable, 1)) as workers,
+        pytest.raises(RunError, match=r"exit code 1; its error stands above"),
+    ):
+        list(workers.map([1]))
+    assert "Traceback" in capfd.readouterr().err
+
+
+def no_descriptor(_):
+    raise OSError(24, "Too many open files")
+
+
+@LINUX
+def test_an_error_of_the_system_within_the_function_is_no_end_of_the_process():
+    with closing(Workers(no_descriptor, 1)) as workers, pytest.raises(OSError, match="Too many open files"):
+        list(workers.map([1]))
+
+
 @LINUX
 def test_workers_leave_no_folder_behind(tmp_path):
     code = """

@@ -155,7 +155,7 @@ def serve(function: Callable[[T], R], connection: Connection, of_parent: Sequenc
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_IGN)  # the process handles it, for its workers too
     torch.set_num_threads(1)
-    with suppress(EOFError, OSError):  # the process has ended, and nobody is left to be told
+    with suppress(EOFError, ConnectionError):  # the process has ended, and nobody is left to be told
         while True:
             answer(connection, function, connection.recv())
 
@@ -171,7 +171,7 @@ def answer(connection: Connection, function: Callable[[T], R], item: T) -> None:
         found = Raised(error)
     try:
         connection.send(found)
-    except (AttributeError, TypeError, ValueError):  # not every error can be sent
+    except Exception:  # not every error can be sent
         if not isinstance(found, Raised):
             raise
         connection.send(Raised(RunError(f"a worker has failed: {found.error!r}")))

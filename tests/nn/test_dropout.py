@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from heedful.nn.dropout import Dropout, dropout
+from heedful.nn.dropout import Dropout, dropout, keep_mask
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
@@ -22,6 +22,11 @@ def test_neighbouring_values_are_dropped_independently():
     for distance in (1, 2, 3, 4, 7):
         both = (dropped[distance:] * dropped[:-distance]).mean().item()
         assert both == pytest.approx(0.25, abs=0.005)
+
+
+def test_a_mask_is_where_the_values_are():
+    mask = keep_mask(torch.empty(13, 17, dtype=torch.bfloat16, device="meta"), 0.3)
+    assert (mask.device.type, mask.dtype, mask.shape) == ("meta", torch.bfloat16, (13, 17))
 
 
 def test_the_gradient_passes_where_the_value_did():

@@ -12,7 +12,7 @@ from torch import Tensor
 from heedful.losses import Loss, cross_entropy
 
 if not torch.sparse.check_sparse_tensor_invariants.is_enabled():
-    torch.sparse.check_sparse_tensor_invariants.disable()  # says so aloud: torch 2.11 warns of checks that nobody chose
+    torch.sparse.check_sparse_tensor_invariants.disable()  # torch 2.11 warns where nobody has chosen
 
 
 def negative_sampling(

@@ -1,4 +1,4 @@
-"""Preparation of pictures, sounds and videos: each file is read once, to find bad ones, and stored as it is."""
+"""Preparation of pictures, sounds and videos: each file is decoded once, to find bad ones, and stored as it is."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
