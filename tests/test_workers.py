@@ -118,15 +118,25 @@ def test_an_error_of_the_system_within_the_function_is_no_end_of_the_process():
         list(workers.map([1]))
 
 
-@LINUX
-def test_workers_leave_no_folder_behind(tmp_path):
-    code = """
+SUMS = """
 import torch
 from heedful.workers import map_ahead
 assert [int(x.sum()) for x in map_ahead(lambda n: torch.ones(n), range(9), 3)] == [*range(9)]
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60)
+
+
+@LINUX
+def test_workers_leave_no_folder_behind(tmp_path):
+    subprocess.run([sys.executable, "-c", SUMS], check=True, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=60)
     assert list(tmp_path.iterdir()) == []
+
+
+@LINUX
+def test_workers_compute_where_the_folder_for_temporary_files_has_a_long_name(tmp_path):
+    folder = tmp_path / ("long" * 32)
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", SUMS], check=True, env={**os.environ, "TMPDIR": str(folder)}, timeout=60)
+    assert list(folder.iterdir()) == []
 
 
 @LINUX

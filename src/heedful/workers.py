@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from heedful.errors import HeedfulError, RunError
 from heedful.wording import counted
 
 AHEAD = 2  # items that each worker is given at a time
+LONGEST = 75  # bytes of the name of a folder: Linux allows a socket 107, of which its own name takes 32
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,6 +53,21 @@ def map_ahead(function: Callable[[T], R], items: Iterable[T], count: int) -> Gen
         yield from (future.result() for future in given)
 
 
+def make_folder_of_sockets() -> None:
+    """Make the folder for the sockets of all workers, where its name is short enough for them.
+
+    That is below the folder for temporary files, else below /tmp or /var/tmp. A worker would make one of its own, and
+    leave it behind.
+    """
+    usual = tempfile.gettempdir()
+    folders = (folder for folder in ("/tmp", "/var/tmp") if os.access(folder, os.W_OK))
+    tempfile.tempdir = usual if len(os.fsencode(usual)) <= LONGEST else next(folders, usual)
+    try:
+        get_temp_dir()
+    finally:
+        tempfile.tempdir = usual
+
+
 class Workers(Generic[T, R]):
     """Copies of this process that compute a function of many items, and give the results in the order of the items.
 
@@ -67,7 +84,7 @@ class Workers(Generic[T, R]):
     """
 
     def __init__(self, function: Callable[[T], R], count: int) -> None:
-        get_temp_dir()  # for the sockets of all workers; one of a worker's own would be left behind
+        make_folder_of_sockets()
         self.owner = os.getpid()
         self.connections: list[Connection] = []
         self.processes: list[BaseProcess] = []
