@@ -38,10 +38,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="picture to write, .svg or .png")
     options = parser.parse_args()
     log = options.run / LOG
-    draw(
-        {"training loss": points(log, "loss"), f"validation {options.score}": points(log, VALID + options.score)},
-        options.out,
-    )
+    if not log.is_file():
+        parser.error(f"{options.run}: no log of a training is here; name the folder that --out of heedful train named")
+    scores = points(log, VALID + options.score)
+    if not scores:
+        parser.error(f"{log}: no validation has a score named {options.score}; name another with --score")
+    draw({"training loss": points(log, "loss"), f"validation {options.score}": scores}, options.out)
 
 
 if __name__ == "__main__":
