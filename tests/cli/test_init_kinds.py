@@ -268,3 +268,34 @@ def test_what_cannot_be_done_is_refused_with_the_way_out(here: Path, arguments: 
     with pytest.raises(InputError, match=message):
         run(*arguments)
     assert sorted(here.iterdir()) == before
+
+
+def test_a_folder_of_objects_is_read_by_the_key_that_is_given(here: Path) -> None:
+    shards = here / "shards"
+    shards.mkdir()
+    for name in ("a.jsonl", "b.JSONL"):
+        shards.joinpath(name).write_text("".join(f'{{"text": "line {n} of {name}"}}\n' for n in range(101)))
+    run("shards", "--source-field", "text")
+    recipe = load_recipe("shards-language-model")
+    found = [document.text for part in corpora(recipe) for document in read_documents(part, recipe.data)]
+    assert len(found) == 202
+
+
+def test_a_name_that_is_no_utf8_is_refused_before_anything_is_written(here: Path) -> None:
+    name = "caf\udce9.txt"
+    try:
+        Path(name).write_text("".join(f"some text of line {n}\n" for n in range(1009)))
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes UTF-8 alone")
+    with pytest.raises(InputError, match="the name has bytes that are no UTF-8; rename it"):
+        run(name, "--out", "out")
+    assert not Path("out").exists()
+
+
+def test_a_label_with_a_character_that_toml_escapes_is_written_so(here: Path) -> None:
+    rows = "".join(
+        f"a text of number {n} with words\t{'ne' + chr(127) + 'g' if n % 2 else 'pos'}\n" for n in range(101)
+    )
+    Path("odd.tsv").write_text("text\tlabel\n" + rows)
+    run("odd.tsv", "--out", "out")
+    assert load_recipe("out").data.labels == ("ne\x7fg", "pos")

@@ -251,3 +251,13 @@ def test_a_row_with_an_unknown_token_stays_as_it_is_under_bpe_dropout():
     found = [row[row != PAD].tolist() for row in rows]
     assert (found[0] != known, found[1]) == (True, unknown)
     assert tokenizer.decode(found[0][:-1]) == "the cat sat"
+
+
+def test_a_row_that_bpe_dropout_would_make_too_long_stays_as_it_is():
+    tokenizer = train_tokenizer(["the cat sat"] * 5, TokenizerConfig(vocab_size=311))
+    rows = [[*tokenizer.encode(text), EOS] for text in ("the cat sat", "the")]
+    found = encode_with_bpe_dropout(pad(rows)[0], tokenizer, 1.0, random.Random(1), 7)
+    assert [row[row != PAD].tolist() for row in found] == [
+        rows[0],
+        [*tokenizer.encode_with_dropout("the", 1.0, random.Random(1)), EOS],
+    ]

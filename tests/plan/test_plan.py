@@ -161,6 +161,16 @@ def test_batches_of_prepared_data_are_real(tmp_path: Path) -> None:
         make_plan(recipe, Circumstances(), tmp_path)
 
 
+def test_prepared_data_with_other_settings_is_refused_and_stays(tmp_path: Path) -> None:
+    recipe = toy_tasks.recipe("classification", toy_tasks.write_text(tmp_path / "files"))
+    find_task("classification").prepare(recipe, tmp_path / "data", lambda _: None)
+    before = {path: path.stat().st_ino for path in (tmp_path / "data").rglob("*")}
+    other = replace(recipe, data=replace(recipe.data, max_length=8))
+    with pytest.raises(InputError, match="with other settings than the recipe's"):
+        make_plan(other, Circumstances(gpu="cpu"), tmp_path / "data")
+    assert {path: path.stat().st_ino for path in (tmp_path / "data").rglob("*")} == before
+
+
 def test_the_command_prints_a_table_or_json() -> None:
     small = [f"--set={key}={value}" for key, value in {"model.d_model": 16, "model.d_ff": 31, "model.heads": 2}.items()]
     asked = ["plan", "tiny", "--gpus", "2", *small, "--set=train.accumulate=2", "--set=train.batch_tokens=300"]

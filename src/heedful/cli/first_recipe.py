@@ -37,8 +37,17 @@ def check_free(folder: Path) -> None:
 
 
 def relative_path(path: str | Path, folder: Path) -> str:
-    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one."""
-    return os.path.relpath(os.path.abspath(path), folder.resolve())
+    """Return the path of a file as seen from the folder of a recipe, which may be a link or stand below one.
+
+    Raises:
+        InputError: It has bytes that are no UTF-8, and a recipe cannot name it.
+    """
+    found = os.path.relpath(os.path.abspath(path), folder.resolve())
+    try:
+        found.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{found!a}: the name has bytes that are no UTF-8; rename it") from error
+    return found
 
 
 def free_folder(source: Path, out: Path | None, task: str) -> Path:

@@ -138,6 +138,7 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
     from heedful.data.proposals.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
     from heedful.data.readers.columns import columns_of
     from heedful.data.readers.documents import ENDINGS
+    from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS):
@@ -147,12 +148,12 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
         )
     if not source.exists():
         raise InputError(f"{source}: there is no such file or folder; check the name")
-    suffix = Path(source.name.removesuffix(".gz")).suffix
+    suffix = ending_of(source)
     if source.is_file() and suffix in READERS:
         with show_progress(f"looking at the columns of {source}"):
             columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
         return choose(columns, wanted, str(source))
-    if wanted.source or wanted.pair or wanted.target:
+    if wanted.pair or wanted.target or (wanted.source and source.is_file()):
         raise InputError(f"{source}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
     if wanted.task not in (None, *OF_ONE_TEXT):
         raise InputError(
@@ -161,7 +162,7 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
         )
     if suffix not in ENDINGS and source.is_file():
         typer.echo(f"{source} alone is read as running text; for a translator, name its translation as a second file")
-    return TaskChoice(wanted.task or "language_model")
+    return TaskChoice(wanted.task or "language_model", wanted.source)
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:
@@ -197,6 +198,7 @@ def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
     Raises:
         InputError: One of the files is a table, or an option is for one file only.
     """
+    from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, "translation") or wanted.source or wanted.pair or wanted.target:
@@ -205,7 +207,7 @@ def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
             "labels belong into one .tsv, .csv or .jsonl file"
         )
     for file in (source, target):
-        if Path(file.name.removesuffix(".gz")).suffix in READERS:
+        if ending_of(file) in READERS:
             raise InputError(f"{file}: holds both sides of what is to be learned; name it alone")
 
 

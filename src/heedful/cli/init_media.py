@@ -75,6 +75,7 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
     from heedful.data.media.media_files import NOUNS
     from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder, target_column
     from heedful.data.readers.columns import columns_of
+    from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
@@ -85,7 +86,7 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
         kind = kind_of_folder(source, kinds)
         if kind and (wanted.source or wanted.target):
             raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
-    elif Path(source.name.removesuffix(".gz")).suffix in READERS:
+    elif ending_of(source) in READERS:
         columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
         wanted_files = [column for column in columns if wanted.source in (None, column.name)]
         files, kind = file_column(wanted_files, kinds) or (None, None)
@@ -261,9 +262,10 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
 
 def remedy_for_one_class(source: Path) -> str:
     """Say what to do about files of a single class: in their folder may lie tables that tell more of them."""
+    from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
-    tables = sorted(path for path in source.glob("*") if path.suffix in READERS) if source.is_dir() else []
+    tables = sorted(path for path in source.glob("*") if ending_of(path) in READERS) if source.is_dir() else []
     if not tables:
         return "two are needed"
     return f"if a table there tells the classes, name it, as in: heedful init {tables[0]}"

@@ -42,7 +42,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 def _text_problem(file: Path) -> str | None:
     """Format the message about a training text given in place of a recipe; None for files of other names."""
-    if not file.name.removesuffix(".gz").endswith(_TEXTS):
+    if not file.name.lower().removesuffix(".gz").endswith(_TEXTS):
         return None
     return f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
 

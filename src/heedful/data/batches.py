@@ -88,23 +88,27 @@ def assemble(stores: Sequence[PairStore], ids: np.ndarray) -> tuple[np.ndarray, 
     return source, target
 
 
-def encode_with_bpe_dropout(rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random) -> np.ndarray:
+def encode_with_bpe_dropout(
+    rows: np.ndarray, tokenizer: Tokenizer, rate: float, rng: random.Random, longest: float = math.inf
+) -> np.ndarray:
     """Encode padded rows of token ids, shape (B, S), again with BPE dropout; they decode to the same texts as before.
 
-    A row with <unk> stays as it is: what it stands for is not known.
+    A row with <unk> stays as it is: what it stands for is not known. So does one that would become too long.
 
     Args:
         rows: Ids padded at the end, each row ending in <eos>.
         tokenizer: A tokenizer of kind "bpe".
         rate: The probability of skipping a merge.
         rng: Source of randomness; the same state gives the same subwords.
+        longest: The number of tokens that a row may have, <eos> included.
     """
 
     def spelled(row: np.ndarray) -> list[int]:
         ids = row[row != PAD]
         if UNK in ids:
             return ids.tolist()
-        return [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+        spelled = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+        return spelled if len(spelled) <= longest else ids.tolist()
 
     return pad([spelled(row) for row in rows])[0]
 

@@ -13,7 +13,6 @@ from heedful.models.model import EmbeddingTable, Model
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
-SPACE = "▁"  # marks the beginning of a word in a piece of a vocabulary
 # A letter of a script without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
@@ -65,7 +64,7 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
 
     All tables of an embedding of several channels get them.
     """
-    words = whole_words(tokenizer.pieces(range(len(tokenizer))), tokenizer.config.kind)
+    words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
     check_size(path, rows.shape[1], embedding.weight.size(1))
     vectors = torch.from_numpy(rows)
@@ -74,18 +73,18 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
         table[torch.from_numpy(indices)] = vectors.to(table.device)
 
 
-def whole_words(pieces: Sequence[str], kind: str) -> list[str]:
+def whole_words(texts: Sequence[str], kind: str) -> list[str]:
     """List the word that each piece of a vocabulary is; empty for a piece that is only a part of words.
 
     The king inside of asking is no king. A punctuation mark is a word wherever it stands; and where words are written
     without spaces, any piece may be one.
 
     Args:
-        pieces: printable names, as `Tokenizer.pieces` gives them.
+        texts: the texts of pieces, as `Tokenizer.texts` gives them.
         kind: the kind of the tokenizer; all pieces of "word" are words.
     """
 
     def is_whole(piece: str) -> bool:
-        return piece.startswith(SPACE) or UNSPACED.match(piece) is not None or not any(map(str.isalnum, piece))
+        return piece.startswith(" ") or UNSPACED.match(piece) is not None or not any(map(str.isalnum, piece))
 
-    return [piece.removeprefix(SPACE) if kind == "word" or is_whole(piece) else "" for piece in pieces]
+    return [piece.removeprefix(" ") if kind == "word" or is_whole(piece) else "" for piece in texts]

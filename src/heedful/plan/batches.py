@@ -10,7 +10,7 @@ import torch
 
 from heedful.config.schema import Recipe
 from heedful.data.preparation.digest import data_digest
-from heedful.data.preparation.prepared_data import REPORT
+from heedful.data.preparation.prepared_data import REPORT, nothing_made
 from heedful.errors import InputError
 from heedful.plan.corpus import longest_sentence, task_on_paper
 from heedful.plan.paper import CPU
@@ -79,7 +79,8 @@ def real_batches(recipe: Recipe, prepared: Path) -> PlannedBatches:
     kind = find_task(recipe.task)
     recipe = kind.resolve(recipe)
     check_prepared(recipe, prepared)
-    task = kind.prepare(recipe, prepared, lambda _: None)
+    with nothing_made():
+        task = kind.prepare(recipe, prepared, lambda _: None)
     epoch = task.epoch(0)
     some = [epoch[i] for i in np.linspace(0, len(epoch) - 1, min(SAMPLE, len(epoch))).round().astype(int)]
     sample = [task.batch(ids, 0, CPU) for ids in some]

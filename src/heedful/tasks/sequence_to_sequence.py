@@ -5,6 +5,7 @@ A subclass defines how pairs are read and how outputs are scored; see `heedful.t
 B batch, S source tokens, T target tokens.
 """
 
+import math
 import random
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -226,8 +227,10 @@ class SequenceToSequence(WritingTask):
         source, target = assemble(self.prepared.train, ids)
         if rate := self.recipe.tokenizer.dropout:
             rng = random.Random(seed_of(self.recipe.train.seed, epoch, int(ids[0])))
-            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng)
-            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng)
+            model = self.recipe.model
+            longest = [each or math.inf for each in (model.learned_positions, model.learned_target_positions)]
+            source = encode_with_bpe_dropout(source, self.tokenizers.source, rate, rng, longest[0])
+            target = encode_with_bpe_dropout(target, self.tokenizers.target, rate, rng, longest[1])
         return collate(source, target, device)
 
     def given(self, model: SourceToTarget) -> Scores | None:

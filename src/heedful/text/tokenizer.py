@@ -40,6 +40,7 @@ class Tokenizer:
         self.config = config
         self.first_piece = len(specials(config))  # the ids below it are special tokens
         self.byte_ids = range(self.first_piece, len(reserved(config)))  # ids of the 256 bytes; empty without fallback
+        self._reserved = max(self.first_piece, self.byte_ids.stop)  # the first id that is a piece of text
         self.definition = definition  # the contents of tokenizer.json
         self._library = tokenizers.Tokenizer.from_str(definition)
         self._model = self._library.model
@@ -166,9 +167,22 @@ class Tokenizer:
             InputError: An id is not in the vocabulary.
         """
         ids = list(ids)
-        reserved_names = max(self.first_piece, self.byte_ids.stop)
+        return [name if i < self._reserved else _printable(name) for i, name in zip(ids, self.texts(ids), strict=True)]
+
+    def texts(self, ids: Iterable[int]) -> list[str]:
+        """Texts of token ids, each with the space before it; bytes and special tokens stand in angle brackets.
+
+        A byte of a piece that ends inside a character becomes a lone surrogate.
+
+        Raises:
+            InputError: An id is not in the vocabulary.
+        """
+        ids = list(ids)
         spelled = zip(ids, self._spell(ids), strict=True)
-        return [self._names[i] if i < reserved_names else _printable(text) for i, text in spelled]
+        return [
+            self._names[i] if i < self._reserved else spelling.decode("utf-8", errors="surrogateescape")
+            for i, spelling in spelled
+        ]
 
     def word_of_piece(self, ids: Iterable[int]) -> list[int]:
         """The number of the word that each token belongs to, from 0; a special token is a word by itself.
@@ -323,8 +337,8 @@ def _end_of_word(text: str, begin: int, limit: int) -> int:
     return next((place for place in range(begin, limit) if text[place].isspace()), limit)
 
 
-def _printable(spelled: bytes) -> str:
-    shown = spelled.decode("utf-8", errors="surrogateescape").replace(" ", "▁")
+def _printable(text: str) -> str:
+    shown = text.replace(" ", "▁")
     return "".join(c if c.isprintable() else _escaped(c) for c in shown)
 
 

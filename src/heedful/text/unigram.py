@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def train_unigram(words: Mapping[str, int], size: int) -> list[tuple[str, float]
         Pieces and their log probabilities, the most probable first.
     """
     texts = _most_frequent(words)
-    seeds = _seeds(texts, SEEDS * size)
+    seeds = _seeds(words, texts, SEEDS * size)
     pieces = list(seeds)
     corpus = Lattice.of(list(texts), pieces)
     inside = Lattice.of(pieces, pieces).without_whole_texts()
@@ -171,13 +172,14 @@ def _log_share(counts: Floats, alive: NDArray[np.bool_]) -> Floats:
 
 
 def _most_frequent(words: Mapping[str, int]) -> dict[str, int]:
-    ranked = sorted(words, key=lambda word: (-words[word], word))
-    return {word: words[word] for word in ranked[:MOST_WORDS]}
+    """The most frequent words; among equally frequent ones a hash chooses, so that none is favoured by its letters."""
+    ranked = sorted(words, key=lambda word: (-words[word], blake2b(word.encode(), digest_size=8).digest()))
+    return {word: words[word] for word in sorted(ranked[:MOST_WORDS], key=lambda word: (-words[word], word))}
 
 
-def _seeds(texts: Mapping[str, int], most: int) -> dict[str, int]:
-    """All characters, and of the strings that occur twice those that cover most text, with their counts."""
-    level = _substrings(texts, 1, {""})
+def _seeds(words: Mapping[str, int], texts: Mapping[str, int], most: int) -> dict[str, int]:
+    """All characters of all words, and of the strings that occur twice those that cover most text, with counts."""
+    level = _substrings(words, 1, {""})
     characters = {character: level[character] for character in sorted(level)}
     longer: dict[str, int] = {}
     for length in range(2, LONGEST_PIECE + 1):

@@ -194,7 +194,7 @@ def check_vocabulary(start: LoadedModel, recipe: Recipe) -> None:
     here = TokenizerPair.load(path)
     for side in sides(start, recipe):
         ours, theirs = getattr(here, side), getattr(start.tokenizers, side)
-        new, old = set(pieces(ours)), set(pieces(theirs))
+        new, old = (set(tokenizer.pieces(range(len(tokenizer)))) for tokenizer in (ours, theirs))
         lost, added = sorted(old - new), sorted(new - old)
         if recipe.train.vocabulary == "extend" and lost:
             raise InputError(
@@ -334,10 +334,10 @@ def rows_of_pieces(there: TokenizerPair, here: TokenizerPair, side: str) -> list
     old, new = getattr(there, side), getattr(here, side)
     if old.digest == new.digest:
         return [(row, row) for row in range(len(new))]
-    places = {piece: row for row, piece in enumerate(pieces(old))}
-    return [(places[piece], row) for row, piece in enumerate(pieces(new)) if piece in places]
+    places = {text: row for row, text in enumerate(texts(old))}
+    return [(places[text], row) for row, text in enumerate(texts(new)) if text in places]
 
 
-def pieces(tokenizer: Tokenizer) -> list[str]:
-    """List all pieces of a tokenizer's vocabulary, in order."""
-    return tokenizer.pieces(range(len(tokenizer)))
+def texts(tokenizer: Tokenizer) -> list[str]:
+    """List the texts of all pieces of a tokenizer's vocabulary, in order."""
+    return tokenizer.texts(range(len(tokenizer)))

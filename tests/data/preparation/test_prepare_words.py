@@ -79,3 +79,10 @@ def test_equally_frequent_words_are_in_the_order_of_code_points():
 def test_a_text_without_words_is_refused(tmp_path):
     with pytest.raises(InputError, match=re.escape("holds no words")):
         prepared(recipe_for(tmp_path, "... !!!\n"), tmp_path / "data")
+
+
+def test_words_with_characters_that_cannot_be_printed_are_kept(tmp_path):
+    recipe = recipe_for(tmp_path, "می\u200cخواهم او\u00ad x او\u00ad\n")
+    recipe = replace(recipe, tokenizer=replace(recipe.tokenizer, pretokenized=True))
+    words, _ = prepared(recipe, tmp_path / "data")
+    assert words == ["می\u200cخواهم", "او\u00ad", "x", "او\u00ad", "."]

@@ -166,6 +166,7 @@ def test_bad_utf8_can_be_replaced(folder):
         ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "de"}, [SentencePair(2, "one", "eins")]),
         ("7\tone\t8\teins\n", {"source_field": "2", "target_field": "4"}, [SentencePair(1, "one", "eins")]),
         ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "3"}, [SentencePair(2, "one", "eins")]),
+        ("id\tTarget\tSource\n7\teins\tone\n", {}, [SentencePair(2, "one", "eins")]),
         ('"one\t"eins\n', {}, [SentencePair(1, '"one', '"eins')]),
         ("one\t\r\n", {}, [SentencePair(1, "one", "")]),
         ("\ufeffsource\ttarget\r\none\teins\r\n", {}, [SentencePair(2, "one", "eins")]),
@@ -184,6 +185,11 @@ def test_tables_are_read_by_column_name_or_number(folder, text, fields, expected
         ("one\teins\n\ntwo\tzwei\n", {}, r"a\.tsv, line 2: this row is broken"),
         ("one eins\n", {}, r"a\.tsv, line 1: 1 column"),
         ("source\teins\n", {}, r"no column is named 'target'; the first line has 'source', 'eins'"),
+        (
+            "id\ten\tde\n7\tone\teins\n",
+            {},
+            r"'id' stands where the text should be; the first line has 'id', 'en', 'de'",
+        ),
         ("one\teins\n", {"source_field": "en", "target_field": "de"}, r"no column is named 'en'.*source_field"),
         ("one\teins\n", {"source_field": "0", "target_field": "2"}, r"no column is named '0'"),
         ("one\teins\n", {"source_field": "1", "target_field": "3"}, r"line 1: 2 columns, but column 3"),
@@ -288,3 +294,8 @@ def test_a_folder_is_not_a_corpus(folder, tmp_path):
     Path(tmp_path / "a.en").mkdir()
     with pytest.raises(InputError, match="is a folder"):
         next(read_pairs(TWO_FILES, folder(a_de="eins\n")))
+
+
+def test_a_header_below_a_blank_line_is_no_pair(folder):
+    corpus = CorpusConfig(source="a.csv", source_field="1", target_field="2")
+    assert list(read_pairs(corpus, folder(a_csv="\nen,de\none,eins\n"))) == [SentencePair(3, "one", "eins")]

@@ -181,3 +181,22 @@ def test_memory_does_not_grow_with_documents(tmp_path, kind):
 def test_sections_end_at_two_blank_lines_and_keep_single_ones(write, read):
     name = write("book.txt", "\n\n\nONE\n\nIt began.\nIt went on.\n\n\n\nTWO\n\nIt ended.\n\n\n\n")
     assert read(name, documents="section") == [("ONE\n\nIt began.\nIt went on.", 4), ("TWO\n\nIt ended.", 11)]
+
+
+def test_a_small_file_of_a_folder_may_have_nothing_in_a_part(write, read):
+    write("many/a.jsonl", '{"source": "one"}\n{"source": "two"}\n')
+    write("many/b.jsonl", "")
+    parts = [read("many", part=part) for part in ((0.0, 0.4), (0.4, 1.0))]
+    assert parts == [[], [("one", 1), ("two", 2)]]
+    with pytest.raises(InputError, match=r"holds none of its 2 rows; take a larger one"):
+        read("many/a.jsonl", part=(0.0, 0.4))
+
+
+def test_endings_may_be_written_in_capitals(write, read):
+    write("many/A.TXT", "one")
+    write("many/b.Jsonl.GZ".replace("GZ", "gz"), '{"source": "two"}')
+    assert read("many") == [("one", 1), ("two", 1)]
+    write("B.TXT.GZ", gzip.compress(b"three"))
+    assert read("B.TXT.GZ") == [("three", 1)]
+    write("C.CSV", "text,label\nfour,a\n")
+    assert read("C.CSV", source_field="text") == [("four", 2)]

@@ -109,3 +109,18 @@ def test_parts_are_cut_between_articles(questions):
 def test_what_is_not_of_the_format_is_refused_with_its_place(questions, content, problem):
     with pytest.raises(InputError, match=problem):
         questions(content=content)
+
+
+def test_half_a_character_is_refused_with_its_question_or_replaced(questions):
+    halved = article(entry("a", ("24", 9)), entry("b", ("24", 9)), context=CONTEXT + " \ud83d")
+    content = json.dumps({"data": [halved]}).encode()
+    with pytest.raises(
+        InputError, match=r"a\.json, article 1: 'context' holds a lone surrogate \(U\+D83D\).* data\.bad_utf8"
+    ):
+        questions(content=content)
+    assert [one.context for one in questions(content=content, policy="replace")] == [CONTEXT + " \ufffd"] * 2
+
+
+def test_a_file_may_be_one_line_of_any_length(questions, monkeypatch):
+    monkeypatch.setattr("heedful.data.readers.files.LONGEST_LINE", 101)
+    assert len(questions(*[article(entry(f"{i}", ("24", 9))) for i in range(7)])) == 7

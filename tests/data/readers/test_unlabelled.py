@@ -78,3 +78,9 @@ def test_names_tell_what_is_a_table(tmp_path):
         *[True] * 3,
         *[False] * 4,
     ]
+
+
+@pytest.mark.parametrize("field", ["1", "text"])
+def test_a_header_below_a_blank_line_is_one(tmp_path, field):
+    (tmp_path / "a.csv").write_text("\ntext,label\none,a\ntwo,b\n")
+    assert [row.texts for row in read_texts(tmp_path / "a.csv", [field])] == [("one",), ("two",)]

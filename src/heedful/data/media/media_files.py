@@ -7,6 +7,7 @@ from typing import NamedTuple
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media import pictures, sounds, videos
 from heedful.data.readers.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
+from heedful.data.readers.files import ending_of
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.data.readers.labelled import classes, in_order
@@ -54,7 +55,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if place.is_dir():
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
-    if Path(place.name.removesuffix(".gz")).suffix not in TABLES or corpus.target is not None:
+    if ending_of(place) not in TABLES or corpus.target is not None:
         raise InputError(
             f"{place}: {NOUNS[data.modality]} come from a folder with a folder for each class, or from one table "
             f"({', '.join(TABLES)}) that names a file in each row; see docs/how-to/pictures-and-sound.md"

@@ -10,6 +10,8 @@ A test set alone, which stands for training and validation data, is stored once.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -28,6 +30,8 @@ REPORT = "report.json"  # counts of what was dropped, and the digest of all that
 FORMAT = 2  # of the stores as well
 DAMAGED = "damaged"  # stands for the digest of data whose report is damaged
 VALID = "valid"  # name of the store of the validation data
+
+MAY_MAKE: ContextVar[bool] = ContextVar("MAY_MAKE", default=True)
 
 S = TypeVar("S", bound="Store")
 T = TypeVar("T")
@@ -142,6 +146,16 @@ def prepare_data(
     return made_once(folder, digest + preparation.settings, make, opened, report)
 
 
+@contextmanager
+def nothing_made() -> Iterator[None]:
+    """Context manager: prepared data is only read, and where some would have to be made, an error is raised."""
+    token = MAY_MAKE.set(False)
+    try:
+        yield
+    finally:
+        MAY_MAKE.reset(token)
+
+
 def made_once(
     folder: Path,
     digest: str,
@@ -159,7 +173,7 @@ def made_once(
         report: Called with sentences that say what is done.
 
     Raises:
-        InputError: `folder` holds something else, or what `make` and `read` raise.
+        InputError: `folder` holds something else, or what `make` and `read` raise, or within `nothing_made`.
         RunError: The folder cannot be written.
     """
     stored = _stored(folder)
@@ -175,6 +189,8 @@ def made_once(
         else:
             report(f"{folder}: prepared before, used again")
             return found
+    if not MAY_MAKE.get():
+        raise InputError(f"{folder}: prepared from other data or with other settings than the recipe's, or damaged")
     with named_write_errors(folder), atomic_folder(folder) as writer:
         drops = make(writer.path)
         document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict()}

@@ -18,7 +18,6 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.stream import Encoded, TokenStream
 from heedful.data.word_vectors.phrases import find_phrases, join_all
 from heedful.errors import InputError
-from heedful.text.piece_spelling import SPACE
 from heedful.text.pipeline import reserved
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -126,4 +125,4 @@ def vocabulary_phrases(tokenizer: Tokenizer, options: Word2VecConfig) -> list[Co
 def word_numbers(tokenizer: Tokenizer) -> dict[str, int]:
     """Map each word of the vocabulary of a word tokenizer to its number."""
     ids = range(tokenizer.first_word, len(tokenizer))
-    return {name.removeprefix(SPACE): i for i, name in zip(ids, tokenizer.pieces(ids), strict=True)}
+    return {text.removeprefix(" "): i for i, text in zip(ids, tokenizer.texts(ids), strict=True)}

@@ -9,6 +9,7 @@ from heedful.data.media.media_files import ENDINGS, files_below
 from heedful.data.proposals.table_task import listed
 from heedful.data.readers.columns import Column
 from heedful.data.readers.documents import ENDINGS as TEXT_ENDINGS
+from heedful.data.readers.files import ending_of
 from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.errors import InputError
 
@@ -25,7 +26,7 @@ def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None
     names = [path.name.lower() for path in visible_files(folder)]
     counts = {kind: sum(name.endswith(ENDINGS[kind]) for name in names) for kind in kinds}
     kind = max(kinds, key=lambda kind: counts[kind])
-    texts = sum(name.removesuffix(".gz").endswith(tuple(TEXT_ENDINGS)) for name in names)
+    texts = sum(ending_of(name) in TEXT_ENDINGS for name in names)
     return kind if counts[kind] > texts else None
 
 

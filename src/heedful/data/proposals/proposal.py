@@ -128,8 +128,8 @@ def toml_line(item: tuple[str, object]) -> str:
 
 
 def quoted(value: object) -> str:
-    """Write a text, a number, a truth value or a list of texts in TOML, where they look as in JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    """Write a text, a number, a truth value or a list of texts in TOML, where they look as in JSON, but for U+007F."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 BEGINNING = """\

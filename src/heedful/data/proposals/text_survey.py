@@ -7,6 +7,7 @@ from pathlib import Path
 
 from heedful.data.proposals.pair_survey import SPACELESS, main_script
 from heedful.data.readers.documents import SECTION_BREAK, Document
+from heedful.data.readers.files import ending_of
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 
@@ -59,7 +60,7 @@ def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
     longest_at = beginning = ""
     before: tuple[Path | None, int] = (None, 0)
     for text, file, line in texts:
-        blank = line - before[1] - 1 if file == before[0] and not _has_rows(file) else SECTION_BREAK
+        blank = line - before[1] - 1 if file == before[0] and ending_of(file) not in READERS else SECTION_BREAK
         before = (file, line)
         files.add(file)
         lines += 1
@@ -73,7 +74,7 @@ def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
             longest, longest_at = len(text), f"{file}, line {line}"
     if not lines:
         raise InputError(f"{name}: there is no text in it; check the file")
-    is_rows = all(map(_has_rows, files))
+    is_rows = all(ending_of(file) in READERS for file in files)
     return TextSurvey(
         files=len(files),
         is_rows=is_rows,
@@ -87,7 +88,3 @@ def survey_text(texts: Iterable[Document], name: str) -> TextSurvey:
         longest_at=longest_at,
         beginning=beginning,
     )
-
-
-def _has_rows(file: Path) -> bool:
-    return Path(file.name.removesuffix(".gz")).suffix in READERS

@@ -3,16 +3,18 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 
 from heedful.config.schema import DataConfig
-from heedful.data.readers.files import BadUtf8, decode_lines, open_bytes
+from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
 from heedful.data.readers.header import LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES, is_header, is_number
-from heedful.data.readers.rows import cells_of_csv, cells_of_tsv, parse_object
+from heedful.data.readers.rows import cells_of, parse_object
 from heedful.data.readers.separators import check_separators
 from heedful.errors import InputError
 
 MOST_VALUES = 20_000  # different values that are remembered of a column
+LONGEST_VALUE = 256  # characters of a value that is remembered as it is
 MOST_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
 TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
@@ -29,7 +31,7 @@ class Column:
     all_numbers: bool = True
     lists: int = 0  # cells that are lists, in JSON
     repeats: bool = False  # whether a value stands in the column more than once
-    values: set[str] = field(default_factory=set)
+    values: set[str] = field(default_factory=set)  # of long ones the hash
 
     def add(self, cell: str) -> None:
         """Add one cell of the column to its statistics."""
@@ -37,9 +39,10 @@ class Column:
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
         self.all_numbers = self.all_numbers and is_number(cell)
-        self.repeats = self.repeats or cell in self.values
+        value = cell if len(cell) <= LONGEST_VALUE else f"#{blake2b(cell.encode()).hexdigest()}"
+        self.repeats = self.repeats or value in self.values
         if len(self.values) < MOST_VALUES:
-            self.values.add(cell)
+            self.values.add(value)
 
     @property
     def is_text(self) -> bool:
@@ -87,7 +90,7 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
     Raises:
         InputError: The file cannot be read, has no rows, or other characters separate its columns than its name says.
     """
-    suffix = Path(path.name.removesuffix(".gz")).suffix
+    suffix = ending_of(path)
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
     found = _of_objects(path, policy) if suffix == ".jsonl" else _of_table(path, policy)
     if not found or not found[0].rows:
@@ -102,25 +105,21 @@ def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
         InputError: The file cannot be read, or other characters separate its columns than its name says.
     """
     check_separators(path, bad_utf8)
-    first = next(_cells(path, bad_utf8), [])
-    others = (row[: len(first)] for row in _cells(path, bad_utf8) if len(row) >= len(first))
+    first = next(_rows(path, bad_utf8), [])
+    others = (row[: len(first)] for row in _rows(path, bad_utf8) if len(row) >= len(first))
     next(others, None)
     return is_header(first, others)
 
 
-def _cells(path: Path, policy: BadUtf8) -> Iterator[Sequence[str]]:
-    with open_bytes(path) as stream:
-        lines = decode_lines(stream, str(path), bad_utf8=policy)
-        is_csv = path.name.removesuffix(".gz").endswith(".csv")
-        rows = cells_of_csv(lines, path) if is_csv else cells_of_tsv(lines)
-        yield from (cells for _, cells in rows if cells is not None)
+def _rows(path: Path, policy: BadUtf8) -> Iterator[Sequence[str]]:
+    return (cells for _, cells in cells_of(path, policy) if cells is not None)
 
 
 def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
-    first = next(_cells(path, policy), [])
+    first = next(_rows(path, policy), [])
     has_names = has_header(path, policy)
     columns = [Column(name if has_names and name.strip() else str(n)) for n, name in enumerate(first, start=1)]
-    for number, row in enumerate(_cells(path, policy)):
+    for number, row in enumerate(_rows(path, policy)):
         if number or not has_names:
             for column, cell in zip(columns, row, strict=False):
                 column.add(cell)

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.files import BadUtf8, count_lines, decode_lines, open_bytes, read_lines
+from heedful.data.readers.files import BadUtf8, count_lines, decode_lines, ending_of, open_bytes, read_lines
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.header import LABEL_NAMES, TEXT_NAMES, is_header
-from heedful.data.readers.rows import READERS, Fields, RawRow, rows_of_tsv
+from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
+from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_tsv
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -114,6 +114,10 @@ def read_rows(
             yield TableRow(line, sound)
 
 
+class EmptyPart(InputError):
+    """Error: the part of a corpus that is wanted is too small to hold an item."""
+
+
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
     """Return the range that `corpus.part` keeps of `count` items: the first item, and the one behind the last.
 
@@ -125,16 +129,15 @@ def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
         unit: The name of the items, such as "rows", for messages.
 
     Raises:
-        InputError: The part is no range of shares from 0 to 1, or is too small to hold an item.
+        InputError: The part is no range of shares from 0 to 1.
+        EmptyPart: It is too small to hold an item.
     """
     begin, end = corpus.part
     if not 0 <= begin < end <= 1:
         raise InputError(f"{corpus.source}: part is ({begin}, {end}); it goes from one share to a larger one, 0 to 1")
     first, stop = int(count * begin), int(count * end)
     if first == stop:
-        raise InputError(
-            f"{corpus.source}: part ({begin}, {end}) holds none of its {count:,} {unit}; take a larger one"
-        )
+        raise EmptyPart(f"{corpus.source}: part ({begin}, {end}) holds none of its {count:,} {unit}; take a larger one")
     return first, stop
 
 
@@ -146,7 +149,7 @@ def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
     """
     if corpus.target is not None:
         return "text"
-    match Path(corpus.source.removesuffix(".gz")).suffix:
+    match ending_of(corpus.source):
         case ".tsv":
             return "tsv"
         case ".csv":
@@ -164,13 +167,16 @@ def _begins_with_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) 
     """True if the first row of a table is a header that names none of the wanted fields.
 
     Raises:
-        InputError: The header says that text and label stand the other way round.
+        InputError: The header says that text and label stand the other way round, or that the first column has ids.
     """
-    if corpus.target is not None or Path(corpus.source.removesuffix(".gz")).suffix == ".jsonl":
+    if corpus.target is not None or ending_of(corpus.source) == ".jsonl":
         return False
     rows = _rows(corpus, data, fields)
     first = next(rows, None)
-    if first is None or first.line != 1 or None in first.texts:
+    if first is None or None in first.texts:
+        return False
+    line, cells = next(cells_of(corpus_files(corpus, data)[0], data.bad_utf8))
+    if first.line != line:
         return False
     names = [text or "" for text in first.texts]
     if not is_header(names, (row.texts for row in rows)):
@@ -180,6 +186,13 @@ def _begins_with_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) 
             f"{corpus.source}: by its header, {names[0]!r} stands where the text should be and {names[-1]!r} where the "
             f'label should be; set source_field = "{names[-1]}" and target_field = "{names[0]}"'
         )
+    has_more = len(cells or ()) > len(names)
+    if has_more and tuple(fields.names) in USUAL_FIELDS and names[0].lower() in ("", *OTHER_NAMES):
+        raise InputError(
+            f"{corpus.source}: by its header, {names[0]!r} stands where the text should be; the first line has "
+            f"{', '.join(map(repr, cells or ()))}. Set source_field and target_field (and pair_field) to names in it, "
+            f"or to column numbers from 1 {OPTIONS}"
+        )
     return True
 
 
@@ -187,7 +200,7 @@ def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[Ra
     paths = corpus_files(corpus, data)
     if len(paths) == 2:
         return _rows_of_two_files(paths[0], paths[1], fields, data.bad_utf8)
-    suffix = Path(corpus.source.removesuffix(".gz")).suffix
+    suffix = ending_of(corpus.source)
     if suffix not in TABLES:
         raise InputError(
             f"{corpus.source}: one file holds {', '.join(fields.names)} if its name ends in {', '.join(TABLES)} (or "

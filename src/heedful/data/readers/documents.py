@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.corpus import WHOLE, corpus_files, read_rows
-from heedful.data.readers.files import BadUtf8, check_text, decode_text, open_bytes
+from heedful.data.readers.corpus import WHOLE, EmptyPart, corpus_files, read_rows
+from heedful.data.readers.files import BadUtf8, check_text, decode_text, ending_of, open_bytes
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files
 from heedful.data.readers.rows import READERS
@@ -46,6 +47,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
+    Of a small file in a folder that may be nothing.
 
     Args:
         corpus: `source` names a file or a folder, of which every .txt, .text, .md and .jsonl file below it is read.
@@ -56,12 +58,14 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
         InputError: A file cannot be read, a line of a .jsonl file has no text, or a folder holds no file to read.
     """
     report = DropReport() if report is None else report
-    for path in document_files(corpus, data):
-        for number, text in _texts(path, corpus, data, report):
-            if text.strip():
-                yield Document(text, path, number)
-            else:
-                report.drop("empty source", str(path), number)
+    files = document_files(corpus, data)
+    for path in files:
+        with suppress(EmptyPart) if len(files) > 1 else nullcontext():
+            for number, text in _texts(path, corpus, data, report):
+                if text.strip():
+                    yield Document(text, path, number)
+                else:
+                    report.drop("empty source", str(path), number)
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:
@@ -82,7 +86,7 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     path = corpus_files(corpus, data)[0]
     if not path.is_dir():
         return [path]
-    found = [file for file in visible_files(path) if file.name.removesuffix(".gz").endswith(ENDINGS)]
+    found = [file for file in visible_files(path) if ending_of(file) in ENDINGS]
     if not found:
         raise InputError(f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz")
     return sorted(found, key=lambda file: file.relative_to(path).as_posix())
@@ -114,7 +118,7 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
 
 def _texts(path: Path, corpus: CorpusConfig, data: DataConfig, report: DropReport) -> Iterator[Sound]:
     """The documents of one file, each with the line where it begins."""
-    if Path(path.name.removesuffix(".gz")).suffix in READERS:
+    if ending_of(path) in READERS:
         rows = read_rows(replace(corpus, source=str(path.absolute())), data, (corpus.source_field,), report)
         return ((row.line, row.texts[0]) for row in rows)
     return CUTTERS[data.documents](_sound(_lines(path, corpus.part, data.bad_utf8), path, report))

@@ -41,6 +41,11 @@ FOREIGN_BEGINNINGS = {
 }
 
 
+def ending_of(name: str | Path) -> str:
+    """Return the ending of a file's name in lower case, such as ".csv"; in "words.CSV.gz" it stands before .gz."""
+    return Path(Path(name).name.lower().removesuffix(".gz")).suffix
+
+
 def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
     """Yield the lines of a UTF-8 file without their line ends; `bad_utf8 = "skip"` leaves undecodable lines out.
 
@@ -80,19 +85,24 @@ def count_lines(path: Path) -> int:
     return lines + bool(last.decode("utf-8", "replace").strip("\ufeff"))
 
 
-def decode_lines(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator[str | None]:
+def decode_lines(
+    stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
+) -> Iterator[str | None]:
     """Decode a byte stream line by line: yield each line as text, or None for a line that `bad_utf8 = "skip"` drops.
 
-    The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages.
+    The place of a dropped line is kept so that parallel files can drop the pair. `name` is for messages, and `longest`
+    the number of bytes that a line may have, if it is not `LONGEST_LINE`.
 
     Raises:
         InputError: As in `read_lines`.
     """
-    for line in decode_text(stream, name, bad_utf8=bad_utf8):
+    for line in decode_text(stream, name, bad_utf8=bad_utf8, longest=longest):
         yield line if line is None else line.removesuffix("\n")
 
 
-def decode_text(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator[str | None]:
+def decode_text(
+    stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
+) -> Iterator[str | None]:
     r"""Decode a byte stream line by line, each with its "\n" if it has one; None for a line that is dropped.
 
     Joined, the lines are the text of the file. Otherwise the same as `decode_lines`.
@@ -100,12 +110,13 @@ def decode_text(stream: ByteStream, name: str, *, bad_utf8: BadUtf8) -> Iterator
     Raises:
         InputError: As in `read_lines`.
     """
-    pieces = iter(partial(stream.readline, LONGEST_LINE + 1), b"")
+    longest = LONGEST_LINE if longest is None else longest
+    pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):
         if number == 1:
             _refuse_foreign(raw, name)
-        if len(raw) > LONGEST_LINE:
-            raise InputError(f"{name}, line {number}: longer than {LONGEST_LINE:,} bytes; is this a text file?")
+        if len(raw) > longest:
+            raise InputError(f"{name}, line {number}: longer than {longest:,} bytes; is this a text file?")
         line = decode_utf8(raw, name, number, bad_utf8)
         if line is not None:
             line = line.lstrip("\ufeff")
@@ -142,7 +153,7 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
         InputError: The file does not exist, is a folder, may not be read, or is a damaged .gz file.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
             yield stream
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check the name and the folder it is looked for in") from error

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.readers.files import BadUtf8, decode_lines, decode_utf8, open_bytes
+from heedful.data.readers.files import BadUtf8, decode_lines, decode_utf8, ending_of, open_bytes
 from heedful.data.readers.separators import check_separators
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -57,9 +57,7 @@ def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
     Raises:
         InputError: The file cannot be read, has no such column, or a row is too short or longer than the first one.
     """
-    with open_bytes(path) as stream:
-        cells = cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
-        yield from _rows_of_table(cells, path, fields, "tabs")
+    yield from _rows_of_table(cells_of(path, bad_utf8), path, fields, "tabs")
 
 
 def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
@@ -71,9 +69,7 @@ def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRo
     Raises:
         InputError: As in `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
     """
-    with open_bytes(path) as stream:
-        cells = cells_of_csv(decode_lines(stream, str(path), bad_utf8=bad_utf8), path)
-        yield from _rows_of_table(cells, path, fields, "commas")
+    yield from _rows_of_table(cells_of(path, bad_utf8), path, fields, "commas")
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
@@ -93,6 +89,17 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
             values = parse_object(line, f"{path}, line {number}")
             raw = [_text_of(values, name, fields, f"{path}, line {number}") for name in fields.names]
             yield RawRow(number, tuple(decode_utf8(text, str(path), number, bad_utf8) for text in raw))
+
+
+def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
+    """Yield the line number and the cells of each row of a table: of a .csv file, or else of one with tabs.
+
+    Raises:
+        InputError: The file cannot be read, or as in `cells_of_csv`.
+    """
+    with open_bytes(path) as stream:
+        lines = decode_lines(stream, str(path), bad_utf8=bad_utf8)
+        yield from cells_of_csv(lines, path) if ending_of(path) == ".csv" else cells_of_tsv(lines)
 
 
 def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
@@ -166,7 +173,9 @@ def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[li
     """
     is_header = any(name in first_row for name in names if not name.isdecimal())
     if not is_header and tuple(names) in USUAL_FIELDS:
-        return list(range(len(names))), False
+        lower = [cell.lower() for cell in first_row]
+        is_header = all(name in lower for name in names)
+        return [lower.index(name) for name in names] if is_header else list(range(len(names))), is_header
     return [_column(name, first_row, path) for name in names], is_header
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from heedful.data.readers.files import BadUtf8, decode_lines, open_bytes
+from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
 from heedful.errors import InputError
 
 LOOKED_AT = 1000  # lines
@@ -29,7 +29,7 @@ def check_separators(path: Path, bad_utf8: BadUtf8) -> None:
     Raises:
         InputError: The contents do not fit the name, or the file cannot be read.
     """
-    suffix = Path(path.name.removesuffix(".gz")).suffix
+    suffix = ending_of(path)
     with open_bytes(path) as stream:
         lines = [line for line in islice(decode_lines(stream, str(path), bad_utf8=bad_utf8), LOOKED_AT) if line]
     named = NAMED.get(suffix, OBJECTS)

@@ -1,6 +1,7 @@
 """Reader of questions whose answers are spans of a text, in SQuAD's format (Rajpurkar et al. 2016, 2018)."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -12,6 +13,9 @@ from heedful.errors import InputError
 from heedful.wording import counted
 
 T = TypeVar("T")
+
+LONGEST_FILE = 1 << 40  # bytes of a line, as JSON often is a single one
+HALF = re.compile("[\ud800-\udfff]")  # of a character: a lone surrogate
 
 
 class GoldAnswer(NamedTuple):
@@ -57,11 +61,17 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]
 def _parse(path: Path, data: DataConfig) -> object:
     policy = "replace" if data.bad_utf8 == "replace" else "error"
     with open_bytes(path) as stream:
-        text = "\n".join(line or "" for line in decode_lines(stream, str(path), bad_utf8=policy))
+        lines = decode_lines(stream, str(path), bad_utf8=policy, longest=LONGEST_FILE)
+        text = "\n".join(line or "" for line in lines)
     try:
-        return json.loads(text)
+        return json.loads(text, object_hook=_whole if policy == "replace" else None)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON ({error}); questions are expected in SQuAD's format") from error
+
+
+def _whole(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of an object, with U+FFFD for half a character, as JSON can hold one and UTF-8 cannot."""
+    return {key: HALF.sub("\ufffd", value) if isinstance(value, str) else value for key, value in values.items()}
 
 
 def _questions(paragraph: object, place: str) -> Iterator[SpanQuestion]:
@@ -99,5 +109,10 @@ def _field(values: Any, key: str, kind: type[T], place: str) -> T:
     if not isinstance(value, kind):
         raise InputError(
             f"{place}: {key!r} is missing or is no {kind.__name__}; questions are expected in SQuAD's format"
+        )
+    if isinstance(value, str) and (half := HALF.search(value)):
+        raise InputError(
+            f"{place}: {key!r} holds a lone surrogate (U+{ord(half[0]):04X}), half of a character, at character "
+            f'{half.start()}; mend it, or set data.bad_utf8 = "replace"'
         )
     return value

@@ -6,14 +6,15 @@ from pathlib import Path
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.columns import has_header
 from heedful.data.readers.corpus import TableRow, read_rows
+from heedful.data.readers.files import ending_of
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.rows import READERS
+from heedful.data.readers.rows import READERS, cells_of
 from heedful.data.readers.separators import NAMED
 
 
 def is_table(path: Path) -> bool:
     """True if a file has columns or keys by its name, which ends in .tsv, .csv or .jsonl, or then in .gz."""
-    return _suffix(path) in READERS
+    return ending_of(path) in READERS
 
 
 def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = None) -> Iterator[TableRow]:
@@ -29,13 +30,10 @@ def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = No
             name says.
     """
     report = DropReport() if report is None else report
-    names_columns = _suffix(path) in NAMED and has_header(path)
+    names_columns = ending_of(path) in NAMED and has_header(path)
+    header = next(cells_of(path, "error"))[0] if names_columns else 0
     for row in read_rows(CorpusConfig(source=str(path)), DataConfig(), fields, report):
-        if names_columns and row.line == 1:
-            report.drop("header", str(path), 1)
+        if row.line == header:
+            report.drop("header", str(path), header)
         else:
             yield row
-
-
-def _suffix(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
