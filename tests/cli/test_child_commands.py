@@ -51,6 +51,12 @@ def test_a_model_is_used_by_the_command_of_its_task_and_by_no_other(runs, task, 
             invoke(command, "--model", runs / task, GAPS)
 
 
+def test_a_line_without_a_gap_is_named(runs, tmp_path):
+    (tmp_path / "gaps.txt").write_text(f"{GAPS}\nT1a\n")
+    with pytest.raises(InputError, match=r"gaps\.txt, line 2: there is no gap in 'T1a'"):
+        invoke("fill", "--model", runs / "masked_lm", "--input", tmp_path / "gaps.txt")
+
+
 def test_gaps_are_filled_with_words_and_their_probabilities(runs):
     filler = load_model(runs / "masked_lm").use()
     (gap,) = filler.fill(GAPS, 3)

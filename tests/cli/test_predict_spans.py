@@ -44,11 +44,18 @@ def test_words_come_with_their_entities(model):
     assert answers[0]["spans"][0].keys() == {"text", "kind", "begin", "end", "probability"}
 
 
+@pytest.mark.parametrize("model", ["tagging"], indirect=True)
+def test_a_pair_for_a_tagger_is_told_with_its_line(model, tmp_path):
+    (tmp_path / "lines.txt").write_text("ada saw\nada\tsaw\n")
+    with pytest.raises(InputError, match=r"lines\.txt, line 2: 'ada' and 'saw' are a pair; a tagger reads lines"):
+        invoke("predict", "--model", model, "--input", tmp_path / "lines.txt")
+
+
 @pytest.mark.parametrize("model", ["span_qa"], indirect=True)
 def test_an_answer_is_cut_from_the_text_behind_the_tab(model):
     asked = "saw ada?\tada saw  byron!"
     (answer,) = map(json.loads, invoke("predict", "--model", model, "--json", stdin=asked).stdout.splitlines())
     assert "ada saw  byron!"[answer["begin"] : answer["end"]] == answer["answer"]
     assert invoke("predict", "--model", model, stdin=asked).stdout == " ".join(answer["answer"].split()) + "\n"
-    with pytest.raises(InputError, match="line 2: has no text to find an answer in"):
+    with pytest.raises(InputError, match="input, line 2: 'saw ada\\?' has no text to find an answer in"):
         invoke("predict", "--model", model, stdin=f"{asked}\nsaw ada?")

@@ -37,9 +37,14 @@ def test_figures_of_a_class_are_counted_against_all_others(classes, count):
         assert tally.recall == pytest.approx(right / (right + missed) if right else 0.0)
         f1.append(right / (right + (false_alarms + missed) / 2) if right else 0.0)
         assert tally.f1 == pytest.approx(f1[-1])
-    assert macro_f1(matrix) == pytest.approx(sum(f1) / classes)
+    assert macro_f1(matrix) == pytest.approx(sum(f1) / len({*predicted, *expected}))
     assert accuracy(matrix) == pytest.approx(sum(p == e for p, e in pairs) / count)
     assert micro_f1(matrix) == pytest.approx(accuracy(matrix))
+
+
+def test_a_class_that_is_nowhere_does_not_count_in_macro_f1():
+    assert macro_f1(np.diag([3, 5, 0])) == 1.0
+    assert macro_f1(np.array([[3, 0, 0], [0, 5, 1], [0, 0, 0]])) == pytest.approx((1 + 10 / 11) / 3)
 
 
 @pytest.mark.parametrize(("classes", "count"), CASES)

@@ -120,3 +120,12 @@ def test_a_file_that_is_no_index_is_refused(tmp_path, content):
 def test_an_index_that_cannot_be_written_is_told(tmp_path):
     with pytest.raises(RunError, match="cannot write"):
         write_index(tmp_path / "no" / "index", np.ones((1, 1), np.float32), MADE_OF)
+
+
+def test_texts_that_are_cut_are_warned_of_once(searcher, caplog):
+    searcher.reader.warned = False
+    searcher.encode(["w1 w2", "w1 " * 13, "w2 " * 12])
+    searcher.encode("w1 " * 13)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"texts are cut to the 11 tokens that the model reads, first {('w1 ' * 13)[:40]!r}"
+    ]

@@ -95,3 +95,13 @@ def test_a_model_that_reads_one_document_at_a_time_scores_otherwise(tmp_path):
 def test_without_validation_text_there_is_no_score(tmp_path):
     task = prepared(tmp_path, data={"valid": None})
     assert task.validate(built(task)) is None
+
+
+@pytest.mark.parametrize(("byte_fallback", "told"), [(True, 0), (False, 1)])
+def test_unknown_tokens_that_flatter_the_perplexity_of_a_byte_are_told(tmp_path, byte_fallback, told):
+    words = {"kind": "word", "vocab_size": 7 + 256 * byte_fallback, "byte_fallback": byte_fallback}
+    task, said = prepared(tmp_path, tokenizer=words), []
+    task.tell = said.append
+    task.validate(built(task))
+    assert len(said) == told
+    assert all("of the tokens are <unk>" in line for line in said)

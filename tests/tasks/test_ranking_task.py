@@ -43,14 +43,14 @@ def test_the_loss_equals_its_definition(smoothing):
 
 
 def test_what_answers_a_query_is_no_negative_of_it(tmp_path):
-    pairs = [("q1", "a1"), ("q2", "a2"), ("q1", "a3"), ("q4", "a2"), ("q5", "a5")]
+    pairs = [("q1", "a1"), ("q2", "a2"), ("q1", "a3"), ("q4", "a2"), ("q5", "a5"), ("q2", "a3")]
     write_rows(tmp_path / "train.tsv", pairs)
     write_rows(tmp_path / "valid.tsv", pairs)
     task = prepared(tmp_path)
-    batch = task.batch(np.arange(5), 0, CPU)
-    expected = [[a == c or b == d for c, d in pairs] for a, b in pairs]
+    batch = task.batch(np.arange(6), 0, CPU)
+    expected = [[(query, answer) in pairs for _, answer in pairs] for query, _ in pairs]
     assert batch.answers.tolist() == expected
-    assert batch.tokens == 2 * 5 * 3  # <bos>, a word and <eos>
+    assert batch.tokens == 2 * 6 * 3  # <bos>, a word and <eos>
     assert same(np.array([[5, 3, 0], [5, 3, 0], [5, 3, 3]])).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
 
 

@@ -172,6 +172,7 @@ def results(
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table."""
     from heedful.evaluate import paired_bootstrap, score
+    from heedful.evaluate.significance import FEW, few_examples
 
     lines, wanted = texts[system], list(references.values())
     if warning := scoring.warning(wanted):
@@ -184,6 +185,8 @@ def results(
         with show_progress("scoring"):
             scores = score(lines, wanted, scoring)
         return {**facts, "scores": [asdict(entry) for entry in scores]}, score_table(scores)
+    if len(lines) < FEW:
+        typer.echo(f"heedful: {few_examples(len(lines))}", err=True)
     with show_progress("comparing by paired bootstrap"):
         comparisons = paired_bootstrap(texts[baseline], lines, wanted, scoring)
     compared = {"baseline": baseline, "comparisons": [asdict(entry) for entry in comparisons]}

@@ -53,8 +53,11 @@ def fill(
     filler = load_model(model, device).use_as(Filler)
     texts = warning_if_unknown(texts, filler.tokenizer)
     with progress_of("filling", text, source, output) as progress, writing_results(output, source) as results:
-        for line in progress.over(texts):
-            gaps = filler.fill(line, count or COUNT)
+        for number, line in enumerate(progress.over(texts), start=1):
+            try:
+                gaps = filler.fill(line, count or COUNT)
+            except InputError as error:
+                raise InputError(f"{source or 'input'}, line {number:,}: {error}") from error
             if as_json:
                 shown = json.dumps([[asdict(candidate) for candidate in gap] for gap in gaps], ensure_ascii=False)
             else:

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import tee
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +20,7 @@ from heedful.errors import InputError
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
     from heedful.data.readers.corpus import TableRow
+    from heedful.predict.text_predictor import TextPredictor
 
 
 def predict(
@@ -75,7 +77,7 @@ def predict(
         progress_of("predicting", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
         writing_results(output, source, unit=asked.unit) as results,
     ):
-        answers = predictor.predict_lines(Text(*row.texts) for row in read)
+        answers = predictor.predict_lines(Text(*row.texts) for row in checked(read, predictor, source))
         for row, answer in zip(rows, answers, strict=True):
             results.write(json.dumps(asdict(answer), ensure_ascii=False) if as_json else str(answer))
             progress.advance()
@@ -89,6 +91,24 @@ def predict(
     tell_some(f"texts longer than {longest}, and cut to that", cut, results.lines)
     tell_some("pairs, as a tab makes two texts, for a model that was trained on single texts", unknown, results.lines)
     tell_some("empty texts, of which the results mean nothing", empty, results.lines)
+
+
+def checked(
+    rows: "Iterable[TableRow]", predictor: "TextPredictor[Any, Any]", source: Path | None
+) -> "Iterator[TableRow]":
+    """Yield rows of input, of which the predictor can read each.
+
+    Raises:
+        InputError: it cannot read one; the message names its file and line.
+    """
+    from heedful.predict import Text
+
+    for row in rows:
+        try:
+            predictor.check(Text(*row.texts))
+        except InputError as error:
+            raise InputError(f"{source or 'input'}, line {row.line:,}: {error}") from error
+        yield row
 
 
 def tell_some(what: str, places: list[int], count: int) -> None:

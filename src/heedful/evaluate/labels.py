@@ -52,9 +52,9 @@ def macro_f1(matrix: np.ndarray) -> float:
     """Return macro F1, the mean of the classes' F1 with equal weights (Opitz & Burst 2019, "Macro F1 and macro F1").
 
     Macro F1 is the mean of harmonic means, and not the harmonic mean of mean precision and mean recall. A class that
-    neither occurs nor is predicted has F1 0.
+    neither occurs nor is predicted does not count.
     """
-    return float(np.mean([tally.f1 for tally in class_tallies(matrix)]))
+    return float(np.mean([tally.f1 for tally in class_tallies(matrix) if tally.predicted or tally.expected]))
 
 
 def micro_f1(matrix: np.ndarray, classes: Sequence[int] | None = None) -> float:

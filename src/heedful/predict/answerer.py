@@ -59,21 +59,30 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         Raises:
             InputError: the second text is missing, or a question is too long.
         """
-        given, cut = tee(self.asked(number, text) for number, text in enumerate(texts, start=1))
+        given, cut = tee(map(self.asked, texts))
         results = self.reader.read_groups([row.ids for row in rows] for _, rows in cut)
         for (context, rows), logits in zip(given, results, strict=True):
             yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
 
-    def asked(self, number: int, text: Text) -> tuple[Context, list[QuestionWindow]]:
+    def check(self, text: Text) -> None:
+        """Check that a question has a text, and leaves it room.
+
+        Raises:
+            InputError: the second text is missing, or the question is too long.
+        """
+        self.asked(Text(text.first, text.second and ""))
+
+    def asked(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
         """Encode a question and its text as the rows that the model reads: one row for each window of the text."""
+        name = repr(text.first[:40])
         if text.second is None:
             raise InputError(
-                f"line {number}: has no text to find an answer in; give one, with a tab after the question, or in "
-                "Python as Text(question, text)"
+                f"{name} has no text to find an answer in; give one, with a tab after the question, or in Python as "
+                "Text(question, text)"
             )
         tokenizer, longest = self.reader.tokenizer, self.reader.longest
         context, question = encode_context(tokenizer, text.second), tokenizer.encode(text.first)
-        return context, readings(question, context, longest, causal=self.causal, name=f"line {number}")
+        return context, readings(question, context, longest, causal=self.causal, name=name)
 
 
 def best_span(reading: QuestionWindow, logits: Tensor) -> SpanCandidate:

@@ -3,6 +3,7 @@
 B batch, S tokens.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, tee
 from typing import NamedTuple, TypeVar
@@ -19,6 +20,8 @@ from heedful.text.tokenizer import Tokenizer
 WINDOW = 1024  # texts read at a time: enough to make batches of similar length
 FIRST_WINDOW = 64  # texts of the first window, so that progress shows soon
 BATCH_TOKENS = 8192
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -52,6 +55,7 @@ class BatchedModel:
         self.model = model
         self.tokenizer = tokenizer
         self.longest = longest
+        self.warned = False
 
     def read(self, texts: Iterable[Text], apply: Apply | None = None) -> Iterator[Tensor]:
         """Run the model, or `apply` in its place, on texts; yield the result of each, on the CPU, in order."""
@@ -70,8 +74,12 @@ class BatchedModel:
         return ((row, result) for row, (result,) in zip(given, results, strict=True))
 
     def encode(self, text: Text) -> list[int]:
-        """Encode a text or pair as the token ids that the model reads."""
-        return self.row(text).ids
+        """Encode a text or pair as the token ids that the model reads; warn of the first one whose end is cut off."""
+        ids, cut = self.row(text)
+        if cut and not self.warned:
+            self.warned = True
+            LOG.warning("texts are cut to the %s tokens that the model reads, first %r", self.longest, text.first[:40])
+        return ids
 
     def row(self, text: Text) -> EncodedText:
         """Encode a text or pair as token ids, and tell whether its end was cut off."""

@@ -70,6 +70,14 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         """
         return self.tag(split_words(single(text)) for text in texts)
 
+    def check(self, text: Text) -> None:
+        """Check that an input is a single text.
+
+        Raises:
+            InputError: it is a pair.
+        """
+        single(text)
+
     def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[TaggedWords]:
         """Tag the words of sentences; yield the tagged words of each sentence.
 

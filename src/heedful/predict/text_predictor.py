@@ -58,6 +58,13 @@ class TextPredictor(Predictor[M_co, A_co]):
         """
         return self.answers(PAIRS.each(texts))
 
+    def check(self, text: Text) -> None:
+        """Check that the model reads a text, or a pair of texts, of this kind.
+
+        Raises:
+            InputError: it does not.
+        """
+
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:
         """Predict the answer to each text, in order; implemented by each kind of predictor.

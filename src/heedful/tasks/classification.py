@@ -113,7 +113,7 @@ def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Reci
     for example in examples:
         if example.label not in recipe.data.labels:
             raise InputError(
-                f"{corpus.source}, line {example.line}: {example.label!r} is none of the classes "
-                f"{', '.join(recipe.data.labels)}; mend it, or name all of them in data.labels"
+                f"{corpus.target or corpus.source}, line {example.line}: {example.label!r} is none of the classes "
+                f"{', '.join(recipe.data.labels)}; mend it, take the line out, or train with all of them in data.labels"
             )
         yield example

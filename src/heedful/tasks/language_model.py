@@ -21,7 +21,7 @@ from heedful.models import LanguageModel
 from heedful.nn.masks import AttentionMask
 from heedful.tasks.running_text import RunningText
 from heedful.tasks.task import Mean, Scores
-from heedful.text.tokenizer import PAD
+from heedful.text.tokenizer import PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
@@ -116,6 +116,11 @@ class CausalLanguageModelling(RunningText[CausalBatch]):
         stream = self.text.valid
         if stream is None:
             return None
+        if unknown := np.count_nonzero(stream.ids == UNK):
+            self.tell(
+                f"{unknown / len(stream):.1%} of the tokens are <unk>, whose letters the model need not know: "
+                "byte_perplexity is lower than that of a model that spells them"
+            )
         device = next(model.parameters()).device
         starts = self.progress.part("batches", self.plan_of(stream).cover())
         means = self.mean_losses(model, (self.read(stream, some, device) for some in starts))

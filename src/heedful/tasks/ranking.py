@@ -52,7 +52,7 @@ class RankingBatch:
 
     queries: PaddedTexts
     passages: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # True if a passage answers a query: its own, the same text, or that of an equal query
+    answers: Bool[Tensor, "B B"]  # True if a passage answers a query: some pair holds both
     tokens: int
 
     @property
@@ -127,7 +127,7 @@ class Ranking(RowTask[RankingBatch]):
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> RankingBatch:
         """Collate queries and their passages into a batch."""
-        answers = torch.from_numpy(same(first) | same(second)).to(device)
+        answers = torch.from_numpy(same(first).astype(np.float32) @ same(second) > 0).to(device)
         tokens = int((first != PAD).sum() + (second != PAD).sum())
         return RankingBatch(texts_of(first, device), texts_of(second, device), answers, tokens)
 

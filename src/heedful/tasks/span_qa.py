@@ -17,7 +17,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.squad import SpanQuestion, read_squad
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
-from heedful.evaluate.answers import TOKENS, answer_f1, exact_match
+from heedful.evaluate.answers import answer_f1, answer_language, exact_match
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss
 from heedful.models import TokenClassifier
@@ -86,7 +86,7 @@ class SpanQuestionAnswering(TextTask):
         self.progress.begin("questions", len(questions))
         answerer = self.use(model, self.recipe, self.tokenizers)
         answers = self.progress.over(answerer.predict_lines(Text(q.question, q.context) for q in questions))
-        language = data.target_language if data.target_language in TOKENS else "en"
+        language = answer_language(data.target_language)
         pairs = [(answer.answer, [a.text for a in q.answers]) for answer, q in zip(answers, questions, strict=True)]
         return mean_outcomes(
             {
