@@ -299,3 +299,15 @@ def test_a_label_with_a_character_that_toml_escapes_is_written_so(here: Path) ->
     Path("odd.tsv").write_text("text\tlabel\n" + rows)
     run("odd.tsv", "--out", "out")
     assert load_recipe("out").data.labels == ("ne\x7fg", "pos")
+
+
+def test_a_key_is_refused_where_no_file_of_a_folder_has_any(here: Path) -> None:
+    with pytest.raises(InputError, match="books: has no columns; --source-field and the like are for"):
+        run("books", "--source-field", "body")
+
+
+def test_half_a_character_in_a_long_text_of_a_table_is_replaced(here: Path) -> None:
+    rows = (f'{{"text": "{"long " * 60}{n} \\ud83d", "label": "{"ab"[n % 2]}"}}\n' for n in range(101))
+    Path("odd.jsonl").write_text("".join(rows))
+    run("odd.jsonl", "--out", "out", "--bad-utf8", "replace")
+    assert load_recipe("out").task == "classification"

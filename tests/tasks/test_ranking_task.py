@@ -9,7 +9,7 @@ import torch
 from heedful.config.schema import ModelConfig
 from heedful.errors import InputError
 from heedful.models import SentenceEncoder, weights
-from heedful.tasks.ranking import TEMPERATURE, Ranking, ranking_loss, retrieval, same
+from heedful.tasks.ranking import TEMPERATURE, Ranking, kinds, ranking_loss, retrieval
 from heedful.train.training_step import TrainingStep
 from matching import learned, matching, recipe, write_matching, write_rows
 
@@ -51,7 +51,7 @@ def test_what_answers_a_query_is_no_negative_of_it(tmp_path):
     expected = [[(query, answer) in pairs for _, answer in pairs] for query, _ in pairs]
     assert batch.answers.tolist() == expected
     assert batch.tokens == 2 * 6 * 3  # <bos>, a word and <eos>
-    assert same(np.array([[5, 3, 0], [5, 3, 0], [5, 3, 3]])).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    assert kinds(np.array([[5, 3, 0], [5, 3, 0], [5, 3, 3]])).tolist() == [0, 0, 1]
 
 
 def vector(model, texts, row):

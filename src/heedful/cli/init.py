@@ -134,10 +134,10 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
     Raises:
         InputError: The file or folder is not there, or the task cannot be told from it.
     """
-    from heedful.config.schema import DataConfig
+    from heedful.config.schema import CorpusConfig, DataConfig
     from heedful.data.proposals.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
     from heedful.data.readers.columns import columns_of
-    from heedful.data.readers.documents import ENDINGS
+    from heedful.data.readers.documents import ENDINGS, document_files
     from heedful.data.readers.files import ending_of
     from heedful.data.readers.rows import READERS
 
@@ -153,7 +153,8 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
         with show_progress(f"looking at the columns of {source}"):
             columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
         return choose(columns, wanted, str(source))
-    if wanted.pair or wanted.target or (wanted.source and source.is_file()):
+    files = document_files(CorpusConfig(source=str(source)), DataConfig())
+    if wanted.pair or wanted.target or (wanted.source and not any(ending_of(file) in READERS for file in files)):
         raise InputError(f"{source}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
     if wanted.task not in (None, *OF_ONE_TEXT):
         raise InputError(

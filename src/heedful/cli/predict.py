@@ -68,7 +68,7 @@ def predict(
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(TextPredictor)
-    asked = asked_of(pairs_in(given), source, fields_of(loaded.recipe, source_field, pair_field))
+    asked = asked_of(pairs_in(given, source), source, fields_of(loaded.recipe, source_field, pair_field))
     known = warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
     rows, read = tee(known)
     cut, empty, unknown = [], [], []
@@ -131,7 +131,7 @@ def texts_of(recipe: "Recipe") -> int:
     return len(fields_of(recipe, None, None)) if recipe.data.train else 2
 
 
-def pairs_in(lines: Iterable[str]) -> Iterator["TableRow"]:
+def pairs_in(lines: Iterable[str], source: Path | None) -> Iterator["TableRow"]:
     """Split each input line at a tab into a pair of texts; a line without a tab is a single text.
 
     Raises:
@@ -142,5 +142,7 @@ def pairs_in(lines: Iterable[str]) -> Iterator["TableRow"]:
     for number, line in enumerate(lines, start=1):
         parts = line.split("\t")
         if len(parts) > 2:
-            raise InputError(f"line {number}: {len(parts)} texts with tabs between them; give one, or a pair")
+            raise InputError(
+                f"{source or 'input'}, line {number:,}: {len(parts)} texts with tabs between them; give one, or a pair"
+            )
         yield TableRow(number, tuple(parts))

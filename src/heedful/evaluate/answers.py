@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from heedful.errors import InputError
 from heedful.evaluate.f1 import F1Counts
-from heedful.text.languages import base_language
+from heedful.text.languages import CHINESE, base_language
 
 HAN = re.compile("([\u4e00-\u9fa5])")
 ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -79,7 +79,6 @@ def _is_punctuation(character: str) -> bool:
 
 
 TOKENS = {"en": _english, "zh": _chinese}
-CHINESE = ("zh", "zho", "chi", "cmn")
 
 
 def answer_language(code: str) -> str:

@@ -52,9 +52,10 @@ def macro_f1(matrix: np.ndarray) -> float:
     """Return macro F1, the mean of the classes' F1 with equal weights (Opitz & Burst 2019, "Macro F1 and macro F1").
 
     Macro F1 is the mean of harmonic means, and not the harmonic mean of mean precision and mean recall. A class that
-    neither occurs nor is predicted does not count.
+    neither occurs nor is predicted does not count. Without an example it is 0.
     """
-    return float(np.mean([tally.f1 for tally in class_tallies(matrix) if tally.predicted or tally.expected]))
+    found = [tally.f1 for tally in class_tallies(matrix) if tally.predicted or tally.expected]
+    return float(np.mean(found)) if found else 0.0
 
 
 def micro_f1(matrix: np.ndarray, classes: Sequence[int] | None = None) -> float:

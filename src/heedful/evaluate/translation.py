@@ -20,13 +20,13 @@ from sacrebleu.significance import PairedTest
 from heedful.errors import InputError
 from heedful.evaluate.scripts import script_warning
 from heedful.evaluate.significance import Comparison, Resampled
-from heedful.text.languages import base_language
+from heedful.text.languages import CHINESE, base_language
 from heedful.wording import counted
 
 METRICS = ("bleu", "chrf", "ter", "tokenised-bleu")
 
 TOKENIZERS = {  # languages that 13a, sacrebleu's usual tokenizer, does not split into words
-    **dict.fromkeys(("zh", "zho", "cmn"), "zh"),
+    **dict.fromkeys(CHINESE, "zh"),
     **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
     **dict.fromkeys(("ko", "kor"), "ko-mecab"),
     **dict.fromkeys(("th", "lo", "km", "my"), "char"),

@@ -59,10 +59,10 @@ class TextPredictor(Predictor[M_co, A_co]):
         return self.answers(PAIRS.each(texts))
 
     def check(self, text: Text) -> None:
-        """Check that the model reads a text, or a pair of texts, of this kind.
+        """Check that the model reads a text or a pair of texts; a predictor that reads only some overrides this.
 
         Raises:
-            InputError: it does not.
+            InputError: it does not, as only those predictors say.
         """
 
     @abstractmethod

@@ -25,7 +25,7 @@ from heedful.models.dual_encoder import DualEncoder
 from heedful.models.input_layers import media_and_text
 from heedful.predict.image_text_retriever import ImageTextRetriever
 from heedful.tasks.media import MediaTextTask, places
-from heedful.tasks.ranking import PaddedTexts, ranking_loss, texts_of
+from heedful.tasks.ranking import PaddedTexts, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.task import Scores
 from heedful.text.padding import pad
 from heedful.text.sequence import sequence
@@ -43,7 +43,7 @@ class ImageTextBatch:
     pictures: Float32[Tensor, "B N *F"]
     picture_mask: Bool[Tensor, "B N"]
     texts: PaddedTexts
-    answers: Bool[Tensor, "B B"]  # True if a text belongs to a picture: its own, the same text, or one of its twin
+    answers: Bool[Tensor, "B B"]  # True if a text belongs to a picture: some pair holds both
     tokens: int  # positions of the pictures in the stack, and real tokens
 
     @property
@@ -105,7 +105,7 @@ class ImageTextRetrieval(MediaTextTask[ImageTextBatch]):
         inputs, mask = self.inputs(stores, ids, epoch)
         examples = [(store.content(index), store.target(index).tolist()) for store, index in places(stores, ids)]
         texts, _ = pad([text for _, text in examples])
-        answers = same(content for content, _ in examples) | same(tuple(text) for _, text in examples)
+        answers = pairs_of_kinds(kinds(content for content, _ in examples), kinds(tuple(text) for _, text in examples))
         tokens = self.positions(stores, ids) + sum(len(text) for _, text in examples)
         return ImageTextBatch(
             inputs.to(device), mask.to(device), texts_of(texts, device), torch.from_numpy(answers).to(device), tokens
@@ -141,12 +141,6 @@ def kinds(items: Iterable[Hashable]) -> np.ndarray:
     """Number the items by their values, in the order of their first occurrence: equal items have equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(item, len(numbers)) for item in items])
-
-
-def same(items: Iterable[Hashable]) -> np.ndarray:
-    """Compare all items with each other: True at (i, j) if items i and j are equal."""
-    found = kinds(items)
-    return found[:, None] == found
 
 
 def retrieval(

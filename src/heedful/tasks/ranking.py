@@ -66,10 +66,21 @@ def texts_of(ids: np.ndarray, device: torch.device) -> PaddedTexts:
     return PaddedTexts(*(torch.from_numpy(x).to(device) for x in (ids, ids != PAD, segments(ids))))
 
 
-def same(rows: np.ndarray) -> np.ndarray:
-    """Compare all rows (B, S) of a batch with each other: True at (i, j) if rows i and j are equal."""
-    kind = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-    return kind[:, None] == kind
+def kinds(rows: np.ndarray) -> np.ndarray:
+    """Number the rows (B, S) of a batch from 0, equal rows alike; the result has the shape (B,)."""
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def pairs_of_kinds(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Mark at (i, j) if the first side of pair i and the second side of pair j stand together in some pair of a batch.
+
+    Args:
+        first: (B,), numbers from 0 of the first sides, equal for equal ones.
+        second: (B,), those of the second sides.
+    """
+    together = np.zeros((first.max() + 1, second.max() + 1), dtype=np.bool_)
+    together[first, second] = True
+    return together[first][:, second]
 
 
 def ranking_loss(scores: Float[Tensor, "B B"], answers: Bool[Tensor, "B B"], smoothing: float) -> Loss:
@@ -127,7 +138,7 @@ class Ranking(RowTask[RankingBatch]):
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> RankingBatch:
         """Collate queries and their passages into a batch."""
-        answers = torch.from_numpy(same(first).astype(np.float32) @ same(second) > 0).to(device)
+        answers = torch.from_numpy(pairs_of_kinds(kinds(first), kinds(second))).to(device)
         tokens = int((first != PAD).sum() + (second != PAD).sum())
         return RankingBatch(texts_of(first, device), texts_of(second, device), answers, tokens)
 

@@ -63,6 +63,9 @@ SLIPS = {slip: code for slip, _, code in (entry.strip().partition(" ") for entry
 CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")  # with a script, a region or a variant
 
 
+CHINESE = ("zh", "zho", "chi", "cmn")
+
+
 def base_language(code: str) -> str:
     """The language of a code that may name a script or region as well: "zh" for "zh-Hans" and "ZH_tw"."""
     return code.lower().replace("_", "-").split("-")[0]

@@ -2,7 +2,8 @@
 
 The lines are read once and forgotten: what is kept is each word and how often it occurs.
 
-Between equally frequent candidates code points decide, so that the same lines give the same files, bit for bit.
+Between equally frequent candidates code points decide, or a hash between the words that teach a unigram vocabulary, so
+that the same lines give the same files, bit for bit.
 """
 
 import json

@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.config.load import make_recipe
 from heedful.data.preparation import prepared_data
+from heedful.data.preparation.digest import data_digest
 from heedful.data.preparation.pairs import prepare_pairs
 from heedful.errors import InputError
 from reversal import recipe, write_pairs
@@ -45,3 +47,12 @@ def test_a_folder_of_something_else_stays_even_with_a_report(text: Path) -> None
     with pytest.raises(InputError, match="not a folder of prepared data"):
         prepare(text)
     assert (text / "data/thesis.tex").read_text() == "dear to me"
+
+
+def test_running_text_has_the_digest_of_its_name_as_it_is_written(tmp_path: Path) -> None:
+    found = {}
+    for name in ("a.EN", "a.en", "a.CSV", "a.csv"):
+        (tmp_path / name).write_text("text,label\none,a\n")
+        recipe = make_recipe({"task": "language_model", "data": {"train": [{"source": name}]}}, data_root=tmp_path)
+        found[name] = data_digest(recipe)
+    assert found["a.EN"] != found["a.en"] != found["a.csv"] == found["a.CSV"]

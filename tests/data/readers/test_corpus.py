@@ -167,6 +167,7 @@ def test_bad_utf8_can_be_replaced(folder):
         ("7\tone\t8\teins\n", {"source_field": "2", "target_field": "4"}, [SentencePair(1, "one", "eins")]),
         ("id\ten\tde\n7\tone\teins\n", {"source_field": "en", "target_field": "3"}, [SentencePair(2, "one", "eins")]),
         ("id\tTarget\tSource\n7\teins\tone\n", {}, [SentencePair(2, "one", "eins")]),
+        ("id\ttarget\tSource\n7\teins\tone\n", {}, [SentencePair(2, "one", "eins")]),
         ('"one\t"eins\n', {}, [SentencePair(1, '"one', '"eins')]),
         ("one\t\r\n", {}, [SentencePair(1, "one", "")]),
         ("\ufeffsource\ttarget\r\none\teins\r\n", {}, [SentencePair(2, "one", "eins")]),

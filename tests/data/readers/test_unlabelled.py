@@ -80,7 +80,14 @@ def test_names_tell_what_is_a_table(tmp_path):
     ]
 
 
+def test_an_origin_with_a_capital_is_no_text(tmp_path):
+    (tmp_path / "a.tsv").write_text("Text\tSource\nsome words here\timdb\n")
+    assert [row.texts for row in read_texts(tmp_path / "a.tsv", ["source"])] == [("some words here",)]
+
+
 @pytest.mark.parametrize("field", ["1", "text"])
 def test_a_header_below_a_blank_line_is_one(tmp_path, field):
     (tmp_path / "a.csv").write_text("\ntext,label\none,a\ntwo,b\n")
-    assert [row.texts for row in read_texts(tmp_path / "a.csv", [field])] == [("one",), ("two",)]
+    report = DropReport()
+    assert [row.texts for row in read_texts(tmp_path / "a.csv", [field], report)] == [("one",), ("two",)]
+    assert all(place.endswith("line 2") for place in report.examples.values())

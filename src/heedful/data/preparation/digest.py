@@ -10,6 +10,7 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.media.media_files import media_files
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import ending_of, open_bytes
+from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 from heedful.text.tokenizer_pair import TokenizerPair
 
@@ -76,7 +77,7 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 
 def _contents(corpus: CorpusConfig, data: DataConfig) -> list[list[str]]:
     if data.modality == "text":
-        return [[ending_of(path), text_digest(path)] for path in text_files(corpus, data)]
+        return [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
     return [[file.target, _file_digest(file.path)] for file in media_files(corpus, data)]
 
 
@@ -98,6 +99,12 @@ def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     if data.modality == "text":
         return text_files(corpus, data)
     return [file.path for file in media_files(corpus, data)]
+
+
+def _ending(path: Path) -> str:
+    """The ending of a file name, which says how the file is read; of running text it stands as it is written."""
+    ending = ending_of(path)
+    return ending if ending in READERS else Path(path.name.removesuffix(".gz")).suffix
 
 
 def text_digest(path: Path) -> str:

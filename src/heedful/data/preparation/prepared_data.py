@@ -190,7 +190,10 @@ def made_once(
             report(f"{folder}: prepared before, used again")
             return found
     if not MAY_MAKE.get():
-        raise InputError(f"{folder}: prepared from other data or with other settings than the recipe's, or damaged")
+        raise InputError(
+            f"{folder}: prepared from other data or with other settings than the recipe's, damaged, "
+            "or of an older version; train with this recipe, and name RUN/data of that run"
+        )
     with named_write_errors(folder), atomic_folder(folder) as writer:
         drops = make(writer.path)
         document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict()}

@@ -39,7 +39,7 @@ class Column:
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
         self.all_numbers = self.all_numbers and is_number(cell)
-        value = cell if len(cell) <= LONGEST_VALUE else f"#{blake2b(cell.encode()).hexdigest()}"
+        value = cell if len(cell) <= LONGEST_VALUE else f"#{blake2b(cell.encode(errors='surrogatepass')).hexdigest()}"
         self.repeats = self.repeats or value in self.values
         if len(self.values) < MOST_VALUES:
             self.values.add(value)

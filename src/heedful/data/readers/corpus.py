@@ -99,13 +99,14 @@ def read_rows(
     """
     report = DropReport() if report is None else report
     wanted = Fields(fields, label)
-    header = 1 if _begins_with_header(corpus, data, wanted) else 0
+    line_of_header = _line_of_header(corpus, data, wanted)
+    header = 1 if line_of_header else 0
     begin, end = 0, None
     if corpus.part != WHOLE:
         begin, end = part_of(corpus, sum(1 for _ in _rows(corpus, data, wanted)) - header, "rows")
         end += header
     if header and begin == 0:
-        report.drop("header", corpus.source, 1)
+        report.drop("header", corpus.source, line_of_header)
     for line, texts in islice(_rows(corpus, data, wanted), begin + header, end):
         sound = tuple(text for text in texts if text is not None)
         if len(sound) < len(texts):
@@ -114,8 +115,8 @@ def read_rows(
             yield TableRow(line, sound)
 
 
-class EmptyPart(InputError):
-    """Error: the part of a corpus that is wanted is too small to hold an item."""
+class NoItems(InputError):
+    """Error: a part is wanted of a corpus that holds nothing."""
 
 
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
@@ -129,15 +130,16 @@ def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
         unit: The name of the items, such as "rows", for messages.
 
     Raises:
-        InputError: The part is no range of shares from 0 to 1.
-        EmptyPart: It is too small to hold an item.
+        InputError: The part is no range of shares from 0 to 1, or is too small to hold an item.
+        NoItems: There are none.
     """
     begin, end = corpus.part
     if not 0 <= begin < end <= 1:
         raise InputError(f"{corpus.source}: part is ({begin}, {end}); it goes from one share to a larger one, 0 to 1")
     first, stop = int(count * begin), int(count * end)
     if first == stop:
-        raise EmptyPart(f"{corpus.source}: part ({begin}, {end}) holds none of its {count:,} {unit}; take a larger one")
+        none = f"{corpus.source}: part ({begin}, {end}) holds none of its {count:,} {unit}"
+        raise (InputError if count else NoItems)(f"{none}; take a larger one, or put small files together")
     return first, stop
 
 
@@ -163,24 +165,24 @@ def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
             )
 
 
-def _begins_with_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> bool:
-    """True if the first row of a table is a header that names none of the wanted fields.
+def _line_of_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> int:
+    """Return the line of a table's header, if it has one, and that names none of the wanted fields; else 0.
 
     Raises:
         InputError: The header says that text and label stand the other way round, or that the first column has ids.
     """
     if corpus.target is not None or ending_of(corpus.source) == ".jsonl":
-        return False
+        return 0
     rows = _rows(corpus, data, fields)
     first = next(rows, None)
     if first is None or None in first.texts:
-        return False
+        return 0
     line, cells = next(cells_of(corpus_files(corpus, data)[0], data.bad_utf8))
     if first.line != line:
-        return False
+        return 0
     names = [text or "" for text in first.texts]
     if not is_header(names, (row.texts for row in rows)):
-        return False
+        return 0
     if fields.label and names[0].lower() in LABEL_NAMES and names[-1].lower() in TEXT_NAMES:
         raise InputError(
             f"{corpus.source}: by its header, {names[0]!r} stands where the text should be and {names[-1]!r} where the "
@@ -193,7 +195,7 @@ def _begins_with_header(corpus: CorpusConfig, data: DataConfig, fields: Fields) 
             f"{', '.join(map(repr, cells or ()))}. Set source_field and target_field (and pair_field) to names in it, "
             f"or to column numbers from 1 {OPTIONS}"
         )
-    return True
+    return line
 
 
 def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[RawRow]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.corpus import WHOLE, EmptyPart, corpus_files, read_rows
+from heedful.data.readers.corpus import WHOLE, NoItems, corpus_files, read_rows
 from heedful.data.readers.files import BadUtf8, check_text, decode_text, ending_of, open_bytes
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files
@@ -47,7 +47,6 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
 
     `part = (a, b)` is taken of every file by itself: of its n lines or, in plain text, its n characters, those from
     int(a n) to int(b n), so that (0, 0.9) and (0.9, 1) share nothing and lose nothing. Each file is then read twice.
-    Of a small file in a folder that may be nothing.
 
     Args:
         corpus: `source` names a file or a folder, of which every .txt, .text, .md and .jsonl file below it is read.
@@ -60,7 +59,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
     report = DropReport() if report is None else report
     files = document_files(corpus, data)
     for path in files:
-        with suppress(EmptyPart) if len(files) > 1 else nullcontext():
+        with suppress(NoItems) if len(files) > 1 else nullcontext():
             for number, text in _texts(path, corpus, data, report):
                 if text.strip():
                     yield Document(text, path, number)

@@ -169,13 +169,15 @@ def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
     """Return the columns of the fields, from 0, and whether the first row is a header.
 
-    A number is a place and no name: the first row of unnamed data may hold a label that is the same number.
+    A number is a place and no name: the first row of unnamed data may hold a label that is the same number. Source and
+    Target may be written with capitals.
     """
+    if tuple(names) in USUAL_FIELDS and len(names) > 1 and not set(names) <= set(first_row):
+        lower = [cell.lower() for cell in first_row]
+        first_row = lower if set(names) <= set(lower) else first_row
     is_header = any(name in first_row for name in names if not name.isdecimal())
     if not is_header and tuple(names) in USUAL_FIELDS:
-        lower = [cell.lower() for cell in first_row]
-        is_header = all(name in lower for name in names)
-        return [lower.index(name) for name in names] if is_header else list(range(len(names))), is_header
+        return list(range(len(names))), False
     return [_column(name, first_row, path) for name in names], is_header
 
 
