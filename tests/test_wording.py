@@ -1,8 +1,10 @@
-"""Numbers in sentences are read at a glance."""
+"""Numbers and names in sentences are read at a glance."""
+
+from pathlib import Path
 
 import pytest
 
-from heedful.wording import counted, duration, singular, speed
+from heedful.wording import counted, duration, shown_name, singular, speed
 
 
 @pytest.mark.parametrize(
@@ -34,3 +36,7 @@ def test_one_thing_is_told_in_the_singular(number, words):
 )
 def test_the_singular_is_that_of_english(things, thing):
     assert singular(things) == thing
+
+
+def test_a_name_that_is_no_utf8_can_be_shown():
+    assert shown_name(Path("here/caf\udce9.png")) == "caf\ufffd.png"

@@ -1,4 +1,6 @@
-"""Formatting of numbers for messages: counts (1 line, 1,200 lines), durations (12 min) and speeds."""
+"""Formatting for messages: counts (1 line, 1,200 lines), durations (12 min), speeds, and names of files."""
+
+from pathlib import Path
 
 
 def counted(number: int, things: str) -> str:
@@ -24,3 +26,8 @@ def duration(seconds: float) -> str:
 def speed(rate: float) -> str:
     """Format a rate per second: as a whole number from 10 on, with two significant digits below."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
+def shown_name(path: Path) -> str:
+    """Return the name of a file without its folder; bytes in it that are no UTF-8 become U+FFFD."""
+    return path.name.encode(errors="surrogateescape").decode(errors="replace")

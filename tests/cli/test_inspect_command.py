@@ -92,6 +92,8 @@ def test_an_address_that_cannot_be_listened_at_is_named():
 def test_a_name_that_no_host_can_have_is_named():
     with pytest.raises(InputError, match=r"--host ä\.\.: no host can have this name"):
         listen("ä..", 0)
+    with pytest.raises(InputError, match="--host is empty; give an address"):
+        listen(" ", 0)
 
 
 def test_a_text_of_broken_bytes_is_refused_before_it_is_served(model):

@@ -4,6 +4,7 @@ import json
 import shutil
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -166,3 +167,14 @@ def test_a_damaged_checkpoint_is_left_out(run, tmp_path):
 def test_a_text_that_does_not_fit_is_refused(run):
     with pytest.raises(InputError, match="no text"):
         next(snapshots(run, " ", None))
+
+
+@pytest.mark.parametrize("link", ["1p1", "0-99", "99-0", "-1-0", "0"])
+def test_a_link_that_is_none_is_refused_with_its_line(run, link, tmp_path):
+    recipe = load_model(run).recipe
+    for name in ("valid.src", "valid.tgt", "valid.words.src", "valid.words.tgt"):
+        shutil.copy(Path(recipe.data.root) / name, tmp_path)
+    (tmp_path / "valid.align").write_text("\n" * 2 + f"0-0 {link}\n" + "\n" * 8)
+    moved = replace(recipe, data=replace(recipe.data, root=str(tmp_path)))
+    with pytest.raises(InputError, match=rf"valid\.align, line 3: '{link}' is no link between two of"):
+        list(gold_alignment(moved))

@@ -12,7 +12,7 @@ from heedful.errors import InputError, RunError
 from heedful.inspector.capture.forward_inputs import model_of
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.trace import trace
-from heedful.inspector.look import Question, look, unknown
+from heedful.inspector.look import Question, look, searching, unknown
 from heedful.inspector.measures.teacher_forcing import log_probs
 from heedful.nn.stack import Block, DecoderBlock
 from heedful.text.tokenizer import EOS
@@ -180,6 +180,12 @@ def test_a_model_that_computes_no_numbers_is_told_of(subject):
 def test_what_cannot_be_asked_is_refused(question, words):
     with pytest.raises(InputError, match=words):
         look(translator(), question)
+
+
+def test_a_beam_that_is_wider_than_a_look_shows_is_made_narrower():
+    wide = translator().with_options(beam=24, alpha=6.0)
+    assert searching(wide, Question(text=TEXT)).config.beam == 20
+    assert searching(wide, Question(text=TEXT)).config.alpha == 6.0
 
 
 def toy_vectors(folder):

@@ -87,3 +87,23 @@ def test_one_that_was_let_in_may_always_wait():
         return await asyncio.gather(*jobs)
 
     assert asyncio.run(ask()) == [True] * 3
+
+
+def test_those_that_have_gone_leave_no_thread():
+    go = threading.Event()
+
+    async def ask():
+        worker = Worker()
+        first = asyncio.create_task(worker.run(go.wait))
+        await asyncio.sleep(0.02)
+        before = threading.active_count()
+        for _ in range(101):
+            one = asyncio.create_task(worker.run(lambda: None))
+            await asyncio.sleep(0.01)
+            one.cancel()
+        more = threading.active_count() - before
+        go.set()
+        await first
+        return more
+
+    assert asyncio.run(ask()) < 40

@@ -16,7 +16,7 @@ from heedful.cli.output import writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
-from heedful.wording import counted
+from heedful.wording import counted, shown_name
 
 if TYPE_CHECKING:
     from heedful.inspector.capture.trace import Trace
@@ -137,7 +137,7 @@ def opened_file(model: str, text: str | None) -> tuple[str, bytes] | None:
     if text is None or recipe_of(model).data.modality == "text":
         return None
     try:
-        return Path(text).name, Path(text).read_bytes()
+        return shown_name(Path(text)), Path(text).read_bytes()
     except OSError as error:
         raise InputError(f"{text}: cannot be read ({error.strerror or error})") from error
 
@@ -149,7 +149,7 @@ def head_of(text: str) -> tuple[str, int]:
         InputError: the text names no head.
     """
     block, _, number = text.rpartition(".")
-    if block.count(".") != 2 or not number.isdecimal() or int(number) < 1:
+    if block.count(".") != 2 or not number.isdecimal() or not 1 <= int(number[:10]) < 10**9:
         raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
     return block, int(number) - 1
 
@@ -235,9 +235,11 @@ def listen(host: str, port: int) -> socket.socket:
     """Open a TCP socket that listens at a host and a port.
 
     Raises:
-        InputError: no host can have such a name.
+        InputError: no host can have such a name, or it is empty.
         RunError: the address is taken, or there is no such address.
     """
+    if not host.strip():
+        raise InputError("--host is empty; give an address, such as 127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         host.encode("idna")

@@ -1,6 +1,7 @@
 """Development of a model during training: logged curves, and measures of attention heads at each checkpoint."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -152,6 +153,9 @@ def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
     """Read validation pairs with gold word alignment, as in the corpora of `heedful scenes`; none without the files.
 
     Line i of `valid.align`, `valid.words.en` and `valid.words.de` is about line i of `valid.en` and `valid.de`.
+
+    Raises:
+        InputError: a link of `valid.align` is not of the form "2-3", or names a word that is not there.
     """
     valid = recipe.data.valid
     if valid is None or valid.target is None:
@@ -164,13 +168,29 @@ def gold_alignment(recipe: Recipe, most: int = SENTENCES) -> Iterator[Aligned]:
     for pair in islice(read_pairs(valid, recipe.data), most):
         if pair.line <= len(known):
             links, source_words, target_words = (line.split() for line in known[pair.line - 1])
-            yield Aligned(pair.source, pair.target, source_words, target_words, [link_of(link) for link in links])
+            sizes = len(source_words), len(target_words)
+            found = [link_of(link, sizes, f"{beside[0]}, line {pair.line}") for link in links]
+            yield Aligned(pair.source, pair.target, source_words, target_words, found)
 
 
-def link_of(text: str) -> tuple[int, int]:
-    """Parse a link of a word alignment, such as "2-3", to (source word, target word)."""
-    source, target = text.split("-")
-    return int(source), int(target)
+def link_of(text: str, sizes: tuple[int, int], place: str) -> tuple[int, int]:
+    """Parse a link of a word alignment, such as "2-3", to (source word, target word), from 0.
+
+    Args:
+        text: the link.
+        sizes: the numbers of words of source and target.
+        place: the file and line of the link, for the message.
+
+    Raises:
+        InputError: it is no such link, or there is no such word.
+    """
+    link = re.fullmatch(r"(\d{1,9})-(\d{1,9})", text)
+    source, target = map(int, link.groups()) if link else sizes
+    if source >= sizes[0] or target >= sizes[1]:
+        raise InputError(
+            f"{place}: {text!r} is no link between two of {sizes[0]} and {sizes[1]} words, counted from 0, such as 0-0"
+        )
+    return source, target
 
 
 def alignment(subject: Translator, gold: list[Aligned]) -> dict[str, list[float]]:

@@ -229,15 +229,16 @@ def searching(subject: Writer, question: Question) -> Writer:
     """Copy of an encoder-decoder's predictor with the beam size and length penalty of a question.
 
     It keeps as many hypotheses as its search waits for: the whole beam, or fewer where `decode.patience` is below 1.
+    Where the question names no beam size, it is the model's own, or `WIDEST` if that is less.
 
     Raises:
         InputError: beam size or alpha is out of range.
     """
-    beam = decoding_of(subject).beam if question.beam is None else question.beam
+    beam = min(decoding_of(subject).beam, WIDEST) if question.beam is None else question.beam
     alpha = decoding_of(subject).alpha if question.alpha is None else question.alpha
     if not 1 <= beam <= WIDEST:
         raise InputError(f"a beam of {beam}: from 1 to {WIDEST}")
-    if not 0 <= alpha <= 5:
-        raise InputError(f"alpha = {alpha}: from 0 to 5")
+    if not 0 <= alpha <= 10:
+        raise InputError(f"alpha = {alpha}: from 0 to 10")
     patience = decoding_of(subject).patience or 1
     return subject.with_options(beam=beam, alpha=alpha, n_best=min(beam, ceil(patience * beam)))

@@ -15,6 +15,7 @@ from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
 from heedful.predict import AnyPredictor, Predictor
 from heedful.storage import atomic_file
+from heedful.wording import shown_name
 
 HEIGHT = 900  # pixels in a notebook
 
@@ -113,7 +114,7 @@ def with_file(subject: Any, question: Question) -> Question:
         return question
     path = Path(question.text)
     try:
-        return replace(question, text=path.name, file=path.read_bytes())
+        return replace(question, text=shown_name(path), file=path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
 

@@ -9,6 +9,8 @@ from anyio import CapacityLimiter, to_thread
 
 from heedful.errors import RunError
 
+LOOK = 0.1  # seconds after which a job that waits looks if its caller is gone
+
 T = TypeVar("T")
 
 
@@ -67,10 +69,13 @@ class Worker:
         self._closed.set()
 
     def _alone(self, job: Callable[[], T], cancelled: Event) -> T:
-        with self._running:
+        while not self._running.acquire(timeout=LOOK):
+            if cancelled.is_set() or self._closed.is_set():
+                raise CancelledError("nobody waits for the answer any more")
+        try:
             self._cancelled = cancelled
-            try:
-                self.check()
-                return job()
-            finally:
-                self._cancelled = Event()
+            self.check()
+            return job()
+        finally:
+            self._cancelled = Event()
+            self._running.release()

@@ -108,7 +108,7 @@ def test_what_somebody_writes_comes_back_as_text(server):
         ({"text": 7}, 400, "text: Input should be a valid string"),
         ({"text": TEXT, "beams": 3}, 400, "there is no beams to give; there are alpha, beam"),
         ({"text": TEXT, "beam": 0}, 400, "a beam of 0: from 1 to 20"),
-        ({"text": TEXT, "alpha": -1.0}, 400, "alpha = -1.0: from 0 to 5"),
+        ({"text": TEXT, "alpha": -1.0}, 400, "alpha = -1.0: from 0 to 10"),
         ({"text": TEXT, "model": "/etc/passwd"}, 404, "there is no model '/etc/passwd'; there are translator"),
         ({"text": TEXT, "model": ["gpt"]}, 404, "there is no model"),
         ({"text": "dog " * 3000}, 400, "the model takes 999"),

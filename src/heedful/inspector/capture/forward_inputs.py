@@ -52,6 +52,7 @@ from heedful.text.padding import pad
 from heedful.text.sequence import segments, sequence
 from heedful.text.tokenizer import BOS, EOS, Tokenizer
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
+from heedful.text.words import split_words
 
 
 @dataclass(frozen=True)
@@ -203,12 +204,44 @@ def of_filler(subject: Filler, text: str, target: str | None) -> ForwardPass:
     return of_row(subject.model, tokenizer, row)
 
 
-def of_predictor(
-    subject: Classifier | Scorer | Tagger | Retriever | Answerer, text: str, target: str | None
-) -> ForwardPass:
-    """Forward pass of a classifier, scorer, tagger, retriever or answerer over a text or a pair of texts."""
+def of_predictor(subject: Classifier | Scorer | Retriever, text: str, target: str | None) -> ForwardPass:
+    """Forward pass of a classifier, scorer or retriever over a text or a pair of texts."""
     reader = subject.reader
     return of_row(subject.model, reader.tokenizer, reader.encode(Text(text, target)))
+
+
+def of_tagger(subject: Tagger, text: str, target: str | None) -> ForwardPass:
+    """Forward pass of a tagger over the words of a text.
+
+    Raises:
+        InputError: the text is too long for one row, or there is a second text.
+    """
+    subject.check(Text(text, target))
+    return of_rows(subject, [row.ids for row in subject.rows(split_words(text))])
+
+
+def of_answerer(subject: Answerer, text: str, target: str | None) -> ForwardPass:
+    """Forward pass of an answerer over a question and the text that may hold the answer.
+
+    Raises:
+        InputError: the text is missing or too long for one row, or the question is too long.
+    """
+    _, rows = subject.asked(Text(text, target))
+    return of_rows(subject, [row.ids for row in rows])
+
+
+def of_rows(subject: Tagger | Answerer, rows: list[list[int]]) -> ForwardPass:
+    """Forward pass over the only row in which a predictor reads a text.
+
+    Raises:
+        InputError: there are several.
+    """
+    if len(rows) > 1:
+        raise InputError(
+            f"the text is read in {len(rows)} parts of at most {subject.reader.longest} tokens, of which a look shows "
+            "one; give a shorter text"
+        )
+    return of_row(subject.model, subject.reader.tokenizer, rows[0])
 
 
 def of_media_classifier(subject: MediaClassifier, given: Given, target: str | None) -> ForwardPass:
@@ -259,7 +292,9 @@ READINGS: dict[type, Callable[[Any, Any, str | None], ForwardPass]] = {
     Generator: of_generator,
     Filler: of_filler,
     WordVectors: of_words,
-    **dict.fromkeys((Classifier, Scorer, Tagger, Retriever, Answerer), of_predictor),
+    Tagger: of_tagger,
+    Answerer: of_answerer,
+    **dict.fromkeys((Classifier, Scorer, Retriever), of_predictor),
 }
 OF_MEDIA = (Captioner, Transcriber, MediaClassifier)
 
