@@ -20,6 +20,7 @@ class ImageConfig:
     shift: int = 0  # augmentation: move by up to so many pixels in each direction
     flip: bool = False  # augmentation: mirror half of the pictures
     zoom: float = 1.0  # augmentation: cut out a part of at least this share of the area
+    trivial_augment: bool = False  # augmentation: one change of form or colour at random (Müller & Hutter 2021)
     erase: float = 0.0  # augmentation: erase a rectangle of this probability (Zhong et al. 2020)
     mixup: float = 0.0  # augmentation: mix two pictures and classes, shares from Beta(mixup, mixup) (Zhang et al. 2018)
     mean: tuple[float, ...] = (0.5,)  # of the pixels, from 0 to 1: one number, or one for each channel

@@ -36,7 +36,9 @@ def test_pixels_are_scaled_by_the_mean_and_the_deviation_of_each_channel():
     assert (one.min().item(), one.max().item()) == (PIXELS.min() / 127.5 - 1, PIXELS.max() / 127.5 - 1)
 
 
-@pytest.mark.parametrize("kinds", [{"flip": True}, {"shift": 2}, {"zoom": 0.5}, {"erase": 0.9}])
+@pytest.mark.parametrize(
+    "kinds", [{"flip": True}, {"shift": 2}, {"zoom": 0.5}, {"erase": 0.9}, {"trivial_augment": True}]
+)
 def test_a_picture_is_augmented_by_its_key_and_then_scaled(kinds):
     medium = Pictures(ImageConfig(size=(7, 11), patch=1, **kinds))
     found = [medium.augmented(PIXELS, chance(number)) for number in range(11)]

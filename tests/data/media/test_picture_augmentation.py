@@ -8,7 +8,7 @@ from heedful.data.media.picture_augmentation import augmented, erased, shifted, 
 from heedful.data.random_numbers import AUGMENTATION, Chance
 
 PIXELS = np.random.default_rng(1).integers(1, 256, size=(13, 17, 3), dtype=np.uint8)
-KINDS = {"shift": 3, "flip": True, "zoom": 0.5, "erase": 0.9}
+KINDS = {"shift": 3, "flip": True, "zoom": 0.5, "trivial_augment": True, "erase": 0.9}
 
 
 def chance(example: int = 1) -> Chance:

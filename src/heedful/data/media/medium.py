@@ -102,7 +102,7 @@ class Pictures(Medium):
         return ((features.cpu() * self.std + self.mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
 
     def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "*T H W C"]:
-        """Shift, mirror, zoom and erase as the settings say, then scale."""
+        """Change a picture at random as the settings say, then scale."""
         return self.features(augmented(decoded, self.config, chance))
 
 
@@ -130,7 +130,7 @@ class Videos(Pictures):
         return self.video.tokens(len(decoded), self.config)
 
     def augmented(self, decoded: np.ndarray, chance: Chance) -> Float32[Tensor, "T H W C"]:
-        """Shift, mirror, zoom and erase all frames alike, then scale: to augment a frame is to augment its channels."""
+        """Change all frames alike, then scale: to augment a frame is to augment its channels."""
         frames, height, width, channels = decoded.shape
         stacked = decoded.transpose(1, 2, 0, 3).reshape(height, width, -1)
         changed = augmented(stacked, self.config, chance).reshape(height, width, frames, channels)

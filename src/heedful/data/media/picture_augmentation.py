@@ -1,4 +1,4 @@
-"""Augmentation of pictures: shift, mirror, zoom and erase, each drawn from a key of seed, epoch and example.
+"""Augmentation of pictures: shift, mirror, zoom, one of many changes, erase, drawn from a key of seed, epoch, example.
 
 H height, W width, C channels.
 """
@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from heedful.config.modalities import ImageConfig
 from heedful.data.media.pictures import Pixels
+from heedful.data.media.trivial_augment import trivially_augmented
 from heedful.data.random_numbers import Chance
 
 ERASED_AREA = (0.02, 0.33)  # shares of the picture (Zhong et al. 2020, section 3.1)
@@ -24,6 +25,8 @@ def augmented(pixels: Pixels, config: ImageConfig, chance: Chance) -> Pixels:
         pixels = shifted(pixels, config.shift, chance)
     if config.flip and chance.happens(0.5):
         pixels = pixels[:, ::-1]
+    if config.trivial_augment:
+        pixels = trivially_augmented(pixels, config.channels, chance)
     if config.erase and chance.happens(config.erase):
         pixels = erased(pixels, chance)
     return pixels
