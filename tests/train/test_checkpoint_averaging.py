@@ -58,6 +58,25 @@ def test_a_mean_is_taken_unless_a_single_checkpoint_is_better(mean, best, end, c
     assert choose(candidates, "bleu") is candidates[chosen]
 
 
+@pytest.mark.parametrize(
+    ("parts", "best", "chosen"),
+    [
+        ([30.0, 31.0, 30.0], 31.5, 0),  # their standard deviation is 0.71
+        ([30.0, 31.0, 30.0], 32.5, 1),
+        ([30.5, 30.4, 30.3], 31.5, 1),  # a trend is no scatter
+        ([30.0, math.nan, 31.0], 32.5, 1),
+        ([30.0, math.nan, 31.0], 32.4, 0),
+        ([30.0], 31.5, 1),
+    ],
+)
+def test_a_single_checkpoint_must_be_better_by_more_than_chance(parts, best, chosen):
+    of_parts = [None, *({"bleu": value} for value in parts)]
+    mean = AverageCandidate((10, 15, 17, 19), {"bleu": 31.0}, of_parts)
+    candidates = [mean, candidate(14, bleu=best), candidate(19, bleu=parts[-1])]
+    assert choose(candidates, "bleu") is candidates[chosen]
+    assert ("by no more than its checkpoints scatter" in choice_line(mean, candidates, "bleu")) == (best > 31)
+
+
 def test_a_lower_loss_is_the_better_one():
     one, other = AverageCandidate((5,), {"loss": 2.0}), AverageCandidate((7,), {"loss": 1.0})
     assert choose([one, other], "loss") is other

@@ -1,7 +1,9 @@
-"""Checkpoint averaging: the final model is the mean of the last checkpoints, unless a single one scores better."""
+"""Checkpoint averaging: the final model is the mean of the last checkpoints, unless a single one is clearly better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import inf, isfinite, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,27 @@ Updates = tuple[int, ...]  # the updates of the averaged checkpoints; a single o
 class AverageCandidate:
     """Candidate for the final model: the updates of the averaged checkpoints, and its scores on the validation set.
 
-    `scores` is None without a validation set.
+    `scores` is None without a validation set. `parts` are the scores of each averaged checkpoint, None where the run
+    has not computed them.
     """
 
     updates: Updates
     scores: Scores | None
+    parts: Sequence[Scores | None] = ()
 
     def __str__(self) -> str:
         *others, last = map(str, self.updates)
         return f"the mean of updates {', '.join(others)} and {last}" if others else f"update {last}"
+
+    def chance(self, score: str) -> float:
+        """Estimate by how much a checkpoint is better by chance: twice the standard deviation of the parts' scores.
+
+        It is estimated from the differences between neighbours, in which a trend counts little (von Neumann 1941). It
+        is 0 where fewer than two scores are known, as for a single checkpoint.
+        """
+        known = [value for part in self.parts if part and isfinite(value := higher_is_better(part, score))]
+        steps = [(after - before) ** 2 for before, after in pairwise(known)]
+        return 2 * sqrt(sum(steps) / (2 * len(steps))) if steps else 0.0
 
 
 def updates_to_average(recipe: Recipe, end: int) -> Updates:
@@ -42,10 +56,14 @@ def updates_to_average(recipe: Recipe, end: int) -> Updates:
 
 
 def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandidate:
-    """Choose the candidate with the best score; on ties, as without a validation set, a mean or else the earliest."""
+    """Choose a mean, unless a single checkpoint is better by more than chance; without scores a mean, or the earliest.
+
+    The best of many checkpoints is so partly by luck: its score on the validation set is higher than on other data.
+    """
 
     def rank(one: AverageCandidate) -> tuple[float, int, int]:
-        return (higher_is_better(one.scores, score) if one.scores else 0.0), len(one.updates), -one.updates[-1]
+        value = higher_is_better(one.scores, score) + one.chance(score) if one.scores else 0.0
+        return value, len(one.updates), -one.updates[-1]
 
     return max(candidates, key=rank)
 
@@ -57,6 +75,9 @@ def choice_line(chosen: AverageCandidate, candidates: Sequence[AverageCandidate]
         others = [one for one in candidates if one is not chosen]
         compared = "; ".join(f"{one}: {score} {one.scores[score]:.4g}" for one in others if one.scores)
         line += f", {shown(chosen.scores)}" + f" ({compared})" * bool(compared)
+        values = [higher_is_better(one.scores, score) for one in others if one.scores]
+        if max(values, default=-inf) > higher_is_better(chosen.scores, score):
+            line += "; what is better than the mean is so by no more than its checkpoints scatter"
     return line
 
 

@@ -323,7 +323,7 @@ class Trainer:
         wanted = {updates_to_average(self.recipe, end), (best.step if best else end,), (end,)}
         lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
-        candidates = [AverageCandidate(updates, self.scores_of(updates)) for updates in sorted(found)]
+        candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
         chosen = choose(candidates, self.task.best)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
