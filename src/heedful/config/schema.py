@@ -255,9 +255,7 @@ class TrainConfig:
     save_every: int = 1000  # updates
     save_minutes: float = 10.0  # and at least this often
     keep_last: int = 3
-    average_last: int = (
-        1  # checkpoint averaging: the final model is the mean of so many, unless a single one is clearly better
-    )
+    average_last: int = 1  # checkpoint averaging: the final model is their mean, unless one is clearly better
     log_every: int = 50  # updates
     tensorboard: bool = False
 

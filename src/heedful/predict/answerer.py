@@ -64,6 +64,14 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         for (context, rows), logits in zip(given, results, strict=True):
             yield answered(context, [best_span(row, result) for row, result in zip(rows, logits, strict=True)])
 
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a question and its text as the rows of token ids that the model reads, one for each window.
+
+        Raises:
+            InputError: the second text is missing, or the question is too long.
+        """
+        return [row.ids for row in self.asked(text)[1]]
+
     def check(self, text: Text) -> None:
         """Check that a question has a text, and leaves it room.
 

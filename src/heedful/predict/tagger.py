@@ -70,6 +70,14 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         """
         return self.tag(split_words(single(text)) for text in texts)
 
+    def windows(self, text: Text) -> list[list[int]]:
+        """Encode a text as the rows of token ids that the model reads: one for each window of its words.
+
+        Raises:
+            InputError: the input is a pair of texts.
+        """
+        return [row.ids for row in self.rows(split_words(single(text)))]
+
     def check(self, text: Text) -> None:
         """Check that an input is a single text.
 

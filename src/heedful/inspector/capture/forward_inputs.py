@@ -52,7 +52,6 @@ from heedful.text.padding import pad
 from heedful.text.sequence import segments, sequence
 from heedful.text.tokenizer import BOS, EOS, Tokenizer
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
-from heedful.text.words import split_words
 
 
 @dataclass(frozen=True)
@@ -210,38 +209,19 @@ def of_predictor(subject: Classifier | Scorer | Retriever, text: str, target: st
     return of_row(subject.model, reader.tokenizer, reader.encode(Text(text, target)))
 
 
-def of_tagger(subject: Tagger, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of a tagger over the words of a text.
+def of_windows(subject: Tagger | Answerer, text: str, target: str | None) -> ForwardPass:
+    """Forward pass of a tagger or answerer over the only row in which it reads a text or a pair of texts.
 
     Raises:
-        InputError: the text is too long for one row, or there is a second text.
+        InputError: the text needs several rows, or is of a kind that the predictor does not read.
     """
-    subject.check(Text(text, target))
-    return of_rows(subject, [row.ids for row in subject.rows(split_words(text))])
-
-
-def of_answerer(subject: Answerer, text: str, target: str | None) -> ForwardPass:
-    """Forward pass of an answerer over a question and the text that may hold the answer.
-
-    Raises:
-        InputError: the text is missing or too long for one row, or the question is too long.
-    """
-    _, rows = subject.asked(Text(text, target))
-    return of_rows(subject, [row.ids for row in rows])
-
-
-def of_rows(subject: Tagger | Answerer, rows: list[list[int]]) -> ForwardPass:
-    """Forward pass over the only row in which a predictor reads a text.
-
-    Raises:
-        InputError: there are several.
-    """
-    if len(rows) > 1:
+    row, *others = subject.windows(Text(text, target))
+    if others:
         raise InputError(
-            f"the text is read in {len(rows)} parts of at most {subject.reader.longest} tokens, of which a look shows "
-            "one; give a shorter text"
+            f"the text is read in {len(others) + 1} parts of at most {subject.reader.longest} tokens, of which a look "
+            "shows one; give a shorter text"
         )
-    return of_row(subject.model, subject.reader.tokenizer, rows[0])
+    return of_row(subject.model, subject.reader.tokenizer, row)
 
 
 def of_media_classifier(subject: MediaClassifier, given: Given, target: str | None) -> ForwardPass:
@@ -292,8 +272,7 @@ READINGS: dict[type, Callable[[Any, Any, str | None], ForwardPass]] = {
     Generator: of_generator,
     Filler: of_filler,
     WordVectors: of_words,
-    Tagger: of_tagger,
-    Answerer: of_answerer,
+    **dict.fromkeys((Tagger, Answerer), of_windows),
     **dict.fromkeys((Classifier, Scorer, Retriever), of_predictor),
 }
 OF_MEDIA = (Captioner, Transcriber, MediaClassifier)
