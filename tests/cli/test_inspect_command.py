@@ -64,6 +64,7 @@ def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
         (["dog", "--out", "none/page.html"], "there is no folder none"),
         (["dog", "--out", "page.html", "--head", "cross"], "--head cross: a head is a block and a number"),
         (["dog", "--out", "page.html", "--head", "dec.1.cross.0"], "cross.0: a head is a block and a number from 1"),
+        (["dog", "--out", "page.html", "--head", f"dec.1.cross.{'1' * 5000}"], "a head is a block and a number from 1"),
         (["dog", "--out", "page.html", "--head", "dec.1.cross.3"], "3: dec.1.cross has 2 heads, counted from 1"),
         (["dog", "--out", "page.html", "--head", "dec.7.cross.1"], "no block dec.7.cross"),
         (["  ", "--out", "page.html"], "there is no text"),

@@ -51,7 +51,7 @@ def test_what_answers_a_query_is_no_negative_of_it(tmp_path):
     expected = [[(query, answer) in pairs for _, answer in pairs] for query, _ in pairs]
     assert batch.answers.tolist() == expected
     assert batch.tokens == 2 * 6 * 3  # <bos>, a word and <eos>
-    assert kinds(np.array([[5, 3, 0], [5, 3, 0], [5, 3, 3]])).tolist() == [0, 0, 1]
+    assert kinds([(5, 3, 0), (5, 3, 0), (5, 3, 3)]).tolist() == [0, 0, 1]
 
 
 def vector(model, texts, row):

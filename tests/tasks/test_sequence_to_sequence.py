@@ -127,3 +127,19 @@ def test_outputs_of_any_length_are_the_default_of_all_but_translation(tmp_path):
         assert load_recipe(file).data.filters.max_ratio == (9.0 if name == "translation" else None)
         file.write_text(f'task = "{name}"\ndata.filters.max_ratio = 5.0\n')
         assert load_recipe(file).data.filters.max_ratio == 5.0
+
+
+def test_bpe_dropout_makes_no_text_longer_than_the_learned_positions(tmp_path):
+    tables = {
+        "tokenizer": {"kind": "bpe", "vocab_size": 311, "dropout": 0.99},
+        "data": {"filters": {"max_tokens": 7}},
+        "decode": {"max_extra": 2},
+    }
+    widths = []
+    for name, model in (("free", {}), ("learned", {"positions": "learned", "max_positions": 9})):
+        (tmp_path / name).mkdir()
+        task = prepared(tmp_path / name, "translation", model=model, **tables)
+        batches = [task.batch(ids, 0, torch.device("cpu")) for ids in task.epoch(0)]
+        widths.append([max(getattr(each, side).shape[1] for each in batches) for side in ("source", "target_in")])
+    assert min(widths[0]) > 9
+    assert widths[1] == [9, 9]

@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.fill_pictures import fill_pictures
-from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
+from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
@@ -57,7 +57,7 @@ def fill(
             try:
                 gaps = filler.fill(line, count or COUNT)
             except InputError as error:
-                raise InputError(f"{source or 'input'}, line {number:,}: {error}") from error
+                raise InputError(f"{place_of(source, number)}: {error}") from error
             if as_json:
                 shown = json.dumps([[asdict(candidate) for candidate in gap] for gap in gaps], ensure_ascii=False)
             else:

@@ -43,6 +43,11 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
 
 
+def place_of(source: Path | None, line: int) -> str:
+    """Name a line of the input of a command, for messages: by its file, if it comes from one, and its number from 1."""
+    return f"{source or 'input'}, line {line:,}"
+
+
 def tell_names(texts: list[str]) -> None:
     """Warn of a text that is the name of a file or of a model, as the lines of the file or the model may be meant."""
     from heedful.checkpoint.load import model_in, names_in_box

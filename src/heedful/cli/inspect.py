@@ -149,7 +149,7 @@ def head_of(text: str) -> tuple[str, int]:
         InputError: the text names no head.
     """
     block, _, number = text.rpartition(".")
-    if block.count(".") != 2 or not number.isdecimal() or not 1 <= int(number[:10]) < 10**9:
+    if block.count(".") != 2 or not number.isdecimal() or len(number) > 9 or int(number) < 1:
         raise InputError(f"--head {text}: a head is a block and a number from 1, such as dec.1.cross.1")
     return block, int(number) - 1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.evaluate import recipe_of
-from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
+from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.predict_files import predict_files
@@ -107,7 +107,7 @@ def checked(
         try:
             predictor.check(Text(*row.texts))
         except InputError as error:
-            raise InputError(f"{source or 'input'}, line {row.line:,}: {error}") from error
+            raise InputError(f"{place_of(source, row.line)}: {error}") from error
         yield row
 
 
@@ -143,6 +143,6 @@ def pairs_in(lines: Iterable[str], source: Path | None) -> Iterator["TableRow"]:
         parts = line.split("\t")
         if len(parts) > 2:
             raise InputError(
-                f"{source or 'input'}, line {number:,}: {len(parts)} texts with tabs between them; give one, or a pair"
+                f"{place_of(source, number)}: {len(parts)} texts with tabs between them; give one, or a pair"
             )
         yield TableRow(number, tuple(parts))

@@ -107,8 +107,8 @@ def encode_with_bpe_dropout(
         ids = row[row != PAD]
         if UNK in ids:
             return ids.tolist()
-        spelled = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
-        return spelled if len(spelled) <= longest else ids.tolist()
+        anew = [*tokenizer.encode_with_dropout(tokenizer.decode(ids[:-1]), rate, rng), EOS]
+        return anew if len(anew) <= longest else ids.tolist()
 
     return pad([spelled(row) for row in rows])[0]
 

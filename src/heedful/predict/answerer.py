@@ -78,7 +78,7 @@ class Answerer(TextPredictor[TokenClassifier, Answered]):
         Raises:
             InputError: the second text is missing, or the question is too long.
         """
-        self.asked(Text(text.first, text.second and ""))
+        self.asked(Text(text.first, text.second and ""))  # what the text says does not matter
 
     def asked(self, text: Text) -> tuple[Context, list[QuestionWindow]]:
         """Encode a question and its text as the rows that the model reads: one row for each window of the text."""

@@ -3,7 +3,7 @@
 B pictures with a text each, N rows of pixels, F features of a row, P size of the vectors.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -25,7 +25,7 @@ from heedful.models.dual_encoder import DualEncoder
 from heedful.models.input_layers import media_and_text
 from heedful.predict.image_text_retriever import ImageTextRetriever
 from heedful.tasks.media import MediaTextTask, places
-from heedful.tasks.ranking import PaddedTexts, pairs_of_kinds, ranking_loss, texts_of
+from heedful.tasks.ranking import PaddedTexts, kinds, pairs_of_kinds, ranking_loss, texts_of
 from heedful.tasks.task import Scores
 from heedful.text.padding import pad
 from heedful.text.sequence import sequence
@@ -135,12 +135,6 @@ class ImageTextRetrieval(MediaTextTask[ImageTextBatch]):
         pictures = kinds(blake2b(store.content(index)).digest() for index in range(len(store)))
         texts = kinds(tuple(store.target(index).tolist()) for index in range(len(store)))
         return retrieval(vectors[:, 0], vectors[:, 1], pictures, texts)
-
-
-def kinds(items: Iterable[Hashable]) -> np.ndarray:
-    """Number the items by their values, in the order of their first occurrence: equal items have equal numbers."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(item, len(numbers)) for item in items])
 
 
 def retrieval(

@@ -3,7 +3,7 @@
 B batch, S tokens of a query, T tokens of a passage, D model.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -66,9 +66,10 @@ def texts_of(ids: np.ndarray, device: torch.device) -> PaddedTexts:
     return PaddedTexts(*(torch.from_numpy(x).to(device) for x in (ids, ids != PAD, segments(ids))))
 
 
-def kinds(rows: np.ndarray) -> np.ndarray:
-    """Number the rows (B, S) of a batch from 0, equal rows alike; the result has the shape (B,)."""
-    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+def kinds(items: Iterable[Hashable]) -> np.ndarray:
+    """Number the items by their values, in the order of their first occurrence: equal items have equal numbers."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(item, len(numbers)) for item in items])
 
 
 def pairs_of_kinds(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -138,7 +139,9 @@ class Ranking(RowTask[RankingBatch]):
 
     def collate(self, first: np.ndarray, second: np.ndarray, device: torch.device) -> RankingBatch:
         """Collate queries and their passages into a batch."""
-        answers = torch.from_numpy(pairs_of_kinds(kinds(first), kinds(second))).to(device)
+        answers = torch.from_numpy(
+            pairs_of_kinds(*(kinds(row.tobytes() for row in rows) for rows in (first, second)))
+        ).to(device)
         tokens = int((first != PAD).sum() + (second != PAD).sum())
         return RankingBatch(texts_of(first, device), texts_of(second, device), answers, tokens)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from heedful.data.media import trivial_augment
 from heedful.data.media.trivial_augment import CHANGES, changed, shifted_across, solarized, trivially_augmented, turned
 from heedful.data.random_numbers import AUGMENTATION, Chance
 
@@ -24,11 +25,16 @@ def test_each_change_keeps_the_size_and_the_picture_that_it_is_given(number, cha
     assert np.array_equal(given, before[:, ::-1])
 
 
-def test_all_changes_are_drawn_alike_often():
-    counts = np.zeros(len(CHANGES))
+def test_all_changes_are_drawn_alike_often_and_with_strengths_of_both_signs(monkeypatch):
+    drawn = []
+    recorders = tuple(lambda picture, strength, n=n: drawn.append((n, strength)) or picture for n in range(14))
+    assert len(CHANGES) == len(recorders)
+    monkeypatch.setattr(trivial_augment, "CHANGES", recorders)
     for example in range(1400):
-        counts[chance(example).below(len(CHANGES))] += 1
-    assert counts.min() > 60
+        trivially_augmented(PIXELS, 3, chance(example))
+    numbers, strengths = (np.array(column) for column in zip(*drawn, strict=True))
+    assert np.bincount(numbers, minlength=14).min() > 60
+    assert -1 <= strengths.min() < -0.99 < 0.99 < strengths.max() <= 1
 
 
 def test_frames_are_changed_as_single_pictures_are():

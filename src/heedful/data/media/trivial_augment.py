@@ -41,13 +41,16 @@ def identical(picture: Any, strength: float) -> Any:
     return picture
 
 
+def grey(picture: Any) -> tuple[int, ...]:
+    """Return the grey of what comes into view, with as many channels as a picture."""
+    return (GREY,) * len(picture.getbands())
+
+
 def moved(picture: Any, matrix: tuple[float, float, float, float, float, float]) -> Any:
     """Take each pixel (x, y) from (a x + b y + c, d x + e y + f), bilinearly."""
     library = pillow()
-    grey = (GREY,) * len(picture.getbands())
-    return picture.transform(
-        picture.size, library.Transform.AFFINE, matrix, library.Resampling.BILINEAR, fillcolor=grey
-    )
+    method, resampling = library.Transform.AFFINE, library.Resampling.BILINEAR
+    return picture.transform(picture.size, method, matrix, resampling, fillcolor=grey(picture))
 
 
 def sheared_across(picture: Any, strength: float) -> Any:
@@ -74,8 +77,7 @@ def shifted_down(picture: Any, strength: float) -> Any:
 
 def turned(picture: Any, strength: float) -> Any:
     """Turn a picture around its middle."""
-    grey = (GREY,) * len(picture.getbands())
-    return picture.rotate(TURN * strength, pillow().Resampling.BILINEAR, fillcolor=grey)
+    return picture.rotate(TURN * strength, pillow().Resampling.BILINEAR, fillcolor=grey(picture))
 
 
 def enhanced(name: str) -> Change:

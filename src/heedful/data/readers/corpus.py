@@ -11,13 +11,13 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.files import BadUtf8, count_lines, decode_lines, ending_of, open_bytes, read_lines
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
-from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_tsv
+from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_table
 from heedful.errors import InputError
 from heedful.wording import counted
 
 WHOLE = (0.0, 1.0)
 
-TABLES = {**READERS, ".txt": rows_of_tsv}  # a text file with named columns is a table with tabs
+TABLES = {**READERS, ".txt": rows_of_table}  # a text file with named columns is a table with tabs
 
 
 class SentencePair(NamedTuple):

@@ -5,7 +5,7 @@ Each reader yields every row of the file, in order; `heedful.data.readers.corpus
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,25 +51,41 @@ class Fields(NamedTuple):
     label: str | None = None
 
 
-def rows_of_tsv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    """Yield the rows of a .tsv table, whose columns are separated by tabs; a quote is a character like any other.
+def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
+    r"""Yield the rows of a table: of a .csv file, with commas between its columns, or else of one with tabs.
 
-    Raises:
-        InputError: The file cannot be read, has no such column, or a row is too short or longer than the first one.
-    """
-    yield from _rows_of_table(cells_of(path, bad_utf8), path, fields, "tabs")
-
-
-def rows_of_csv(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    r"""Yield the rows of a .csv table, with commas between its columns; quoted text may hold commas and line ends.
-
-    A blank line is no row. A line end inside a text becomes "\n". A line of bad UTF-8 cannot be skipped, since it may
+    Between tabs a quote is a character like any other. Between commas a quoted text may hold commas and line ends, a
+    blank line is no row, and a line end inside a text becomes "\n"; a line of bad UTF-8 cannot be skipped, since it may
     end a quotation.
 
     Raises:
-        InputError: As in `rows_of_tsv`; or a quotation does not end, or bad UTF-8 is to be skipped.
+        InputError: The file cannot be read, has no such column, a row is too short or longer than the first one, a
+            quotation does not end, or bad UTF-8 is to be skipped in a .csv file.
     """
-    yield from _rows_of_table(cells_of(path, bad_utf8), path, fields, "commas")
+    separators = "commas" if ending_of(path) == ".csv" else "tabs"
+    columns: list[int] | None = None
+    width = 0  # of the first row
+    for line, cells in cells_of(path, bad_utf8):
+        if cells is None:
+            yield RawRow(line, (None,) * len(fields.names))
+            continue
+        if columns is None:
+            width = len(cells)
+            columns, is_header = _columns(cells, fields.names, path)
+            if is_header:
+                continue
+        if max(columns) >= width:
+            raise InputError(
+                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
+                f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
+                f"{OPTIONS}"
+            )
+        if not max(columns) < len(cells) <= width:
+            raise InputError(
+                f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
+                f"has {width:,}; {REMEDIES[separators]}"
+            )
+        yield RawRow(line, tuple(cells[column] for column in columns))
 
 
 def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
@@ -140,32 +156,6 @@ def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
         yield line + "\n"
 
 
-def _rows_of_table(rows: Iterable[Cells], path: Path, fields: Fields, separators: str) -> Iterator[RawRow]:
-    columns: list[int] | None = None
-    width = 0  # of the first row
-    for line, cells in rows:
-        if cells is None:
-            yield RawRow(line, (None,) * len(fields.names))
-            continue
-        if columns is None:
-            width = len(cells)
-            columns, is_header = _columns(cells, fields.names, path)
-            if is_header:
-                continue
-        if max(columns) >= width:
-            raise InputError(
-                f"{path}, line {line}: {counted(len(cells), 'columns')}, but column {max(columns) + 1} is wanted; "
-                f"columns are separated by {separators}. Set source_field and target_field to columns that are there "
-                f"{OPTIONS}"
-            )
-        if not max(columns) < len(cells) <= width:
-            raise InputError(
-                f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
-                f"has {width:,}; {REMEDIES[separators]}"
-            )
-        yield RawRow(line, tuple(cells[column] for column in columns))
-
-
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
     """Return the columns of the fields, from 0, and whether the first row is a header.
 
@@ -226,4 +216,4 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
     return value.encode("utf-8", "surrogatepass")
 
 
-READERS = {".tsv": rows_of_tsv, ".csv": rows_of_csv, ".jsonl": rows_of_objects}
+READERS = {".tsv": rows_of_table, ".csv": rows_of_table, ".jsonl": rows_of_objects}
