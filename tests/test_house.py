@@ -62,7 +62,7 @@ def is_undocumented(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> bool:
 
 
 def test_every_source_file_is_read_in_one_sitting() -> None:
-    assert [path for path in SOURCES if len(path.read_text().splitlines()) > 350] == []
+    assert [path for path in SOURCES if len(path.read_text().splitlines()) > 600] == []
 
 
 def test_every_source_file_has_a_name_that_tells() -> None:
