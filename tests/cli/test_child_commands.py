@@ -143,3 +143,9 @@ def test_a_mistake_is_one_message(runs, monkeypatch, arguments, message):
     monkeypatch.chdir(runs)
     with pytest.raises(InputError, match=message):
         invoke(*arguments)
+
+
+@pytest.mark.parametrize("gaps", ["[MASK]", "<mask>"])
+def test_gaps_do_not_count_as_unknown_text(runs, gaps):
+    shown = invoke("fill", "--model", runs / "masked_lm", f"T1a {gaps} T1b {gaps} {gaps} {gaps}")
+    assert "unknown" not in shown.stderr

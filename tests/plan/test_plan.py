@@ -38,7 +38,20 @@ PAIRS = {"task": "translation", "model.family": "encoder_decoder"}
 
 
 def planned(gpus: int = 1, changes: dict | None = None, **circumstances: float | str):
-    return make_plan(make_recipe({}, GPT | (changes or {})), Circumstances(gpus=gpus, **circumstances))
+    named = {"gpu": "h100"} | circumstances
+    return make_plan(make_recipe({}, GPT | (changes or {})), Circumstances(gpus=gpus, **named))
+
+
+def test_a_plan_is_for_the_machine_at_hand_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    recipe = make_recipe({}, GPT | {"train.precision": "auto"})
+    here, there = make_plan(recipe, Circumstances()), make_plan(recipe, Circumstances(gpu="h100"))
+    assert here.accelerator.name == "this machine's CPU"
+    assert (there.accelerator.name, there.precision) == ("NVIDIA H100 SXM", "bfloat16")
+    printed = CliRunner().invoke(app, ["plan", "tiny"])
+    assert "this machine's CPU" in printed.stdout
+    with pytest.raises(InputError, match="--gpu h100"):
+        make_plan(recipe, Circumstances(gpus=2))
 
 
 def test_gpus_share_the_batches_of_an_update() -> None:
@@ -173,7 +186,17 @@ def test_prepared_data_with_other_settings_is_refused_and_stays(tmp_path: Path) 
 
 def test_the_command_prints_a_table_or_json() -> None:
     small = [f"--set={key}={value}" for key, value in {"model.d_model": 16, "model.d_ff": 31, "model.heads": 2}.items()]
-    asked = ["plan", "tiny", "--gpus", "2", *small, "--set=train.accumulate=2", "--set=train.batch_tokens=300"]
+    asked = [
+        "plan",
+        "tiny",
+        "--gpus",
+        "2",
+        "--gpu",
+        "h100",
+        *small,
+        "--set=train.accumulate=2",
+        "--set=train.batch_tokens=300",
+    ]
     table = CliRunner().invoke(app, asked)
     assert table.exit_code == 0, table.output
     for words in ("parameters", "FSDP2 (estimate)", "most at a time", "GPU hours", "a checkpoint every"):

@@ -51,7 +51,7 @@ def fill(
     texts = input_lines(text, source)
     prepare_process()
     filler = load_model(model, device).use_as(Filler)
-    texts = warning_if_unknown(texts, filler.tokenizer)
+    texts = warning_if_unknown(texts, filler.tokenizer, without_gaps)
     with progress_of("filling", text, source, output) as progress, writing_results(output, source) as results:
         for number, line in enumerate(progress.over(texts), start=1):
             try:
@@ -63,6 +63,13 @@ def fill(
             else:
                 shown = f"{line}\n" + "\n".join(table(gap) for gap in gaps)
             results.write(shown)
+
+
+def without_gaps(text: str) -> str:
+    """Return a text without its gaps, which are not words of any vocabulary."""
+    from heedful.decode.filler import GAP
+
+    return " ".join(part.strip() for part in GAP.split(text)).strip()
 
 
 def refuse_text_options(given: dict[str, object]) -> None:

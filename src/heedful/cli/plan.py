@@ -13,7 +13,9 @@ from heedful.cli.config import Data, Overrides
 def plan(
     recipe: Annotated[str, typer.Argument(help="TOML file, folder with a config.toml, or preset.")],
     gpus: Annotated[int, typer.Option(min=1, help="Number of GPUs, of which each has a process.")] = 1,
-    gpu: Annotated[str, typer.Option(help="h100, h200, a100, a100-40gb, rtx4090, or cpu for this machine.")] = "h100",
+    gpu: Annotated[
+        str, typer.Option(help="h100, h200, a100, a100-40gb, rtx4090, cpu, or here: this machine's GPU, else its CPU.")
+    ] = "here",
     utilisation: Annotated[
         float | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""Accelerators by their data sheets, and this machine's CPU by a measured product of matrices."""
+"""Accelerators by their data sheets, and this machine's GPU or CPU by a measured product of matrices."""
 
 import os
 from dataclasses import dataclass, replace
@@ -9,8 +9,11 @@ from heedful.errors import InputError
 from heedful.machine.limits import matmul_speed
 
 CPU = "cpu"
+HERE = "here"  # the first GPU of this machine, or without one its CPU
 SIZE = 1024  # of the matrices that are multiplied to measure a CPU
+GPU_SIZE = 8192  # and a GPU, which smaller ones do not keep busy
 NODE = 8  # GPUs in a node, whose links are faster than those between nodes
+GPU_LINK = 32e9  # bytes per second between GPUs of this machine: PCIe 4.0 x16, an assumption
 BETWEEN_NODES = 50e9  # bytes per second for each GPU: a network of 400 Gb/s, an assumption
 
 
@@ -45,16 +48,24 @@ ACCELERATORS = {
 }
 
 
+def at_hand(name: str) -> str:
+    """Return the name of an accelerator, with `CPU` for `HERE` on a machine without a GPU."""
+    return CPU if name == HERE and not torch.cuda.is_available() else name
+
+
 def find_accelerator(name: str, precision: str) -> Accelerator:
-    """Find an accelerator by its name, or measure this machine's CPU, with its speed in a precision of training.
+    """Find an accelerator by its name, or measure this machine's, with its speed in a precision of training.
 
     Raises:
         InputError: there is no accelerator of that name here.
     """
+    dtype = torch.float32 if precision == "float32" else torch.bfloat16
     if name == CPU:
-        return this_machine(torch.float32 if precision == "float32" else torch.bfloat16)
+        return this_machine(dtype)
+    if name == HERE:
+        return this_gpu(dtype)
     if name not in ACCELERATORS:
-        raise InputError(f"--gpu {name}: known are {', '.join(ACCELERATORS)}, and {CPU} for this machine")
+        raise InputError(f"--gpu {name}: known are {', '.join(ACCELERATORS)}, and {HERE} and {CPU} for this machine")
     found = ACCELERATORS[name]
     return replace(found, flops=found.float32) if precision == "float32" else found
 
@@ -64,6 +75,13 @@ def this_machine(dtype: torch.dtype) -> Accelerator:
     flops = matmul_speed(SIZE, SIZE, SIZE, dtype, torch.device("cpu"))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Accelerator("this machine's CPU", flops, flops, memory, 1e9, "measured now")
+
+
+def this_gpu(dtype: torch.dtype) -> Accelerator:
+    """Measure the FLOPs per second of this machine's first GPU in products of matrices."""
+    flops = matmul_speed(GPU_SIZE, GPU_SIZE, GPU_SIZE, dtype, torch.device("cuda", 0))
+    properties = torch.cuda.get_device_properties(0)
+    return Accelerator(properties.name, flops, flops, properties.total_memory, GPU_LINK, "measured now")
 
 
 def link_of(accelerator: Accelerator, count: int) -> float:

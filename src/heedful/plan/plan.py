@@ -9,7 +9,7 @@ from heedful.errors import InputError
 from heedful.machine import choose_precision
 from heedful.plan.batches import PlannedBatches, batches_of
 from heedful.plan.data_volume import DataVolume, data_volume
-from heedful.plan.hardware import CPU, Accelerator, find_accelerator, link_of
+from heedful.plan.hardware import CPU, HERE, Accelerator, at_hand, find_accelerator, link_of
 from heedful.plan.layouts import Layout, replicated, sharded
 from heedful.plan.paper import CPU as CPU_DEVICE
 from heedful.plan.paper import GPU
@@ -27,7 +27,7 @@ class Circumstances:
 
     Attributes:
         gpus: the number of GPUs, of which each has a process.
-        gpu: the name of an accelerator, see `heedful.plan.hardware`.
+        gpu: the name of an accelerator, see `heedful.plan.hardware`; by default this machine's GPU, or else its CPU.
         utilisation: the share of the peak FLOPs that is used; None: an assumption by the size of the model.
         length: tokens of a typical sentence of a translator, where there is no prepared data.
         link: bytes per second between GPUs; None: that of the data sheet in a node, and an assumption between nodes.
@@ -36,7 +36,7 @@ class Circumstances:
     """
 
     gpus: int = 1
-    gpu: str = "h100"
+    gpu: str = HERE
     utilisation: float | None = None
     length: int = 27
     link: float | None = None
@@ -157,6 +157,7 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
     Raises:
         InputError: the recipe cannot work, the batches cannot be known, or there is no such accelerator.
     """
+    circumstances = replace(circumstances, gpu=at_hand(circumstances.gpu))
     check_circumstances(recipe, circumstances)
     check(import_task(recipe.task), recipe)
     on_cpu = circumstances.gpu == CPU
@@ -202,7 +203,7 @@ def check_circumstances(recipe: Recipe, circumstances: Circumstances) -> None:
     if recipe.model.family == "word_vectors":
         raise InputError('model.family = "word_vectors" cannot be planned; `heedful info` counts its parameters')
     if circumstances.gpu == CPU and gpus > 1:
-        raise InputError(f"--gpus {gpus}: --gpu cpu is one machine; leave --gpus out")
+        raise InputError(f"--gpus {gpus}: a CPU is one machine; leave --gpus out, or name the GPUs, such as --gpu h100")
     if train.accumulate < gpus:
         size = max(1, train.batch_tokens * train.accumulate // gpus)
         raise InputError(
