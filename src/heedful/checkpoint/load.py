@@ -154,7 +154,10 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     if folder == Path(path) / "model":
         tell_of_newer(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    model = build_fitting(manifest, recipe, tokenizers)
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # a model is built with random weights; the caller's generator stays as it is
+        model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
 
