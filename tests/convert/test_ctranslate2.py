@@ -106,7 +106,7 @@ def test_numbers_that_are_no_weights_stay_as_they_are(read):
             written({"w": ("int8", INT8), "w_scale": ("float32", SCALE[:3])}),
             r"w_scale, of shape \(3,\), does not scale",
         ),
-        (written({"w": ("int8", INT8)}), "'w', an array of int8, has no scale"),
+        (written({"w": ("int8", INT8)}), "'w', a matrix of int8, has no scale"),
         (written({"w": ("int8", INT8), "w_scale": ("float32", 0 * SCALE)}), "does not scale"),
         (written({"w": ("int8", INT8), "w_scale": ("float32", np.nan * SCALE)}), "does not scale"),
         (written({"w": ("float32", WEIGHT.astype(np.float16))}), "has 30 bytes"),

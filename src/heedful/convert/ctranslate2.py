@@ -233,8 +233,8 @@ def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -
     default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
     scale = stored.get(f"{name}_scale", default)
     quantised = value.dtype in (np.int8, np.int16)
-    if value.ndim and (scale is None or not quantised) and value.dtype.kind != "f":
-        raise reader.error(f"{name!r}, an array of {value.dtype}, has no scale")
+    if value.ndim > 1 and (scale is None or not quantised) and value.dtype.kind != "f":
+        raise reader.error(f"{name!r}, a matrix of {value.dtype}, has no scale")
     if scale is None or not quantised:
         return value
     rows = scale.reshape(scale.shape + (1,) * (value.ndim - scale.ndim)) if scale.ndim else scale
