@@ -128,3 +128,9 @@ def test_a_run_is_loaded_and_a_missing_folder_told(run):
 
 def test_type_checkers_read_the_types():  # what they are: tests/typed_uses.py
     assert (files("heedful") / "py.typed").is_file()
+
+
+def test_dir_lists_the_public_names_only():
+    import heedful
+
+    assert dir(heedful) == sorted(heedful.__all__)

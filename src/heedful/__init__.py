@@ -47,6 +47,11 @@ SequenceToSequence: TypeAlias = Literal["translation", "summarisation", "dialogu
 import_module("heedful.train")  # an imported package takes its name here: first, so that the function keeps it
 
 
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)
+
+
 @overload
 def load(
     model: Literal["en-de"], device: "Device" = "auto", precision: Precision = "float32", *, task: None = None

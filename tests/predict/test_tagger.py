@@ -130,3 +130,10 @@ def test_words_are_wanted_where_words_are_tagged():
 def test_a_pair_is_refused():
     with pytest.raises(InputError, match="'wd' and 'wf' are a pair; a tagger reads lines without tabs"):
         list(tagger().predict([Text("wd", "wf")]))
+
+
+@pytest.mark.parametrize("text", ["O'Brien doesn't live in U.S. .", "B-1 (a) x-y"])
+def test_a_text_for_a_model_of_pretokenized_text_is_cut_at_spaces_only(text):
+    tokenizer = train_tokenizer([text], replace(TOKENIZER.config, pretokenized=True))
+    model = Tagger(ByItself(len(BIO)), tokenizer, DataConfig(max_length=97, labels=BIO))
+    assert list(model.predict(text).words) == text.split()

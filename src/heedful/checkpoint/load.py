@@ -154,7 +154,8 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     if folder == Path(path) / "model":
         tell_of_newer(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    model = build_fitting(manifest, recipe, tokenizers)
+    with torch.random.fork_rng(devices=[]):  # random initial weights do not advance the caller's generator
+        model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
 

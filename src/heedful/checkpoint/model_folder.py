@@ -21,6 +21,7 @@ from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.renamed_keys import current_keys
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
+from heedful.models.model import wrong_types
 from heedful.storage.atomic import Content, write_folder
 from heedful.storage.disk import DISK, Storage
 from heedful.storage.manifest import MANIFEST, Manifest, json_text, parse, read_manifest
@@ -152,8 +153,16 @@ def read_tokenizers(manifest: Manifest) -> TokenizerPair:
 
 
 def read_weights(manifest: Manifest) -> dict[str, Tensor]:
-    """Read the weights of a model folder, verified, in the stored type, on the CPU."""
-    return read_whole(manifest, WEIGHTS)
+    """Read the weights of a model folder, verified, in the stored type, on the CPU.
+
+    Raises:
+        InputError: A weight is of a type that weights do not have, such as integers.
+        DamagedError: A file is not what was saved.
+    """
+    weights = read_whole(manifest, WEIGHTS)
+    if problem := wrong_types(weights):
+        raise InputError(f"{manifest.folder}: {problem}: copy the model again from where it is whole")
+    return weights
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -228,13 +228,14 @@ def _is_scale(name: str, stored: Mapping[str, np.ndarray]) -> bool:
 
 
 def _dequantized(name: str, stored: Mapping[str, np.ndarray], reader: _Reader) -> np.ndarray:
-    """Dequantize a variable as value / scale; int8 without a scale is a setting, such as the number of heads."""
+    """Dequantize a variable as value / scale; an integer alone is a setting, such as the number of heads."""
     value = stored[name]
     default = INT16_SCALE if value.dtype == np.int16 and value.ndim else None
     scale = stored.get(f"{name}_scale", default)
-    if scale is None and value.dtype == np.int8 and value.ndim > 1:
-        raise reader.error(f"{name!r}, a matrix of int8, has no scale")
-    if scale is None or value.dtype not in (np.int8, np.int16):
+    quantised = value.dtype in (np.int8, np.int16)
+    if value.ndim > 1 and (scale is None or not quantised) and value.dtype.kind != "f":
+        raise reader.error(f"{name!r}, a matrix of {value.dtype}, has no scale")
+    if scale is None or not quantised:
         return value
     rows = scale.reshape(scale.shape + (1,) * (value.ndim - scale.ndim)) if scale.ndim else scale
     if (

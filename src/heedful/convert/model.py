@@ -18,6 +18,7 @@ from heedful.convert.weights import SINGLE, read_safetensors, write_safetensors
 from heedful.errors import InputError
 from heedful.machine import is_out_of_memory
 from heedful.models import weights
+from heedful.models.model import wrong_types
 from heedful.nn.meta_device import meta_device
 from heedful.storage.atomic import FolderWriter, atomic_folder, named_write_errors
 from heedful.tasks import find_task
@@ -26,6 +27,7 @@ from heedful.text.export import to_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
+NUMBERS = r".*(?:\.position_ids|\.attn\.(?:masked_)?bias)"  # positions and masks, which other toolkits store as well
 GENERATION = "generation_config.json"
 
 # What settings of a wrong type or size, and weights of a wrong shape, end in where no check names them.
@@ -159,9 +161,13 @@ def read_weights(folder: Path) -> Weights:
     """Read the safetensors weights of a model folder as float32 tensors by name.
 
     Raises:
-        InputError: A weights file is missing or damaged, as in `read_safetensors`.
+        InputError: A weights file is missing or damaged, as in `read_safetensors`; or a weight is of another type,
+            such as the integers of a quantised model.
     """
-    return {name: value.float() for name, value in read_safetensors(folder).items()}
+    found = read_safetensors(folder)
+    if problem := wrong_types(without(found, NUMBERS)[0]):
+        raise InputError(f"{folder}: {problem}; quantised models are not read: get the weights that it was made from")
+    return {name: value.float() for name, value in found.items()}
 
 
 def heads_note(left_out: Weights, heads: str) -> tuple[str, ...]:

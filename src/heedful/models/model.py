@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
@@ -17,6 +18,7 @@ from heedful.parallel import copy_into
 
 Names = Mapping[str, str]
 
+WEIGHT_TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 OUTPUT_ROWS = {"output.weight": "target", "output.bias": "target"}  # of a projection to a vocabulary
 
 
@@ -173,7 +175,7 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     """Copy weights, named as by `weights`, into a model; one that is sharded takes its own rows.
 
     Raises:
-        ValueError: names or shapes differ; the message lists them.
+        ValueError: names or shapes differ, or a type is not one of weights; the message lists them.
     """
     check_weights(model, values)
     for name, parameter in model.named_parameters():
@@ -181,7 +183,7 @@ def load_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
 
 
 def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
-    """Check that weights have the names and shapes of a model's own.
+    """Check that weights have the names and shapes of a model's own, and types that weights are stored in.
 
     Raises:
         ValueError: they differ; the message lists them.
@@ -189,6 +191,20 @@ def check_weights(model: nn.Module, values: dict[str, Tensor]) -> None:
     own = dict(model.named_parameters())
     if problems := misfits({name: own[name].shape for name in own}, {name: values[name].shape for name in values}):
         raise ValueError("; ".join(problems))
+    if problem := wrong_types(values):
+        raise ValueError(problem)
+
+
+def wrong_types(values: Mapping[str, Tensor]) -> str:
+    """Name the first tensor that is not of a type that weights are stored in; "" if all are.
+
+    torch converts integers and other types silently while it copies them into a parameter, to a model that answers
+    differently: so whatever reads weights asks here first.
+    """
+    wrong = ((name, value.dtype) for name, value in sorted(values.items()) if value.dtype not in WEIGHT_TYPES)
+    for name, dtype in wrong:
+        return f"{name} has the type {str(dtype).removeprefix('torch.')}, and weights are floating-point numbers"
+    return ""
 
 
 def misfits(own: Mapping[str, Sequence[int]], given: Mapping[str, Sequence[int]]) -> list[str]:

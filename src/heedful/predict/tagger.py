@@ -63,12 +63,12 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         self.last = np.array([may_follow(tag, "O", data.labels) for tag in data.labels])
 
     def answers(self, texts: Iterator[Text]) -> Iterator[TaggedWords]:
-        """Tag the words of each text, which is split at spaces and around punctuation marks.
+        """Tag the words of each text, which is split as `words` does.
 
         Raises:
             InputError: an input is a pair of texts.
         """
-        return self.tag(split_words(single(text)) for text in texts)
+        return self.tag(self.words(text) for text in texts)
 
     def windows(self, text: Text) -> list[list[int]]:
         """Encode a text as the rows of token ids that the model reads: one for each window of its words.
@@ -76,7 +76,16 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         Raises:
             InputError: the input is a pair of texts.
         """
-        return [row.ids for row in self.rows(split_words(single(text)))]
+        return [row.ids for row in self.rows(self.words(text))]
+
+    def words(self, text: Text) -> list[str]:
+        """Split a text at spaces and, unless the model's tokenizer is for pretokenized text, around punctuation marks.
+
+        Raises:
+            InputError: the input is a pair of texts.
+        """
+        line = single(text)
+        return line.split() if self.reader.tokenizer.config.pretokenized else split_words(line)
 
     def check(self, text: Text) -> None:
         """Check that an input is a single text.

@@ -56,8 +56,10 @@ def train(
     folder = Path("runs") / settings.name if out is None else Path(out)
     console = console or Console(stderr=True)
     threads = torch.get_num_threads()
+    gpus = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     try:
-        outcome = loop.train(settings, folder, console)
+        with torch.random.fork_rng(devices=gpus):  # training seeds torch's generators; the caller's stay as they are
+            outcome = loop.train(settings, folder, console)
     finally:
         torch.set_num_threads(threads)
     if outcome.exit_code:
