@@ -108,7 +108,7 @@ def saved(folder: Path, update: int) -> dict[str, torch.Tensor]:
 
 
 def test_the_final_model_is_the_mean_that_it_says_it_is(text, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer, "choose", lambda candidates, _: max(candidates, key=lambda one: len(one.updates)))
+    monkeypatch.setattr(trainer, "choose", lambda candidates, *_: max(candidates, key=lambda one: len(one.updates)))
     _, said = train_aloud(recipe(text), tmp_path / "run")
     assert "final model: the mean of updates 15 and 19, loss" in said
     parts = [saved(tmp_path / "run", step) for step in (15, 19)]

@@ -20,7 +20,9 @@ def test_the_rate_reaches_its_end_with_the_limit_that_comes_first(schedule, limi
         train=limits | {"log_every": 1, "validate_decoding": False},
     )
     train(settings, tmp_path / "run")
-    rates = [record["lr"] for record in map(json.loads, (tmp_path / "run" / LOG).open()) if "lr" in record]
+    rates = [
+        record["lr"] for record in map(json.loads, (tmp_path / "run" / LOG).read_text().splitlines()) if "lr" in record
+    ]
     assert rates[1] == max(rates) == 0.01
     assert rates[-1] == pytest.approx(0.001)
 

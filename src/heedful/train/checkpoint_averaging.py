@@ -10,8 +10,9 @@ from typing import Any
 from heedful.checkpoint import Best
 from heedful.config.schema import Recipe
 from heedful.tasks.task import Scores
-from heedful.train.early_stopping import LOSS, higher_is_better, rank
+from heedful.train.early_stopping import higher_is_better, rank
 from heedful.train.logger import shown
+from heedful.train.trainer_state import LOSS
 
 Updates = tuple[int, ...]  # the updates of the averaged checkpoints; a single one: the checkpoint itself
 
@@ -57,20 +58,19 @@ def updates_to_average(recipe: Recipe, end: int) -> Updates:
     return (*late[max(0, len(late) + 1 - train.average_last) :], end)
 
 
-def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandidate:
+def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None = LOSS) -> AverageCandidate:
     """Choose a mean, unless a single checkpoint is better by more than chance; without scores a mean, or the earliest.
 
-    Equal scores are decided by the loss, as while training (`early_stopping.rank`).
+    Equal scores are decided by the score `tie`, as during training (`early_stopping.rank`).
 
     The best of many checkpoints is so partly by luck: its score on the validation set is higher than on other data.
     """
 
     def order(one: AverageCandidate) -> tuple[float, float, int, int]:
-        value, loss = rank(one.scores, score) if one.scores else (0.0, 0.0)
-        known = one.scores is not None and LOSS in one.scores
+        value, loss = rank(one.scores, score, tie) if one.scores else (0.0, 0.0)
         return (
             value + one.chance(score),
-            loss + (one.chance(LOSS) if known else 0.0),
+            loss + (one.chance(tie) if tie else 0.0),
             len(one.updates),
             -one.updates[-1],
         )

@@ -6,9 +6,8 @@ from heedful.checkpoint import Best
 from heedful.errors import InputError
 from heedful.evaluate.significance import LOWER_IS_BETTER
 from heedful.tasks.task import Scores
-from heedful.train.trainer_state import TrainerState
+from heedful.train.trainer_state import LOSS, TrainerState
 
-LOSS = "loss"
 FLAT = 3  # validations in a row with one and the same selecting score, after which it says nothing
 
 
@@ -31,7 +30,7 @@ def note_validation(state: TrainerState, scores: Scores | None, name: str) -> No
     state.validated = state.update
     if scores is None:
         return
-    value, loss = rank(scores, name)
+    value, loss = rank(scores, name, state.tie)
     state.flat = state.flat + 1 if value == state.last else 1
     state.last = finite(value)
     learns = loss > _rank_of_loss(state.lowest_loss)
@@ -56,13 +55,13 @@ def finite(value: int | float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def rank(scores: Scores, name: str) -> tuple[float, float]:
-    """Rank of a model, larger for better ones: by the selecting score, and among equal scores by the loss.
+def rank(scores: Scores, name: str, tie: str | None = LOSS) -> tuple[float, float]:
+    """Rank of a model, larger for better ones: by the selecting score, and among equal ones by the score `tie`, if any.
 
     Raises:
         InputError: there is no such score.
     """
-    return higher_is_better(scores, name), higher_is_better(scores, LOSS) if LOSS in scores else -math.inf
+    return higher_is_better(scores, name), higher_is_better(scores, tie) if tie in scores else -math.inf
 
 
 def silence_line(state: TrainerState, scores: Scores, name: str) -> str | None:

@@ -328,7 +328,7 @@ class Trainer:
         lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
-        chosen = choose(candidates, self.task.best)
+        chosen = choose(candidates, self.task.best, self.state.tie)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)

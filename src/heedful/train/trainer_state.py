@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from heedful.tasks.task import Mean
 
 N = TypeVar("N", int, float)
+LOSS = "loss"
 SCORES = {"best", "best_loss", "lowest_loss", "last"}  # entries that may be None or negative
 
 
@@ -57,6 +58,11 @@ class TrainerState:
     # resumed or replayed run repeats it. None: a run of an older version, whose rate knows max_updates only.
     shares: list[int] | None = field(default_factory=list)
     window: LogWindow = field(default_factory=LogWindow)
+
+    @property
+    def tie(self) -> str | None:
+        """The score that decides among equal selecting scores; None: a run of an older version keeps the earliest."""
+        return None if self.shares is None else LOSS
 
     def to_json(self) -> dict[str, Any]:
         """Convert the state to a JSON object; floats are kept bit for bit."""
