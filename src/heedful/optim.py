@@ -22,7 +22,7 @@ class Clock:
 
     step: int  # number of the update, from 1
     warmup: int
-    total: int
+    total: int | float
     d_model: int
     floor: float  # smallest factor of the learning rate
 
@@ -71,8 +71,8 @@ SCHEDULES: dict[str, Callable[[Clock], float]] = {
 }
 
 
-def learning_rate(config: OptimizerConfig, step: int, total: int, d_model: int) -> float:
-    """Compute the learning rate of update `step`, counted from 1, in a run of `total` updates."""
+def learning_rate(config: OptimizerConfig, step: int, total: int | float, d_model: int) -> float:
+    """Compute the learning rate of update `step`, counted from 1, in a run of `total` updates, perhaps estimated."""
     clock = Clock(step, config.warmup, total, d_model, config.min_lr / config.lr)
     return config.lr * SCHEDULES[config.schedule](clock)
 

@@ -24,6 +24,7 @@ from heedful.tasks import find_task
 from heedful.tasks.task import Batch
 from heedful.train.log_file import logged_norm
 from heedful.train.logger import NoLogger
+from heedful.train.resume import check_state
 from heedful.train.trainer import Trainer
 
 
@@ -115,7 +116,7 @@ def replay(folder: Path, update: int, console: Console, data_root: Path | None =
     before = update - 1 - trainer.state.update
     with ProgressReporter("computing the updates before", "updates", before, say=console.print) as report:
         while trainer.state.update < update - 1:
-            trainer.count(trainer.training_step.update(trainer.next_batches(), trainer.state.update + 1), NoLogger())
+            trainer.count(trainer.compute(), NoLogger())
             report.advance()
     return replayed(trainer)
 
@@ -140,6 +141,7 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     task = find_task(recipe.task).prepare(recipe, folder / "data", console.print)
     trainer = Trainer(task, folder, checkpoints, Console(quiet=True))
     trainer.resume(saved)
+    trainer.state.shares = check_state(newest).shares  # how far each update was in time: its learning rate
     return trainer
 
 

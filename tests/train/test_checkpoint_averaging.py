@@ -77,6 +77,11 @@ def test_a_single_checkpoint_must_be_better_by_more_than_chance(parts, best, cho
     assert ("by no more than its checkpoints scatter" in choice_line(mean, candidates, "bleu")) == (best > 31)
 
 
+def test_equal_scores_are_decided_by_the_loss():
+    candidates = [AverageCandidate((updates,), {"bleu": 0.0, "loss": 5 - updates / 100}) for updates in (20, 120, 60)]
+    assert choose(candidates, "bleu").updates == (120,)
+
+
 def test_a_lower_loss_is_the_better_one():
     one, other = AverageCandidate((5,), {"loss": 2.0}), AverageCandidate((7,), {"loss": 1.0})
     assert choose([one, other], "loss") is other
@@ -102,7 +107,8 @@ def saved(folder: Path, update: int) -> dict[str, torch.Tensor]:
     return parameters(folder / "checkpoints" / f"step-{update:08d}")
 
 
-def test_the_final_model_is_the_mean_that_it_says_it_is(text, tmp_path):
+def test_the_final_model_is_the_mean_that_it_says_it_is(text, tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer, "choose", lambda candidates, *_: max(candidates, key=lambda one: len(one.updates)))
     _, said = train_aloud(recipe(text), tmp_path / "run")
     assert "final model: the mean of updates 15 and 19, loss" in said
     parts = [saved(tmp_path / "run", step) for step in (15, 19)]

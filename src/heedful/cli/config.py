@@ -81,15 +81,17 @@ def check(
     from heedful.config.load import load_recipe
     from heedful.data.preparation.digest import files_of
     from heedful.train.preflight import preflight
+    from heedful.train.run_length import rate_line
 
     settings = load_recipe(recipe, overrides or [], data)
     text = settings.data
     test = [text.test] if text.test else []
-    preflight(settings, out, test)
+    checked = preflight(settings, out, test)
     corpora = [*text.train, *([text.valid] if text.valid else []), *test]
     count = len({file for corpus in corpora for file in files_of(corpus, text)})
     content = CONTENTS[text.modality]
     typer.echo(f"{recipe}: good, and its {counted(count, 'files')} of {content} {'is' if count == 1 else 'are'} there")
+    typer.echo(rate_line(checked))
 
 
 @app.command()

@@ -9,7 +9,7 @@ from heedful.errors import InputError
 from heedful.models.parameters import count_without_building
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.train.resume import TIMED
+from heedful.train.run_length import DECAYING
 
 TOLERANCE = 0.05  # share by which the parameters of a system may differ from the budget
 WIDEST = 4096  # d_model is searched below, first in steps
@@ -74,7 +74,8 @@ class Budget:
             spent = "an unknown time" if seconds is None else f"{seconds / 60:.1f} minutes"
             remarks.append(f"has trained for {spent} of --minutes {self.minutes:g}: its recipe ends it earlier")
         schedule, limit = recipe.optimizer.schedule, recipe.train.max_updates
-        if schedule in TIMED and updates is not None and updates < limit:
+        ends_earlier = recipe.train.max_epochs is not None or recipe.train.max_minutes is not None
+        if schedule in DECAYING and not ends_earlier and updates is not None and updates < limit:
             remarks.append(
                 f'its learning rate (schedule "{schedule}") was to fall until update {limit:,}, not {updates:,}'
             )

@@ -222,7 +222,7 @@ class OptimizerConfig:
     weight_decay: float = 0.0  # of matrices; biases and the weights of norms do not decay
     schedule: Literal["vaswani", "inverse_sqrt", "cosine", "linear", "constant"] = "vaswani"
     warmup: int = 4000  # updates in which the learning rate rises
-    min_lr: float = 0.0  # where cosine and linear end, at max_updates
+    min_lr: float = 0.0  # where cosine and linear end, with the limit that ends the run first
     clip_norm: float = 0.0  # gradient clipping: the largest gradient norm; 0: none
 
 

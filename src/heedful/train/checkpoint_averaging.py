@@ -10,8 +10,9 @@ from typing import Any
 from heedful.checkpoint import Best
 from heedful.config.schema import Recipe
 from heedful.tasks.task import Scores
-from heedful.train.early_stopping import higher_is_better
+from heedful.train.early_stopping import higher_is_better, rank
 from heedful.train.logger import shown
+from heedful.train.trainer_state import LOSS
 
 Updates = tuple[int, ...]  # the updates of the averaged checkpoints; a single one: the checkpoint itself
 
@@ -38,7 +39,9 @@ class AverageCandidate:
         It is estimated from the differences between neighbours, in which a trend counts little (von Neumann 1941). It
         is 0 where fewer than two scores are known, as for a single checkpoint.
         """
-        known = [value for part in self.parts if part and isfinite(value := higher_is_better(part, score))]
+        known = [
+            value for part in self.parts if part and score in part and isfinite(value := higher_is_better(part, score))
+        ]
         steps = [(after - before) ** 2 for before, after in pairwise(known)]
         return 2 * sqrt(sum(steps) / (2 * len(steps))) if steps else 0.0
 
@@ -55,17 +58,24 @@ def updates_to_average(recipe: Recipe, end: int) -> Updates:
     return (*late[max(0, len(late) + 1 - train.average_last) :], end)
 
 
-def choose(candidates: Sequence[AverageCandidate], score: str) -> AverageCandidate:
+def choose(candidates: Sequence[AverageCandidate], score: str, tie: str | None = LOSS) -> AverageCandidate:
     """Choose a mean, unless a single checkpoint is better by more than chance; without scores a mean, or the earliest.
+
+    Equal scores are decided by the score `tie`, as during training (`early_stopping.rank`).
 
     The best of many checkpoints is so partly by luck: its score on the validation set is higher than on other data.
     """
 
-    def rank(one: AverageCandidate) -> tuple[float, int, int]:
-        value = higher_is_better(one.scores, score) + one.chance(score) if one.scores else 0.0
-        return value, len(one.updates), -one.updates[-1]
+    def order(one: AverageCandidate) -> tuple[float, float, int, int]:
+        value, loss = rank(one.scores, score, tie) if one.scores else (0.0, 0.0)
+        return (
+            value + one.chance(score),
+            loss + (one.chance(tie) if tie else 0.0),
+            len(one.updates),
+            -one.updates[-1],
+        )
 
-    return max(candidates, key=rank)
+    return max(candidates, key=order)
 
 
 def choice_line(chosen: AverageCandidate, candidates: Sequence[AverageCandidate], score: str) -> str:

@@ -27,6 +27,7 @@ from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboa
 from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
 from heedful.train.resume import EXACTLY, Resumption, check_same_run
+from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
 
@@ -75,6 +76,7 @@ def train(
             wait_policy(trainer.device, logger.say) as waiting,
         ):
             trainer.task.tell = cache(logger.say)  # each remark once, however many validations make it
+            logger.say(rate_line(trainer.recipe, known_updates(trainer)))
             trainer.begin(logger)
             while not trainer.is_finished() and not interruption.of_any(reducer):
                 trainer.update(logger)
@@ -159,6 +161,11 @@ def open_logger(trainer: Trainer) -> Logger:
     update = trainer.state.update
     board = tensorboard(trainer.folder, update) if trainer.recipe.train.tensorboard else NoBoard()
     return RunLogger(trainer.folder, update, expected_updates(trainer), board, trainer.console)
+
+
+def known_updates(trainer: Trainer) -> int | None:
+    """Number of updates of the whole run; None if the time ends it."""
+    return None if trainer.recipe.train.max_minutes is not None else expected_updates(trainer)
 
 
 def expected_updates(trainer: Trainer) -> int:

@@ -18,6 +18,7 @@ from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.model import check_weights
 from heedful.optim import check_optimizer_tensors
+from heedful.train.run_length import DECAYING
 from heedful.train.trainer_state import TrainerState
 
 FREE = {  # keys, or tables of keys, that a resumed run may change
@@ -42,13 +43,14 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "train.save_minutes",
     "train.keep_last",
     "train.log_every",
+    "train.validate_every",
     "train.device",
     "train.threads",
     "train.workers",
     "train.activation_checkpointing",
     "train.tensorboard",
 }
-TIMED = {"cosine", "linear"}  # schedules that depend on max_updates
+LIMITS = {"train.max_updates", "train.max_epochs", "train.max_minutes"}  # the end, towards which some rates fall
 ORDER = "the place in the data where the run stands would be another"
 BEST = "the best score so far would be of another kind"
 FIXED = {  # keys, or tables of keys, that no run can go on without, and why
@@ -109,8 +111,8 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
     }
     if refused := [clause for key, clause in changed.items() if key not in allowed]:
         raise InputError(
-            "the run cannot go on with other settings: " + "; ".join(refused) + ". "
-            "Use the old values, or begin another run with another --out"
+            "the run cannot resume with other settings: " + "; ".join(refused) + ". "
+            f"Use the old values, {allow_all(changed.keys() - set(allowed))}or begin another run with another --out"
         )
     if data_digest(recipe) != saved.state["data"]:
         raise InputError(
@@ -118,6 +120,19 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
             "Restore the files, or begin another run with another --out"
         )
     return list(changed.values())
+
+
+def allow_all(keys: Collection[str]) -> str:
+    """Format the options that allow all keys to change at once; empty if a run cannot resume with one of them."""
+    if any(fixed_reason(key) for key in keys):
+        return ""
+    return f"accept what changes with {' '.join(f'--allow-change {key}' for key in sorted(keys))}, "
+
+
+def fixed_reason(key: str) -> str | None:
+    """Return why a run cannot resume with another value of a key; None if it can."""
+    reasons = (reason for name, reason in FIXED.items() if within(key, {name}) and "dropout" not in key)
+    return next(reasons, None)
 
 
 def check_allowed(allowed: Collection[str], keys: Collection[str]) -> None:
@@ -129,9 +144,8 @@ def check_allowed(allowed: Collection[str], keys: Collection[str]) -> None:
     for key in allowed:
         if key not in keys:
             raise InputError(f'--allow-change {key}: a recipe has no key "{key}"; `heedful config show` lists all keys')
-        for name, reason in FIXED.items():
-            if within(key, {name}) and "dropout" not in key:
-                raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {reason}")
+        if reason := fixed_reason(key):
+            raise InputError(f"--allow-change {key}: a run cannot go on with another {key}, because {reason}")
 
 
 def within(key: str, names: Collection[str]) -> bool:
@@ -141,7 +155,7 @@ def within(key: str, names: Collection[str]) -> bool:
 
 def free_keys(recipe: Recipe) -> set[str]:
     """List the recipe keys, or tables of keys, that may change when a run is resumed: no result depends on them."""
-    timed = {"train.max_updates"} if recipe.optimizer.schedule in TIMED else set()
+    timed = LIMITS if recipe.optimizer.schedule in DECAYING else set()
     decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
     automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
     return FREE - timed | automatic if decodes else FREE - timed | automatic | {"decode"}

@@ -31,13 +31,14 @@ from heedful.train.checkpoint_averaging import (
     updates_to_average,
 )
 from heedful.train.checkpointing import CheckpointSaver
-from heedful.train.early_stopping import note_validation, stops_early
+from heedful.train.early_stopping import best_of, note_validation, silence_line, stops_early
 from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
 from heedful.train.freezing import freeze
 from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
+from heedful.train.run_length import last_update, note_time
 from heedful.train.sharding import whole_model
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
@@ -161,6 +162,7 @@ class Trainer:
         seconds, minutes = self.reducer.from_first(lambda: [took, (time.monotonic() - self.saved_at) / 60])
         self.state.seconds += seconds
         self.count(done, logger)
+        note_time(self.state, self.recipe.train)
         self.saver.report()
         validates = self.validation_is_due()
         if validates or self.save_is_due(minutes):
@@ -183,7 +185,8 @@ class Trainer:
         self.task.check_data()
         with memory_errors(self.recipe.train, what):
             batches = self.next_batches()
-            done = self.training_step.update(batches, number, self.state.batch - start)
+            last = last_update(self.recipe.train, self.state, len(self.batches))
+            done = self.training_step.update(batches, number, self.state.batch - start, last)
         self.task.check_data()  # an update from other data is not counted, and so never saved
         return done
 
@@ -251,6 +254,8 @@ class Trainer:
         if scores is not None:
             logger.record_validation(self.state.update, scores)
         self.note(scores)
+        if scores is not None and (line := silence_line(self.state, scores, self.task.best)):
+            self.task.tell(line)
         logger.restart_clock()
 
     def note(self, scores: Scores | None) -> None:
@@ -261,8 +266,7 @@ class Trainer:
 
     def best(self) -> Best | None:
         """The best update so far with its score; None before the first validation."""
-        state = self.state
-        return None if state.best is None else Best(state.best_update, self.task.best, state.best)
+        return best_of(self.state, self.task.best)
 
     @torch.no_grad()
     def scores(self) -> Scores | None:
@@ -324,7 +328,7 @@ class Trainer:
         lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
-        chosen = choose(candidates, self.task.best)
+        chosen = choose(candidates, self.task.best, self.state.tie)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)

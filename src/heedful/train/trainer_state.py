@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 from heedful.tasks.task import Mean
 
 N = TypeVar("N", int, float)
+LOSS = "loss"
+SCORES = {"best", "best_loss", "lowest_loss", "last"}  # entries that may be None or negative
 
 
 @dataclass
@@ -46,9 +48,21 @@ class TrainerState:
     skipped_in_a_row: int = 0
     best: float | None = None
     best_update: int = 0
-    worse: int = 0  # validations since the best one
+    best_loss: float | None = None  # of the best update
+    lowest_loss: float | None = None  # of all validations
+    last: float | None = None  # selecting score of the last validation; None: not finite
+    flat: int = 0  # validations in a row with that score
+    worse: int = 0  # validations since the score or the loss last improved
     validated: int = 0  # the update of the last validation
+    # The update after which each thousandth of train.max_minutes had passed: the learning rate follows it, and a
+    # resumed or replayed run repeats it. None: a run of an older version, whose rate knows max_updates only.
+    shares: list[int] | None = field(default_factory=list)
     window: LogWindow = field(default_factory=LogWindow)
+
+    @property
+    def tie(self) -> str | None:
+        """The score that decides among equal selecting scores; None: a run of an older version keeps the earliest."""
+        return None if self.shares is None else LOSS
 
     def to_json(self) -> dict[str, Any]:
         """Convert the state to a JSON object; floats are kept bit for bit."""
@@ -62,7 +76,9 @@ class TrainerState:
             ValueError: a value is missing, unknown or of another type.
         """
         try:
-            state = cls(**{"validated": values["update"], **values, "window": LogWindow(**values["window"])})
+            state = cls(
+                **{"validated": values["update"], "shares": None, **values, "window": LogWindow(**values["window"])}
+            )
         except (KeyError, TypeError) as error:
             raise ValueError(f"it has other entries than the progress of a run ({error})") from error
         _check_types(state)
@@ -73,9 +89,15 @@ def _check_types(state: TrainerState) -> None:
     numbers = {int: (int,), float: (int, float)}
     for name, default in asdict(TrainerState()).items():
         value = getattr(state, name)
-        kinds = (int, float, type(None)) if name == "best" else numbers.get(type(default), (LogWindow,))
-        if type(value) not in kinds or (isinstance(value, int) and value < 0 and name != "best"):
+        kinds = (int, float, type(None)) if name in SCORES else numbers.get(type(default), (LogWindow,))
+        if name == "shares":
+            kinds = (list, type(None))
+        if type(value) not in kinds or (isinstance(value, int) and value < 0 and name not in SCORES):
             raise ValueError(f"{name} is {value!r}")
+    if any(type(update) is not int for update in state.shares or []) or state.shares != (
+        state.shares and sorted(state.shares)
+    ):
+        raise ValueError(f"shares is {state.shares!r}")
     window = state.window
     for name, kinds in (("losses", (int, float)), ("nlls", (int, float)), ("counts", (int,))):
         values = getattr(window, name)

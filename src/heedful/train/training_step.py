@@ -58,7 +58,9 @@ class TrainingStep:
             for stack in stacks(self.precision.replica):
                 stack.compile(dynamic=True)
 
-    def update(self, batches: Sequence[Batch], number: int, total: int | None = None) -> Update:
+    def update(
+        self, batches: Sequence[Batch], number: int, total: int | None = None, last: int | float | None = None
+    ) -> Update:
         """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
         The gradient is that of (sum of losses) / (count of target tokens) over all batches of all processes, for each
@@ -69,11 +71,13 @@ class TrainingStep:
             batches: This process's batches; none, if all examples are those of other processes.
             number: The number of the update.
             total: The number of batches of all processes; those beyond are repetitions, which count for nothing.
+            last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
         """
         rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
         losses = self.gradient(batches, number, counts, len(rows))
-        lr = learning_rate(self.recipe.optimizer, number, self.recipe.train.max_updates, self.recipe.model.d_model)
+        last = last or self.recipe.train.max_updates
+        lr = learning_rate(self.recipe.optimizer, number, last, self.recipe.model.d_model)
         norm = self.step(lr, sum(counts))
         computed = self.reducer.in_order(torch.stack(losses).tolist() if losses else [])[:total]
         totals, nlls = torch.tensor(computed, dtype=torch.float64).sum(0).T.tolist()
