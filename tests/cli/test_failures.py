@@ -2,6 +2,7 @@
 
 import gzip
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -193,6 +194,29 @@ def test_a_failure_is_one_message_and_an_exit_code(command, folder, monkeypatch,
     assert "Traceback" not in err
     assert (folder / "full" / "precious.txt").read_text() == "keep me"
     assert [path.name for path in (folder / "full").iterdir()] == ["precious.txt"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help",
+        "--version",
+        "info en-de",
+        "info",
+        "config presets",
+        "config schema",
+        "config show vaswani-base",
+        "runs list .",
+        "doctor",
+        "plan tiny --gpu h100",
+    ],
+)
+def test_a_full_standard_output_is_one_message(words):
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "heedful", *words.split()]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "heedful: cannot write standard output: No space left on device\n")
 
 
 def test_the_table_has_at_least_forty_cases():

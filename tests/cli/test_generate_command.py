@@ -121,6 +121,7 @@ def test_of_a_single_answer_the_tokens_are_counted(model, reporters):
 
 OPTIONS = {
     "max_tokens": 3,
+    "min_tokens": 7,
     "repetition_penalty": 9.5,
     "frequency_penalty": 5.5,
     "presence_penalty": 7.5,
@@ -144,7 +145,12 @@ def test_an_option_changes_how_the_model_generates(model, generator, name, value
 
 def test_every_setting_has_an_option():
     assert set(GenerateConfig.__dataclass_fields__) <= set(generate.__annotations__)
-    assert set(OPTIONS) | {"stop", "batch_tokens"} == set(GenerateConfig.__dataclass_fields__)
+    assert set(OPTIONS) | {"ignore_eos", "stop", "batch_tokens"} == set(GenerateConfig.__dataclass_fields__)
+
+
+def test_an_answer_without_eos_has_max_tokens(model):
+    answers = run("--model", model, "--ignore-eos", "--json", "w3", "w5", "", "--samples", 11).stdout.splitlines()
+    assert {(json.loads(line)["reason"], len(json.loads(line)["pieces"])) for line in answers} == {("length", 7)}
 
 
 def test_stop_strings_end_an_answer(model, generator):

@@ -24,6 +24,7 @@ CONFIGS = (
     replace(SHORT, temperature=0.0, repetition_penalty=1.5),
     replace(SHORT, top_k=5, frequency_penalty=0.5, max_tokens=17),
     replace(SHORT, top_p=0.8, no_repeat_ngram=2, stop=("w3", "w5 w")),
+    replace(SHORT, min_tokens=4, temperature=0.0),
     replace(SHORT, typical=0.7, min_p=0.05, presence_penalty=0.3, temperature=1.7),
 )
 
@@ -234,6 +235,19 @@ def test_each_end_has_its_reason_and_its_scores(tokenizer):
     ]
     assert ended.tokens == stopped.tokens == cut.tokens == tokenizer.encode("w1 w2 w3")
     assert [g.token_scores for g in (ended, stopped, cut)] == [[0.0] * 4, [0.0] * 3, [0.0] * 3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "length", "reason"),
+    [({}, 0, "eos"), ({"min_tokens": 5}, 5, "eos"), ({"ignore_eos": True}, 11, "length")],
+    ids=["neither", "min_tokens", "ignore_eos"],
+)
+def test_a_model_that_wants_to_end_writes_as_much_as_is_asked_for(tokenizer, settings, length, reason):
+    model = ToyLanguageModel(lambda _: torch.zeros(len(tokenizer)).index_fill(0, torch.tensor(EOS), 90.0))
+    config = replace(SHORT, **settings)
+    requests = [GenerationRequest("", config), GenerationRequest("w3", replace(config, seed=7))]
+    generations = Generator(model, tokenizer, SHORT).generate(requests)
+    assert [(len(generation.tokens), generation.reason) for generation in generations] == [(length, reason)] * 2
 
 
 def test_an_empty_prompt_begins_where_a_document_begins(tokenizer):

@@ -35,7 +35,13 @@ def generate(
     output: Output = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to each prompt; each has the next seed.")] = 1,
     seed: Annotated[int | None, setting("Seed of the random numbers; another seed gives another answer.")] = None,
-    max_tokens: Annotated[int | None, setting("Longest answer, in tokens.")] = None,
+    max_tokens: Annotated[
+        int | None, setting("Longest answer, in tokens. It ends earlier where the model writes <eos>.")
+    ] = None,
+    min_tokens: Annotated[int | None, setting("Number of tokens before the first that may be <eos>.")] = None,
+    ignore_eos: Annotated[
+        bool | None, setting("Never write <eos>: an answer ends at --max-tokens or at a text of --stop.")
+    ] = None,
     temperature: Annotated[
         float | None,
         setting(
@@ -93,6 +99,8 @@ def generate(
     check_output(output, source)
     changes = {
         "max_tokens": max_tokens,
+        "min_tokens": min_tokens,
+        "ignore_eos": ignore_eos,
         "repetition_penalty": repetition_penalty,
         "frequency_penalty": frequency_penalty,
         "presence_penalty": presence_penalty,

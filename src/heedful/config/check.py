@@ -94,6 +94,7 @@ AT_LEAST = {
     "decode.max_extra": 0,
     "decode.batch_tokens": 1,
     "generate.max_tokens": 1,
+    "generate.min_tokens": 0,
     "generate.no_repeat_ngram": 1,
     "generate.temperature": 0,
     "generate.repetition_penalty": 0.001,

@@ -29,6 +29,7 @@ _OTHER_NAMES = {
     "max_epoch": "train.max_epochs",
     "max_new_tokens": "generate.max_tokens",
     "max_steps": "train.max_updates",
+    "min_new_tokens": "generate.min_tokens",
     "num_beams": "decode.beam",
     "num_heads": "model.heads",
     "num_train_epochs": "train.max_epochs",

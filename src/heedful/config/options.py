@@ -39,6 +39,8 @@ class GenerateOptions(TypedDict, total=False):
     """Options of a generation call: keys of [generate]; a missing key has the value of the model's recipe."""
 
     max_tokens: int
+    min_tokens: int
+    ignore_eos: bool
     repetition_penalty: float
     frequency_penalty: float
     presence_penalty: float

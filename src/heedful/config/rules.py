@@ -213,6 +213,11 @@ RULES = (
         "raise beam, or lower n_best",
     ),
     Rule(
+        "generate.min_tokens",
+        lambda r: r.generate.min_tokens > r.generate.max_tokens,
+        "generate.min_tokens is larger than generate.max_tokens, where every output ends; lower it, or raise the other",
+    ),
+    Rule(
         "generate.stop",
         lambda r: "" in r.generate.stop,
         "generate.stop holds an empty text, which would end every output before it begins; take it out",

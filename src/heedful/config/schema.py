@@ -287,7 +287,9 @@ class DecodeConfig:
 class GenerateConfig:
     """Settings of text generation. The sampling filters apply in the order of these fields, then a token is drawn."""
 
-    max_tokens: int = 256  # longest output
+    max_tokens: int = 256  # longest output; it ends earlier where the model writes <eos>
+    min_tokens: int = 0  # tokens before the first that may be <eos>
+    ignore_eos: bool = False  # never <eos>: an output ends at max_tokens or at a text of `stop`
     repetition_penalty: float = 1.0  # divides positive logits of tokens seen, multiplies negative (Keskar et al. 2019)
     frequency_penalty: float = 0.0  # taken off a token's logit for each time that it was generated
     presence_penalty: float = 0.0  # taken off once

@@ -15,6 +15,7 @@ from torch import Tensor
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generation_row import GenerationRow
 from heedful.decode.top_k import top
+from heedful.text.tokenizer import EOS
 
 Tokens = Sequence[Sequence[int]]  # R rows of ids
 DEFAULTS = GenerateConfig()  # the default settings, which filter nothing
@@ -134,7 +135,22 @@ def counts(tokens: Tokens, size: int) -> Float[Tensor, "R V"]:
     return torch.stack([torch.bincount(torch.tensor(row, dtype=torch.long), minlength=size) for row in tokens]).double()
 
 
+def before_end(logits: Float[Tensor, "R V"], least: int, output: Tokens) -> Float[Tensor, "R V"]:
+    """Exclude <eos> in the rows whose output has fewer than `least` tokens."""
+    short = [row for row, tokens in enumerate(output) if len(tokens) < least]
+    logits = logits.clone()
+    logits[short, EOS] = -torch.inf
+    return logits
+
+
+def endless(logits: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+    """Exclude <eos> in every row."""
+    return logits.index_fill(1, torch.tensor([EOS]), -torch.inf)
+
+
 FILTERS: dict[str, Callable[[Tensor, Any, Sequence[GenerationRow]], Tensor]] = {
+    "min_tokens": lambda logits, value, rows: before_end(logits, value, [row.output for row in rows]),
+    "ignore_eos": lambda logits, _value, _rows: endless(logits),
     "repetition_penalty": lambda logits, value, rows: repetition_penalty(logits, value, [row.seen for row in rows]),
     "frequency_penalty": lambda logits, value, rows: frequency_penalty(logits, value, [row.output for row in rows]),
     "presence_penalty": lambda logits, value, rows: presence_penalty(logits, value, [row.output for row in rows]),
