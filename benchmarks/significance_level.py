@@ -1,7 +1,7 @@
 """How often equally good systems "differ significantly": python benchmarks/significance_level.py [--pairs N]
 
 Prints, for each metric, the share of null pairs with p < 0.05, which should be close to 5 %. Each pair of systems makes
-independent errors at one rate on a test set of 100 examples; the p-values are those of `heedful evaluate` and `compare`.
+independent errors at one rate on a test set of 100 examples; p-values are those of `heedful evaluate` and `compare`.
 """
 
 import argparse

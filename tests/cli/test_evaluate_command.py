@@ -144,7 +144,7 @@ def test_a_verdict_says_which_system_is_better_and_whether_that_is_more_than_cha
     for system, baseline in ((good, bad), (bad, good)):
         bleu, ter = run(*options, system, "--against", baseline).stdout.splitlines()[-2:]
         assert bleu.startswith(f"BLEU: {good} is better than {bad} by ")
-        assert bleu.endswith(", which is more than chance (p = 0.0010 < 0.05)")
+        assert bleu.endswith(", which is more than chance (p = 0.0020 < 0.05)")
         assert ter.startswith(f"TER: {good} is better than {bad} by ")
     assert run(*options, bad, "--against", bad).stdout.endswith(f"\nTER: {bad} and {bad} are equal\n")
 

@@ -157,7 +157,8 @@ def test_a_model_and_a_recipe_tell_their_size(here, task):
 def test_a_recipe_is_checked_with_its_files(here, task):
     count = len(list(Path("train").rglob("*.*"))) + len(list(Path("valid").rglob("*.*")))
     content = dict(zip(TASKS, ("pictures", "sound", "videos"), strict=True))[task]
-    assert invoke("config", "check", ".").stdout == f".: good, and its {count} files of {content} are there\n"
+    lines = invoke("config", "check", ".").stdout.splitlines()
+    assert lines[0] == f".: good, and its {count} files of {content} are there"
     next(Path("train").rglob("*.*")).write_bytes(b"")
     with pytest.raises(InputError, match="the file is empty; take it out, or save it again"):
         invoke("config", "check", ".")

@@ -14,6 +14,7 @@ from foreign_folders import LINES, TEXTS
 from heedful.checkpoint import load_model, write_model
 from heedful.config.load import load_preset
 from heedful.convert import FORMATS, Model
+from heedful.data.media.pictures import cropped
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.dual_encoder import DualEncoder
@@ -195,6 +196,18 @@ def test_pictures_of_another_size_are_brought_to_size_alike(resize, shape, tmp_p
     pixels = reader(Image.fromarray(array), return_tensors="pt")["pixel_values"][0].permute(1, 2, 0)
     medium = loaded(model, tmp_path / "ours").use_as(ImageTextRetriever).pictures.medium
     torch.testing.assert_close(medium.features(medium.from_array(array)), pixels, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_pictures_of_any_shape_have_the_pixels_that_hugging_face_cuts_out(seed):
+    random = np.random.default_rng(seed)
+    height, width, side = (int(number) for number in random.integers(1, 300, 3))
+    picture = Image.fromarray(random.integers(0, 256, (height, width, 3)).astype(np.uint8))
+    reader = transformers.CLIPImageProcessorPil(
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}, do_rescale=False, do_normalize=False
+    )
+    pixels = reader(picture, return_tensors="np")["pixel_values"][0].transpose(1, 2, 0)
+    assert np.array_equal(np.asarray(cropped(picture, (side, side), Image.Resampling.BICUBIC)), pixels)
 
 
 def edited(folder, tmp_path, edit=lambda tensors: tensors, text=None, vision=None, **settings):

@@ -117,7 +117,9 @@ def heedful(
 def end_without_output(error: OSError) -> NoReturn:
     """End a command whose standard output cannot be written, such as on a full disk; raise any other error again."""
     try:
-        sys.stdout.write("\n")  # the error does not say which file it is about: one more line fails where it was this one
+        sys.stdout.write(
+            "\n"
+        )  # the error does not say which file it is about: one more line fails where it was this one
         sys.stdout.flush()
     except OSError as failure:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes again when it exits

@@ -12,7 +12,7 @@ from heedful.text.languages import is_language, language_called
 if TYPE_CHECKING:
     from heedful.data.proposals.pair_survey import Side
 
-ENDINGS = re.compile(r"(\.(txt|text|md))?(\.gz)?$")  # file endings that may follow a language code
+ENDINGS = re.compile(r"(\.(txt|text|md))?(\.(gz|bz2|xz))?$")  # file endings that may follow a language code
 AT_END = re.compile(r"(?:^|[-._])([a-z]{2}(?:[-_](?:[A-Z]{2}|Han[st]|Latn|Cyrl|cn|tw|br))?)$")
 SCRIPTS = {"han": "zh", "kana": "ja", "hangul": "ko"}  # scripts that are taken for one language
 UNKNOWN = {"source": "src", "target": "tgt"}  # as in a recipe that names no languages

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import InputError
+from heedful.storage.compression import without_compression
 from heedful.storage.small_file import read_small
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
@@ -42,7 +43,7 @@ def read_toml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 def _text_problem(file: Path) -> str | None:
     """Format the message about a training text given in place of a recipe; None for files of other names."""
-    if not file.name.lower().removesuffix(".gz").endswith(_TEXTS):
+    if not without_compression(file.name.lower()).endswith(_TEXTS):
         return None
     return f"{file}: a table or a text, and no recipe; `heedful init {file}` makes a recipe of it"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from heedful.data.readers.files import read_lines
 from heedful.errors import InputError
+from heedful.storage.compression import without_compression
 from heedful.storage.manifest import seal, unseal
 from heedful.wording import counted
 
@@ -133,8 +134,8 @@ def input_files(folder: Path) -> list[Path]:
 
 
 def result_name(file: str) -> str:
-    """Return the name of the file of results: that of the input file without .gz, as results are not compressed."""
-    return file.removesuffix(".gz")
+    """Return the name of the file of results: that of the input file without .gz or the like, as results are plain."""
+    return without_compression(file)
 
 
 def check_shard_lines(shard_lines: int) -> None:

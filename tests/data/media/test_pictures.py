@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from damage import damaged
 from heedful.config.modalities import ImageConfig
-from heedful.data.media.pictures import read_picture
+from heedful.data.media.pictures import cropped, read_picture
 from heedful.errors import InputError
 
 CONFIG = ImageConfig(size=(7, 11), channels=3)
@@ -120,6 +120,12 @@ def test_a_wide_picture_is_cut_squashed_or_given_a_black_border(resize, black):
     wide = picture(np.full((10, 20, 3), 255))
     pixels = read_picture(saved(wide), ImageConfig(size=(8, 8), resize=resize))
     assert np.all(pixels == 0, axis=(1, 2)).sum() == black
+
+
+@pytest.mark.parametrize("shape", [(2, 500_000), (500_000, 2)])
+def test_a_strip_is_cut_without_being_scaled_as_a_whole(shape):
+    strip = Image.new("RGB", shape, "white")
+    assert np.all(np.asarray(cropped(strip, (224, 224), Image.Resampling.BICUBIC)) == 255)
 
 
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_unpacked():

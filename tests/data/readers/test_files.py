@@ -1,4 +1,6 @@
+import bz2
 import gzip
+import lzma
 import os
 import tracemalloc
 from contextlib import nullcontext
@@ -53,9 +55,11 @@ def write(tmp_path):
         ),
     ],
 )
-@pytest.mark.parametrize("name", ["text.en", "text.en.gz"])
-def test_lines_end_at_line_feeds_only(write, content, lines, name):
-    path = write(gzip.compress(content) if name.endswith(".gz") else content, name)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("named", [False, True], ids=["recognised", "named"])
+def test_lines_end_at_line_feeds_only(write, content, lines, compress, named):
+    endings = {gzip.compress: ".gz", bz2.compress: ".bz2", lzma.compress: ".xz"}
+    path = write(compress(content), f"text.en{endings.get(compress, '') if named else ''}")
     assert list(read_lines(path)) == lines
     assert count_lines(path) == len(lines)
 
@@ -111,7 +115,12 @@ def test_bad_utf8_is_skipped_or_replaced_on_demand(write, bad):
     [
         ("héllo\n".encode("utf-16"), "UTF-16"),
         (b"\xfe\xff\0h\0\n", "UTF-16"),
-        (gzip.compress(b"one\n", mtime=0), r"ends in \.gz"),
+        (b"%PDF-1.4\n", "a PDF; extract its text"),
+        (b"\x28\xb5\x2f\xfd\x04", "Zstandard"),
+        (b"\xd0\xcf\x11\xe0\xa1", "Word or Excel"),
+        (b"{\\rtf1\\ansi", "RTF"),
+        (b"PAR1\x15", "Parquet"),
+        (b"\x89PNG\r\n", "an image"),
         (b"PK\x03\x04rest", "zip"),
     ],
 )
@@ -126,7 +135,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path, write):
     broken = {
         tmp_path / "missing.en": "no such file",
         tmp_path: "is a folder",
-        write(b"plain text\n", "plain.en.gz"): "not a sound",
+        **{write(b"plain text\n", f"plain.en{ending}"): f"not a sound {ending}" for ending in (".gz", ".bz2", ".xz")},
+        write(bz2.compress(os.urandom(5003))[:-11], "short.en.bz2"): "ends too early",
+        write(lzma.compress(os.urandom(5003))[:-11], "short.en.xz"): "ends too early",
         write(whole[:-11], "short.en.gz"): "ends too early",
         write(whole[:1009] + bytes([whole[1009] ^ 255]) + whole[1010:], "flipped.en.gz"): "not a sound|not valid UTF-8",
         write(whole + b"garbage", "long.en.gz"): "not a sound|not valid UTF-8",

@@ -27,6 +27,7 @@ DAMAGE = (
     ValueError,
 )  # what Pillow raises for bad bytes
 WHITE = {"I;16": 65_535, "I;16B": 65_535, "I;16L": 65_535, "I": 65_535, "F": 1.0}  # in Pillow's modes of over 8 bits
+LARGEST_SCALED = 2**26  # pixels of a picture that is scaled before its middle is cut out
 ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
 TURNS = {  # what brings a picture upright, by that tag
     2: "FLIP_LEFT_RIGHT",
@@ -159,10 +160,23 @@ def resized(picture: Any, config: ImageConfig) -> Any:
 
 
 def cropped(picture: Any, size: tuple[int, int], resample: Any) -> Any:
-    """Scale a picture until it covers the size, and cut out its middle."""
-    from PIL import ImageOps
+    """Scale a picture until it covers the size, and cut out its middle at whole pixels, as CLIP does.
 
-    return picture if picture.size == size else ImageOps.fit(picture, size, resample)
+    The longer side is rounded down, and so is the first pixel of the middle: the processors of Hugging Face and of
+    Radford et al. (2021) do the same, so that converted models read the pixels with which they were trained.
+    """
+    if picture.size == size:
+        return picture
+    (width, height), (wide, high) = picture.size, size
+    if width * high > wide * height:  # wider than the size, so that the height fits
+        scaled = (max(wide, int(high * width / height)), high)
+    else:
+        scaled = (wide, max(high, int(wide * height / width)))
+    left, top = (scaled[0] - wide) // 2, (scaled[1] - high) // 2
+    if scaled[0] * scaled[1] > LARGEST_SCALED:  # of a strip the middle alone, equal but for rounding
+        x, y = width / scaled[0], height / scaled[1]
+        return picture.resize(size, resample, (left * x, top * y, (left + wide) * x, (top + high) * y))
+    return picture.resize(scaled, resample).crop((left, top, left + wide, top + high))
 
 
 def squashed(picture: Any, size: tuple[int, int], resample: Any) -> Any:

@@ -12,6 +12,7 @@ from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import ending_of, open_bytes
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
+from heedful.storage.compression import without_compression
 from heedful.text.tokenizer_pair import TokenizerPair
 
 FORMAT = 2
@@ -104,11 +105,11 @@ def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 def _ending(path: Path) -> str:
     """The ending of a file name, which says how the file is read; of running text it stands as it is written."""
     ending = ending_of(path)
-    return ending if ending in READERS else Path(path.name.removesuffix(".gz")).suffix
+    return ending if ending in READERS else Path(without_compression(path.name)).suffix
 
 
 def text_digest(path: Path) -> str:
-    """Return the SHA-256 of the contents of a text file, decompressed if its name ends in .gz.
+    """Return the SHA-256 of the contents of a text file, decompressed if it is compressed.
 
     Raises:
         InputError: The file cannot be read.

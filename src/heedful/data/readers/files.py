@@ -1,11 +1,9 @@
-"""Text files as lines: plain or .gz, split at the line feed and nowhere else.
+"""Text files as lines: plain or compressed, split at the line feed and nowhere else.
 
 `str.splitlines` and text mode also end a line at U+2028, U+0085, a vertical tab, a form feed or a lone carriage return.
 Where one side of a parallel text holds such a character, every later pair is shifted; so files are split as bytes.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from heedful.errors import InputError
+from heedful.storage.compression import DAMAGE, decompressed, without_compression
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
@@ -36,14 +35,26 @@ LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, a
 FOREIGN_BEGINNINGS = {
     b"\xff\xfe": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
     b"\xfe\xff": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
-    b"\x1f\x8b": "gzip data; give it a name that ends in .gz",
-    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"\x1f\x8b": "gzip data, compressed twice; decompress it once with `gunzip`",
+    b"PK\x03\x04": "a zip archive, as .docx, .xlsx and .odt files are; unpack it, or save the document as text or CSV",
+    b"%PDF": "a PDF; extract its text with `pdftotext`",
+    b"\x28\xb5\x2f\xfd": "Zstandard data; decompress it with `zstd -d`",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it first",
+    b"Rar!": "a RAR archive; unpack it first",
+    b"\xd0\xcf\x11\xe0": "a Word or Excel file; save it as text or CSV",
+    b"{\\rtf": "an RTF document; save it as plain text",
+    b"PAR1": "a Parquet file; save it as CSV or JSON Lines",
+    b"ARROW1": "an Arrow file; save it as CSV or JSON Lines",
+    b"SQLite format 3": "an SQLite database; export its table as CSV",
+    b"\x89PNG": "an image; give the folder of the images",
+    b"\xff\xd8\xff": "an image; give the folder of the images",
+    b"GIF8": "an image; give the folder of the images",
 }
 
 
 def ending_of(name: str | Path) -> str:
-    """Return the ending of a file's name in lower case, such as ".csv"; in "words.CSV.gz" it stands before .gz."""
-    return Path(Path(name).name.lower().removesuffix(".gz")).suffix
+    """Return the ending of a file's name in lower case, such as ".csv"; in "words.CSV.gz" it is before .gz."""
+    return Path(without_compression(Path(name).name.lower())).suffix
 
 
 def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
@@ -53,7 +64,7 @@ def read_lines(path: Path, *, bad_utf8: BadUtf8 = "error") -> Iterator[str]:
     at the beginning of a line (`cat` leaves them inside files) are removed, and the last line feed may be missing.
 
     Raises:
-        InputError: The file cannot be read, is not text, is a damaged .gz file, or holds bad UTF-8 under "error".
+        InputError: The file cannot be read, is not text, is a damaged archive, or holds bad UTF-8 under "error".
     """
     with open_bytes(path) as stream:
         for line in decode_lines(stream, str(path), bad_utf8=bad_utf8):
@@ -65,7 +76,7 @@ def check_text(path: Path) -> None:
     """Check that a file can be opened and begins like text; only its first line is read.
 
     Raises:
-        InputError: The file cannot be read, begins like no text, or is a damaged .gz file.
+        InputError: The file cannot be read, begins like no text, or is a damaged compressed file.
     """
     next(read_lines(path, bad_utf8="replace"), None)
 
@@ -74,7 +85,7 @@ def count_lines(path: Path) -> int:
     """Count the lines of a text file, as many as `read_lines` yields when it skips none, without decoding them.
 
     Raises:
-        InputError: The file cannot be read, begins like no text, or is a damaged .gz file.
+        InputError: The file cannot be read, begins like no text, or is a damaged compressed file.
     """
     check_text(path)
     lines, last = 0, b""
@@ -147,13 +158,15 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | No
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[ByteStream]:
-    """Context manager: opens a plain or .gz file for reading bytes, and turns errors until its end into InputError.
+    """Context manager: opens a file for reading bytes, and turns errors until its end into InputError.
+
+    A file that is compressed with gzip, bzip2 or xz is decompressed, whatever its name.
 
     Raises:
-        InputError: The file does not exist, is a folder, may not be read, or is a damaged .gz file.
+        InputError: The file does not exist, is a folder, may not be read, or is a damaged compressed file.
     """
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+        with path.open("rb") as file, decompressed(file, path) as stream:
             yield stream
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file; check the name and the folder it is looked for in") from error
@@ -162,10 +175,12 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     except PermissionError as error:
         raise InputError(f"{path}: no permission to read it") from error
     except EOFError as error:
-        raise InputError(f"{path}: the .gz file ends too early; copy or download it again") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}: not a sound .gz file ({error}); copy or download it again") from error
+        raise InputError(f"{path}: the compressed file ends too early; copy or download it again") from error
+    except DAMAGE as error:
+        raise InputError(f"{path}: not a sound {path.suffix} file ({error}); copy or download it again") from error
     except OSError as error:
+        if error.errno is None:  # of bzip2
+            raise InputError(f"{path}: not a sound {path.suffix} file ({error}); copy or download it again") from error
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
