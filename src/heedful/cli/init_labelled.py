@@ -1,5 +1,6 @@
 """`heedful init` for labelled text: the recipe of a classifier or a regression."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +52,7 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
         found = survey_labelled(progress.over(read_labelled(corpus, data)), corpus)
     tell_text(found, corpus, task)
     labels = in_order(found.labels) if task == "classification" else ()
-    hold_out(found, corpus, data, folder / "data")
+    hold_out(found, corpus, data, folder / "data", task)
     # Columns keep their names or numbers, so that the model reads them from other tables like this one too.
     named = {"source_field": corpus.source_field, "pair_field": corpus.pair_field, "target_field": corpus.target_field}
     fields = {field: name for field, name in named.items() if name is not None}
@@ -61,19 +62,30 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
     tell_recipe(load_recipe(folder), folder, "One text.\tAnother one." if found.is_pairs else None)
 
 
-def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folder: Path) -> None:
-    """Write the training, validation and test parts of labelled examples; no text is in two parts."""
+def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folder: Path, task: str) -> None:
+    """Write the training, validation and test parts of labelled examples; no text is in two, nor a near copy of it."""
     from heedful.data.proposals.label_survey import text_of
-    from heedful.data.proposals.pair_survey import split
+    from heedful.data.proposals.pair_survey import only_trained, split_by_class
     from heedful.data.readers.labelled import read_labelled
 
-    division = split(found.hashes, valid=True, test=True, share=SHARE)
+    members = found.groups if task == "classification" else dict.fromkeys(found.groups, ("",))
+    division = split_by_class(members, SHARE)
     with show_progress(f"writing {folder}", "texts", found.examples) as progress:
         examples = progress.over(read_labelled(corpus, data))
         divided = division.divide(examples, text_of, lambda example: bool(text_of(example).strip()))
         lines = ((part, (line_of(example, corpus),)) for part, example in divided)
         counts = write_parts(folder, lines, {part: (f"{part}.jsonl",) for part in PARTS})
     tell_parts(folder, counts, "examples", found.examples, "text")
+    tell_only_trained(only_trained(members, division))
+
+
+def tell_only_trained(labels: Sequence[str]) -> None:
+    """Print which classes are not in all parts."""
+    if labels:
+        typer.echo(
+            f"  not in all three parts, as they have too few different examples: {', '.join(labels[:SHOWN])}"
+            f"{', ...' * (len(labels) > SHOWN)}; give 3 or more of each class"
+        )
 
 
 def line_of(example: "Example", corpus: CorpusConfig) -> str:

@@ -7,9 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.proposals.pair_survey import can_be_held_out, main_script, source_hash, split, survey
+from heedful.data.proposals.pair_survey import (
+    can_be_held_out,
+    main_script,
+    near_hash,
+    only_trained,
+    source_hash,
+    split,
+    split_by_class,
+    survey,
+)
 from heedful.data.readers.corpus import SentencePair
 from heedful.errors import InputError
+
+PARTS = ("train", "valid", "test")
 
 
 def numbered(count: int) -> list[SentencePair]:
@@ -137,3 +148,33 @@ def test_too_little_text_cannot_be_split() -> None:
     with pytest.raises(InputError, match="19 different source texts are too few"):
         split(survey(numbered(19)).source_hashes, True, True)
     assert parts(numbered(20))["test"]
+
+
+@pytest.mark.parametrize("sizes", [(192, 8), (200, 3), (3, 3, 3, 3, 3, 3, 3), (50_000, 3, 40)])
+def test_a_class_of_three_examples_or_more_is_in_every_part(sizes: tuple[int, ...]) -> None:
+    labels = [f"class {number}" for number, size in enumerate(sizes) for _ in range(size)]
+    members = {source_hash(f"text {number}"): (label,) for number, label in enumerate(labels)}
+    division = split_by_class(members, share=20)
+    parts = {
+        part: Counter(label for group, (label,) in members.items() if division.part(group) == part) for part in PARTS
+    }
+    assert all(set(counts) == set(labels) for counts in parts.values())
+    assert only_trained(members, division) == []
+
+
+@pytest.mark.parametrize("few", [1, 2])
+def test_a_class_of_fewer_examples_is_only_trained_and_is_named(few: int) -> None:
+    members = {source_hash(f"text {number}"): ("rare" if number < few else "common",) for number in range(101)}
+    division = split_by_class(members, share=20)
+    assert {division.part(group) for group, labels in members.items() if labels == ("rare",)} == {"train"}
+    assert only_trained(members, division) == ["rare"]
+
+
+def test_near_copies_of_a_text_are_in_one_part() -> None:
+    texts = [f"{'no ' * (number % 7)}dog {number}" for number in range(211)]
+    copies = [f" {text.upper()}!" for text in texts]
+    pairs = [SentencePair(line, text, "Hund") for line, text in enumerate([*texts, *copies], start=1)]
+    division = split(survey(pairs).source_hashes, valid=True, test=True)
+    assert [division.part(near_hash(text)) for text in texts] == [division.part(near_hash(copy)) for copy in copies]
+    assert {division.part(near_hash(text)) for text in texts} == set(PARTS)
+    assert near_hash("dog 1") != near_hash("dog 2")

@@ -3,8 +3,8 @@
 Scores on such texts say less than they seem to.
 
 A held-out text is shared if the same text stands in the training data, character by character but for space around it,
-or almost: the same but for case, punctuation, space, and which digits there are. Memory grows with the held-out text
-only, and of that no more than `MOST` texts are looked up.
+or almost: the same but for case, punctuation and space. Texts with different numbers are different texts. Memory grows
+with the held-out text only, and of that no more than `MOST` texts are looked up.
 """
 
 import re
@@ -23,7 +23,6 @@ SHOWN_CHARACTERS = 60
 SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
 
 NO_LETTER = re.compile(r"[\W_]+")
-DIGITS = re.compile(r"\d+")
 
 Texts = Callable[[CorpusConfig], Iterable[str]]
 
@@ -42,14 +41,14 @@ class Overlap:
         shown = "; ".join(repr(shortened(text)) for text in self.examples)
         return (
             f"{shared:,} of {counted(self.texts, 'texts')} ({shared / self.texts:.1%}) also in the training data, "
-            f"{self.exact:,} word for word and {self.near:,} but for case, punctuation and digits: {shown}. "
+            f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {shown}. "
             "They make its scores better than they would be on new text"
         )
 
 
 def folded(text: str) -> str:
-    """Fold a text to find near duplicates: without case, punctuation and space, each number as a 0."""
-    return DIGITS.sub("0", NO_LETTER.sub("", text.casefold()))
+    """Fold a text to find near duplicates: without case, punctuation and space."""
+    return NO_LETTER.sub("", text.casefold())
 
 
 def shortened(text: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal, TypeVar
@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from heedful.config.schema import FilterConfig
+from heedful.data.preparation.overlap import folded
 from heedful.data.readers.corpus import SentencePair
 from heedful.data.readers.filters import LETTER_NAMES, is_written_in, pair_hash
 from heedful.errors import InputError
@@ -19,6 +20,8 @@ SPACELESS = ("han", "kana")  # scripts that put no space between words
 MOSTLY_HAN = 0.95  # of the letters of Chinese; of Japanese a third to a half is kana
 MOST_CHARACTERS = FilterConfig.max_characters  # of a text that training keeps
 DIGIT = re.compile(r"\d")
+MOST_HELD_OUT = 1000  # texts of a part
+FEWEST_GROUPS = 3  # of a class that is in all three parts
 QUESTION = ("?", "？", "؟")
 
 Part = Literal["train", "valid", "test"]
@@ -60,7 +63,7 @@ class Survey:
     empty: int  # pairs with nothing on one side
     copies: int  # pairs of two equal sides
     repeated: int  # pairs that are copies of an earlier pair
-    source_hashes: np.ndarray  # hashes of the different source sentences that can be held out; sorted, uint64
+    source_hashes: np.ndarray  # near hashes of the source sentences that can be held out; sorted, uint64
 
     @property
     def pairs(self) -> int:
@@ -125,7 +128,7 @@ def survey(pairs: Iterable[SentencePair]) -> Survey:
         empty += not (pair.source.strip() and pair.target.strip())
         copies += pair.source == pair.target
         if can_be_held_out(pair):
-            held_out.append(source_hash(pair.source))
+            held_out.append(near_hash(pair.source))
     if not hashes:
         raise InputError("the text has no lines; give files with one sentence a line")
     repeated = len(hashes) - len(np.unique(np.array(hashes)))
@@ -157,36 +160,46 @@ def source_hash(source: str) -> int:
     return int.from_bytes(blake2b(source.encode("utf-8"), digest_size=8).digest(), "little")
 
 
+def near_hash(text: str) -> int:
+    """A 64-bit hash that near copies of a text share: they differ in case, punctuation and space only."""
+    return source_hash(folded(text) or text)
+
+
 @dataclass(frozen=True)
 class Split:
-    """Split of texts into training, validation and test data by their hashes, so that equal texts stay together.
+    """Split of texts into training, validation and test data by their near hashes, so that near copies stay together.
 
     A text keeps its part when other texts are added, moved or removed, but for a few near the limits.
     """
 
-    test_below: int
-    valid_below: int
+    test: frozenset[int]
+    valid: frozenset[int]
 
     def part(self, hashed: int) -> Part:
-        """Return the part, "train", "valid" or "test", of a text with the given hash."""
-        if hashed < self.test_below:
+        """Return the part, "train", "valid" or "test", of a text with the given near hash."""
+        if hashed in self.test:
             return "test"
-        return "valid" if hashed < self.valid_below else "train"
+        return "valid" if hashed in self.valid else "train"
 
     def divide(
-        self, items: Iterable[T], text_of: Callable[[T], str], can_be_judged: Callable[[T], bool]
+        self,
+        items: Iterable[T],
+        text_of: Callable[[T], str],
+        can_be_judged: Callable[[T], bool],
+        group_of: Callable[[T], int] | None = None,
     ) -> Iterator[tuple[Part, T]]:
         """Yield each item with the part of its text, "train", "valid" or "test".
 
-        Of items that share a held-out text only the first that can be judged is yielded.
+        Of items that share a held-out text only the first that can be judged is yielded. `group_of` gives the hash
+        that decides the part, if it is not the near hash of the text.
         """
         seen: set[int] = set()
         for item in items:
-            hashed = source_hash(text_of(item))
-            part = self.part(hashed)
+            text = text_of(item)
+            part = self.part(near_hash(text) if group_of is None else group_of(item))
             if part == "train":
                 yield part, item
-            elif hashed not in seen and can_be_judged(item):
+            elif (hashed := source_hash(text)) not in seen and can_be_judged(item):
                 seen.add(hashed)
                 yield part, item
 
@@ -195,7 +208,7 @@ def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split
     """Choose which texts to hold out: one in `share` of the different texts, at most 1000, for each part asked for.
 
     Args:
-        hashes: Hashes of the different texts that can be held out, sorted, uint64, (n,).
+        hashes: Near hashes of the different texts that can be held out, sorted, uint64, (n,).
         valid: True to hold out validation text.
         test: True to hold out test text.
         share: One text in so many is held out for a part.
@@ -203,9 +216,57 @@ def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split
     Raises:
         InputError: There are too few texts.
     """
-    size = min(1000, len(hashes) // share)
+    size = min(MOST_HELD_OUT, len(hashes) // share)
     if size == 0:
-        raise InputError(f"{len(hashes)} different source texts are too few to hold some out; give at least {share}")
+        raise too_few(len(hashes), share)
     limits = [size * test, size * test + size * valid]
-    test_below, valid_below = (int(hashes[limit]) for limit in limits)
-    return Split(test_below, valid_below)
+    return Split(frozenset(hashes[: limits[0]].tolist()), frozenset(hashes[limits[0] : limits[1]].tolist()))
+
+
+def split_by_class(members: Mapping[int, Collection[str]], share: int) -> Split:
+    """Choose which groups of examples to hold out so that each class is in each part, if it has three groups or more.
+
+    Of each class one group in `share` is held out for validation and as many for the test, at least one and about
+    1000 of all classes; the groups of the rarest class are chosen first. No class loses its last group for training.
+
+    Args:
+        members: The classes of each group, such as near copies or the clips of a speaker, by the hash of the group.
+        share: One group in so many is held out for a part.
+
+    Raises:
+        InputError: There are too few groups.
+    """
+    if len(members) < share:
+        raise too_few(len(members), share)
+    groups: dict[str, list[int]] = {}
+    for group in sorted(members):
+        for label in members[group]:
+            groups.setdefault(label, []).append(group)
+    left = Counter({label: len(of_class) for label, of_class in groups.items()})
+    rate = min(1 / share, MOST_HELD_OUT / len(members))
+    held_out: dict[Part, set[int]] = {"test": set(), "valid": set()}
+    for of_class in sorted(groups.values(), key=len):
+        size = max(1, int(rate * len(of_class))) if len(of_class) >= FEWEST_GROUPS else 0
+        for part, in_part in held_out.items():
+            reserve = 2 if part == "test" else 1  # groups that validation and training still need
+            missing = size - sum(group in in_part for group in of_class)  # a group can hold several classes
+            for group in of_class:
+                free = group not in held_out["test"] and group not in held_out["valid"]
+                if missing > 0 and free and all(left[label] > reserve for label in members[group]):
+                    in_part.add(group)
+                    left.subtract(members[group])
+                    missing -= 1
+    return Split(frozenset(held_out["test"]), frozenset(held_out["valid"]))
+
+
+def only_trained(members: Mapping[int, Collection[str]], division: Split) -> list[str]:
+    """The classes that are missing from the validation or the test part of a split, sorted."""
+    parts = {"valid": set[str](), "test": set[str](), "train": set[str]()}
+    for group, labels in members.items():
+        parts[division.part(group)].update(labels)
+    return sorted(set().union(*parts.values()) - (parts["valid"] & parts["test"]))
+
+
+def too_few(count: int, share: int) -> InputError:
+    """The error that there are too few different texts to hold some out."""
+    return InputError(f"{count} different source texts are too few to hold some out; give at least {share}")
