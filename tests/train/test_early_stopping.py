@@ -53,7 +53,12 @@ def test_without_a_finite_number_nothing_is_the_best():
 )
 def test_a_score_that_says_nothing_is_reported_with_a_remedy(values, part):
     line = silence_line(after([(value, 1.0) for value in values]), {"accuracy": values[-1], "loss": 1.0}, "accuracy")
-    assert line is None if part is None else part in line and 'train.best = "loss"' in line
+    if part is None:
+        assert line is None
+    else:
+        assert line is not None
+        assert part in line
+        assert 'train.best = "loss"' in line
 
 
 def test_a_resumed_run_remembers_the_losses():
