@@ -3,8 +3,9 @@
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig, FilterConfig, Recipe, TokenizerConfig
-from heedful.data.preparation.overlap import folded, lines_of, overlap
+from heedful.data.preparation.overlap import lines_of, overlap
 from heedful.data.preparation.text import prepare_passages, prepare_running_text
+from heedful.data.readers.filters import folded
 from heedful.tasks.classification import Classification
 from heedful.tasks.sequence_to_sequence import TextToText
 

@@ -7,13 +7,13 @@ or almost: the same but for case, punctuation and space. Texts with different nu
 with the held-out text only, and of that no more than `MOST` texts are looked up.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.filters import folded
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -22,7 +22,6 @@ SHOWN = 3  # examples in a message
 SHOWN_CHARACTERS = 60
 SHORTEST_LINE = 40  # characters of a line of running text: shorter ones recur by chance
 
-NO_LETTER = re.compile(r"[\W_]+")
 
 Texts = Callable[[CorpusConfig], Iterable[str]]
 
@@ -44,11 +43,6 @@ class Overlap:
             f"{self.exact:,} word for word and {self.near:,} but for case and punctuation: {shown}. "
             "They make its scores better than they would be on new text"
         )
-
-
-def folded(text: str) -> str:
-    """Fold a text to find near duplicates: without case, punctuation and space."""
-    return NO_LETTER.sub("", text.casefold())
 
 
 def shortened(text: str) -> str:

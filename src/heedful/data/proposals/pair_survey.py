@@ -11,9 +11,8 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from heedful.config.schema import FilterConfig
-from heedful.data.preparation.overlap import folded
 from heedful.data.readers.corpus import SentencePair
-from heedful.data.readers.filters import LETTER_NAMES, is_written_in, pair_hash
+from heedful.data.readers.filters import LETTER_NAMES, folded, is_written_in, pair_hash
 from heedful.errors import InputError
 
 SPACELESS = ("han", "kana")  # scripts that put no space between words

@@ -4,6 +4,7 @@ Text filters run on the raw lines, before the tokenizer sees them; token filters
 """
 
 import hashlib
+import re
 import unicodedata
 from array import array
 from collections import Counter
@@ -12,6 +13,8 @@ from functools import cache
 from typing import Any, Literal, Self, get_args
 
 from heedful.config.schema import FilterConfig
+
+NO_LETTER = re.compile(r"[\W_]+")
 
 Reason = Literal[
     "header",  # a first row that names columns, none of which the recipe asks for by name
@@ -173,6 +176,11 @@ def pair_hash(source: str, target: str) -> int:
     """Return a 64-bit hash of a sentence pair: a million different pairs hold a collision with probability 3e-8."""
     text = f"{len(source)}:{source}{target}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def folded(text: str) -> str:
+    """Fold a text to find near duplicates: without case, punctuation and space."""
+    return NO_LETTER.sub("", text.casefold())
 
 
 def is_written_in(text: str, script: str) -> bool:
