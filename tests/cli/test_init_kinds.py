@@ -311,3 +311,14 @@ def test_half_a_character_in_a_long_text_of_a_table_is_replaced(here: Path) -> N
     Path("odd.jsonl").write_text("".join(rows))
     run("odd.jsonl", "--out", "out", "--bad-utf8", "replace")
     assert load_recipe("out").task == "classification"
+
+
+def test_a_data_set_in_a_text_file_is_refused_unless_the_task_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"text": f"the dog {number} runs and the cat sleeps", "label": "pos"} for number in range(99)]
+    Path("moods.json").write_text(json.dumps(rows, indent=1))
+    with pytest.raises(InputError, match=r"moods.json: holds JSON, not running text; .*--task language_model"):
+        run("moods.json", "--out", "made")
+    assert not Path("made").exists()
+    run("moods.json", "--out", "made", "--task", "language_model")
+    assert load_recipe("made").task == "language_model"

@@ -136,6 +136,7 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
     """
     from heedful.config.schema import CorpusConfig, DataConfig
     from heedful.data.proposals.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
+    from heedful.data.proposals.text_shapes import shape_of
     from heedful.data.readers.columns import columns_of
     from heedful.data.readers.documents import ENDINGS, document_files
     from heedful.data.readers.files import ending_of
@@ -160,6 +161,11 @@ def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskCh
         raise InputError(
             f"--task {wanted.task}: {source} is one text; a translator takes a second file with the translation, line "
             f"by line, and a {wanted.task} model a .tsv, .csv or .jsonl file with texts and labels"
+        )
+    if wanted.task is None and source.is_file() and (shape := shape_of(source, bad_utf8)):
+        raise InputError(
+            f"{source}: holds {shape.content}, not running text; {shape.remedy}. For a language model of the file "
+            f"as it is: heedful init {source} --task language_model"
         )
     if suffix not in ENDINGS and source.is_file():
         typer.echo(f"{source} alone is read as running text; for a translator, name its translation as a second file")
