@@ -7,6 +7,7 @@ import pytest
 
 from heedful.cli.inputs import count_lines, input_lines, warning_if_unknown
 from heedful.config.schema import TokenizerConfig
+from heedful.errors import InputError
 from heedful.storage.manifest import MANIFEST
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.training import train_tokenizer
@@ -33,28 +34,23 @@ def test_what_can_be_read_only_once_is_not_counted(tmp_path):
     assert count_lines(tmp_path / "pipe") is None
 
 
-def test_the_name_of_a_file_is_pointed_out_where_a_text_is_expected(tmp_path, monkeypatch, capsys):
+def test_the_name_of_a_file_is_refused_where_a_text_is_expected(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("the cat\n")
     (tmp_path / "folder").mkdir()
     harmless = ["the cat", "folder", "", "\0", "w" * 5000, "half a character: \udcff"]
     assert input_lines(harmless, None) == harmless
-    assert capsys.readouterr().err == ""
-    assert input_lines(["the cat", "notes.txt", "notes.txt"], None) == ["the cat", "notes.txt", "notes.txt"]
-    assert capsys.readouterr().err == (
-        "heedful: notes.txt is a file; what is read is its name. To read its lines: --input notes.txt\n"
-    )
+    with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read its lines: --input notes\.txt"):
+        input_lines(["the cat", "notes.txt"], None)
 
 
-def test_the_name_of_a_model_is_pointed_out_where_a_text_is_expected(tmp_path, monkeypatch, capsys):
+def test_the_name_of_a_model_is_refused_where_a_text_is_expected(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run" / "model").mkdir(parents=True)
     (tmp_path / "run" / "model" / MANIFEST).touch()
     for name in ("en-de", "run"):
-        assert input_lines([name, "the cat"], None) == [name, "the cat"]
-        assert capsys.readouterr().err == (
-            f"heedful: {name} is a model; what is read is its name. To use it: --model {name}\n"
-        )
+        with pytest.raises(InputError, match=f"{name} is a model, not a text; to use it: --model {name}"):
+            input_lines([name, "the cat"], None)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "character"])

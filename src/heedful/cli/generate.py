@@ -115,8 +115,9 @@ def generate(
         "batch_tokens": batch_tokens,
     }
     chosen = {key: value for key, value in changes.items() if value is not None}
+    prompts = input_lines(prompt, source)
     generator = prepare(model, device, precision, chosen)
-    asked = requests(generator, input_lines(prompt, source), samples)
+    asked = requests(generator, prompts, samples)
     typed = is_typed(prompt, source)
     single = len(prompt or ()) * samples == 1
     if single and not as_json:

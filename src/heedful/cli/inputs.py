@@ -27,14 +27,15 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     """Return the input of a command: the texts given, or else the lines of a file, or else of standard input.
 
     Raises:
-        InputError: there are texts and a file, or one of the inputs cannot be read.
+        InputError: there are texts and a file, an input cannot be read, or a text is the name of a file or of a
+            model.
     """
     from heedful.data.readers.files import decode_lines, read_lines
 
     if text and source:
         raise InputError("there are texts and --input; give one of them")
     if text:
-        tell_names(text)
+        refuse_names(text)
         return text
     if source:
         return read_lines(source)
@@ -48,19 +49,22 @@ def place_of(source: Path | None, line: int) -> str:
     return f"{source or 'input'}, line {line:,}"
 
 
-def tell_names(texts: list[str]) -> None:
-    """Warn of a text that is the name of a file or of a model, as the lines of the file or the model may be meant."""
+def refuse_names(texts: list[str]) -> None:
+    """Refuse a text that is the name of a file or of a model, whose lines, or which itself, are meant.
+
+    Raises:
+        InputError: There is such a text.
+    """
     from heedful.checkpoint.load import model_in, names_in_box
 
     for text in texts:
-        if os.path.isfile(text):
-            kind, remedy = "file", f"To read its lines: --input {text}"
-        elif text in names_in_box() or (os.path.isdir(text) and model_in(Path(text))):
-            kind, remedy = "model", f"To use it: --model {text}"
+        if text in names_in_box() or (os.path.isdir(text) and model_in(Path(text))):
+            remedy = f"is a model, not a text; to use it: --model {text}"
+        elif os.path.isfile(text):
+            remedy = f"is a file, not a text; to read its lines: --input {text}"
         else:
             continue
-        typer.echo(f"heedful: {text} is a {kind}; what is read is its name. {remedy}", err=True)
-        return
+        raise InputError(f"{text} {remedy}. A text that is such a name can come from standard input")
 
 
 def is_typed(text: list[str] | None, source: Path | Sequence[Path] | None) -> bool:
