@@ -58,7 +58,7 @@ def text_of(example: Example) -> str:
 
 
 def survey_labelled(examples: Iterable[Example], corpus: CorpusConfig) -> LabelSurvey:
-    """Survey the labelled examples of a corpus, read once; takes about 500 bytes of memory for each example.
+    """Survey the labelled examples of a corpus, read once; memory grows with the number of different texts.
 
     Raises:
         InputError: The examples cannot be read, or there are none.
