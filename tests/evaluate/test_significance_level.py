@@ -15,6 +15,6 @@ def test_equally_good_systems_differ_as_rarely_as_the_level_says(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_system_with_twice_the_errors_is_worse_by_more_than_chance(kind):
+def test_a_system_with_three_times_the_errors_is_worse_by_more_than_chance(kind):
     for name, rejected in rejections(kind, 20, samples=99, rates=(0.75, 0.25)).items():
         assert rejected >= 16, name
