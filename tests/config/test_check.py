@@ -139,6 +139,7 @@ BROKEN = [
         "or train.compile",
     ),
     ("decode.n_best", {"decode": {"n_best": 5}}, "raise beam, or lower n_best"),
+    ("generate.min_tokens", {"generate": {"min_tokens": 9, "max_tokens": 8}}, "lower it, or raise the other"),
     ("generate.stop", {"generate": {"stop": ["\n", ""]}}, "before it begins; take it out"),
     ("image", {"image": {"patch": 8}}, 'for the task "translation" reads nothing that [image] would be about'),
     ("audio", image() | {"audio": {"rate": 8000}}, "nothing that [audio] would be about; take that table out"),
