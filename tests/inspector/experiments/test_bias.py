@@ -179,4 +179,5 @@ def test_only_enough_pairs_have_an_interval(count, has_interval):
         if has_interval:
             assert 0 < low < found.shift.value < high < count - 1
         else:
-            assert low is None and high is None
+            assert low is None
+            assert high is None
