@@ -115,8 +115,8 @@ class LoadedModel:
         if data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         test = replace(data.test, weight=1.0)
-        labels = self.recipe.data.labels
-        alone = replace(data, train=(test,), valid=test, test=test, labels=labels, filters=EVERYTHING)
+        learned = labels_learned(data, self.recipe.data)
+        alone = replace(learned, train=(test,), valid=test, test=test, filters=EVERYTHING)
         with TemporaryDirectory() as folder, torch.no_grad():
             recipe = replace(self.recipe, data=alone)
             if any(self.tokenizers.sizes):
@@ -127,6 +127,11 @@ class LoadedModel:
             task.tell = report
             task.progress = progress or task.progress
             yield task
+
+
+def labels_learned(data: DataConfig, trained: DataConfig) -> DataConfig:
+    """Replace what a training learns of its labels, the classes or the mean and scale, by that of another training."""
+    return replace(data, labels=trained.labels, label_mean=trained.label_mean, label_scale=trained.label_scale)
 
 
 def load_model(path: str | Path, device: str | torch.device = "cpu", precision: str = "float32") -> LoadedModel:

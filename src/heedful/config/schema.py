@@ -62,6 +62,8 @@ class DataConfig:
     documents: Literal["file", "section", "paragraph", "line"] = "file"  # section: up to two blank lines or more
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
+    label_mean: float | None = None  # regression learns (number - label_mean) / label_scale; none: of the training data
+    label_scale: float | None = None  # the standard deviation; 1.0 with label_mean = 0.0: numbers as they are
     bad_utf8: Literal["error", "skip", "replace"] = "error"
     bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
 

@@ -26,6 +26,8 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "data.root",  # the digest of the data itself is compared instead
     "tokenizer.path",  # likewise
     "data.test",
+    "data.label_mean",  # those of the run are taken
+    "data.label_scale",
     "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
     "decode.penalty",
     "decode.alpha",

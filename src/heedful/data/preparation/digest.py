@@ -20,6 +20,8 @@ UNREAD = {
     "root",
     "modality",
     "labelled",
+    "label_mean",  # the stores hold the numbers as they are
+    "label_scale",
     "bad_files",
     "train",
     "valid",
