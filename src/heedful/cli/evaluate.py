@@ -21,6 +21,7 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
+    from heedful.decode.translator import Translator
     from heedful.evaluate import Score, Scoring
 
 METRICS = "bleu,chrf,ter"
@@ -254,6 +255,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     changes = {"n_best": 1} if decoding.beam is None else {"n_best": 1, "beam": decoding.beam}
     translator = prepare(model, decoding.device, decoding.precision, changes)
+    tell_unknown_references(test, translator)
     [(source, lines)] = test.source.items()
     done, said = [], Said()
     with (
@@ -270,3 +272,16 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
         typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
     said.tell_silence(model)
     return [translation.text for translation in done]
+
+
+def tell_unknown_references(test: TestSet, translator: "Translator") -> None:
+    """Warn if many tokens of the references are unknown to the vocabulary, so that no output can equal them."""
+    from heedful.text.unknown_tokens import UnknownTokens, unknown_lines
+
+    tokenizer = translator.tokenizers.target
+    tokens = {f"tokens of {name}": UnknownTokens() for name in test.references}
+    for found, lines in zip(tokens.values(), test.references.values(), strict=True):
+        for ids in tokenizer.encode_lines(lines):
+            found.count(ids)
+    for sentence in unknown_lines(tokens, tokenizer.config):
+        typer.echo(f"heedful: {sentence}", err=True)
