@@ -223,7 +223,7 @@ MISTAKES = {
     "--data is where": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
     "--output keeps": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
     "--source-field and the like name columns": [*FILES, "--source-field", "1"],
-    "--beam is for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
+    "--beam and --max-extra are for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
     "folder that is there": ["en-de", "--output", "nowhere/new"],
     "target has 5 lines, but short has 3": ["--hypotheses", "short", "--reference", "target"],
     "short has 3 lines, but other has 5": ["--hypotheses", "other", "--reference", "short"],
