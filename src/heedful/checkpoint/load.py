@@ -118,7 +118,10 @@ class LoadedModel:
         learned = labels_learned(data, self.recipe.data)
         alone = replace(learned, train=(test,), valid=test, test=test, filters=EVERYTHING)
         with TemporaryDirectory() as folder, torch.no_grad():
-            recipe = replace(self.recipe, data=alone)
+            decode = replace(
+                self.recipe.decode, max_extra=self.recipe.decode.extra
+            )  # nothing is measured on a test set
+            recipe = replace(self.recipe, data=alone, decode=decode)
             if any(self.tokenizers.sizes):
                 self.tokenizers.save(Path(folder) / "tokenizer")
                 tokenizer = replace(recipe.tokenizer, path=str(Path(folder) / "tokenizer"))

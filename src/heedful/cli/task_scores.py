@@ -9,6 +9,7 @@ import typer
 
 from heedful.cli.comparison import comparison_lines
 from heedful.cli.tables import columns_of
+from heedful.cli.translate import changed
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -64,16 +65,18 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
     return replace(recipe.data, root=str(folder or recipe.data.root))
 
 
-def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -> tuple[dict[str, Any], list[str]]:
+def task_scores(
+    model: str, data: "DataConfig", device: str, search: dict[str, int]
+) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines.
 
     Raises:
-        InputError: there is no such model or device, the test set cannot be used, or `beam` is for a model without
-            beam search.
+        InputError: there is no such model or device, the test set cannot be used, or `search` is for a model
+            without a search.
     """
     from heedful.train.log_file import strict
 
-    loaded = load(model, device, beam)
+    loaded = load(model, device, search)
     with show_progress(f"evaluating {model}") as progress:
         scores = loaded.test(data, tell_once(), progress)
     facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
@@ -81,12 +84,12 @@ def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -
 
 
 def task_comparison(
-    model: str, baseline: str, task: str, data: "DataConfig", device: str, beam: int | None
+    model: str, baseline: str, task: str, data: "DataConfig", device: str, search: dict[str, int]
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table.
 
     Raises:
-        InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
+        InputError: a model, the device or the test set cannot be used, `search` is for a model without a search, or
             the scores of the task do not follow from examples.
     """
     from heedful.evaluate.significance import FEW, compare_outcomes, few_examples
@@ -95,7 +98,7 @@ def task_comparison(
     tell = tell_once()
     outcomes = []
     for name in (baseline, model):
-        loaded = load(name, device, beam)
+        loaded = load(name, device, search)
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
         with show_progress(f"evaluating {name}") as progress:
             outcomes.append(loaded.outcomes(own, tell, progress))
@@ -136,11 +139,11 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
         )
 
 
-def load(model: str, device: str, beam: int | None) -> "LoadedModel":
-    """Load a model to evaluate; `beam` replaces the beam size of its recipe, unless it is None.
+def load(model: str, device: str, search: dict[str, int]) -> "LoadedModel":
+    """Load a model to evaluate with some keys of [decode], such as the beam size, other than its recipe says.
 
     Raises:
-        InputError: there is no such model or device, or `beam` is for a model without beam search.
+        InputError: there is no such model or device, or `search` is for a model without a search.
     """
     from heedful.checkpoint import load_model
     from heedful.config.families import FAMILIES
@@ -148,11 +151,12 @@ def load(model: str, device: str, beam: int | None) -> "LoadedModel":
 
     prepare_process()
     loaded = load_model(model, device)
-    if beam is None:
+    if not search:
         return loaded
     if not FAMILIES[loaded.recipe.model.family].pairs:
-        raise InputError(f"--beam is the beam size of a search, and {model} searches for nothing; leave it out")
-    return replace(loaded, recipe=replace(loaded.recipe, decode=replace(loaded.recipe.decode, beam=beam)))
+        option = "--beam is the beam size" if "beam" in search else "--max-extra is the length limit"
+        raise InputError(f"{option} of a search, and {model} searches for nothing; leave it out")
+    return replace(loaded, recipe=changed(loaded, "decode", search))
 
 
 def tell_once() -> Callable[[str], None]:

@@ -72,7 +72,10 @@ def as_asked(loaded: LoadedModel, recipe: Recipe) -> LoadedModel:
     """
     asked = recipe.data
     data = replace(loaded.recipe.data, root=asked.root, test=asked.test, target_language=asked.target_language)
-    return replace(loaded, recipe=replace(loaded.recipe, data=data, decode=recipe.decode, generate=recipe.generate))
+    decode = recipe.decode
+    if decode.max_extra is None:  # measured in training
+        decode = replace(decode, max_extra=loaded.recipe.decode.max_extra)
+    return replace(loaded, recipe=replace(loaded.recipe, data=data, decode=decode, generate=recipe.generate))
 
 
 def with_labels(recipe: Recipe, trained: Recipe) -> Recipe:

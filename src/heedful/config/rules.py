@@ -91,16 +91,16 @@ RULES = (
     ),
     Rule(
         "model.max_positions",
-        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
+        "{r.decode.extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
         "learned; raise model.max_positions to at least that sum",
     ),
     Rule(
         "model.max_target_positions",
-        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "an output may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
+        "{r.decode.extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
         "that are learned; raise it to at least that sum",
     ),
     Rule(

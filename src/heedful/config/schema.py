@@ -16,6 +16,8 @@ Poolers = Literal["dense", "attention", "none"]
 Shardings = Literal["none", "full", "hybrid"]
 Modality = Literal["text", "image", "audio", "video"]
 
+EXTRA = 50  # the least decode.max_extra that training chooses, and what it is where nothing was measured
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
@@ -281,8 +283,13 @@ class DecodeConfig:
     alpha: float = 0.6  # strength of the length penalty
     n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win
-    max_extra: int = 50  # longest output: source length + max_extra tokens
+    max_extra: int | None = None  # longest output: source length + max_extra tokens; None: what training texts need
     batch_tokens: int = 8192  # source tokens x beam in one batch; changes speed and memory, never results
+
+    @property
+    def extra(self) -> int:
+        """The value of `max_extra`; 50 where it is not set, and no training has measured it."""
+        return EXTRA if self.max_extra is None else self.max_extra
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,9 +109,16 @@ def open_trainer(
     if claimed:
         tell(console, mend_logs(folder, saved))
     precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
-    recipe = replace(recipe, train=replace(recipe.train, precision=precision))
     mean, scale = reducer.from_first(lambda: labels_of(recipe, saved, console))
-    recipe = replace(recipe, data=replace(recipe.data, label_mean=mean, label_scale=scale))
+    extra = recipe.decode.max_extra
+    if extra is None:
+        extra = reducer.from_first(lambda: saved.recipe.decode.max_extra if saved else None)
+    recipe = replace(
+        recipe,
+        train=replace(recipe.train, precision=precision),
+        data=replace(recipe.data, label_mean=mean, label_scale=scale),
+        decode=replace(recipe.decode, max_extra=extra),
+    )
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})

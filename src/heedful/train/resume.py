@@ -160,6 +160,7 @@ def free_keys(recipe: Recipe) -> set[str]:
     timed = LIMITS if recipe.optimizer.schedule in DECAYING else set()
     decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
     automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
+    automatic |= {"decode.max_extra"} if recipe.decode.max_extra is None else set()  # and its own limit
     return FREE - timed | automatic if decodes else FREE - timed | automatic | {"decode"}
 
 
