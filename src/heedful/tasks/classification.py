@@ -3,7 +3,7 @@
 B batch, C classes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
+from heedful.evaluate.class_report import report_of_matrix
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
@@ -89,13 +90,17 @@ class Classification(TextTask):
             decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
             return torch.stack([decided, batch.targets[:, 0]], dim=1)
 
-        predicted, expected = self.results_of(model, decide).T
-        classes = len(self.recipe.data.labels)
+        return label_outcomes(*self.results_of(model, decide).T, self.recipe.data.labels)
 
-        def measure(chosen: np.ndarray) -> Scores:
-            return label_scores(confusion_matrix(predicted[chosen], expected[chosen], classes))
 
-        return Outcomes(len(expected), measure)
+def label_outcomes(predicted: np.ndarray, expected: np.ndarray, labels: Sequence[str]) -> Outcomes:
+    """Make the outcomes of a classifier from the predicted and the expected class ids of N examples, both (N,)."""
+
+    def measure(chosen: np.ndarray) -> Scores:
+        return label_scores(confusion_matrix(predicted[chosen], expected[chosen], len(labels)))
+
+    matrix = confusion_matrix(predicted, expected, len(labels))
+    return Outcomes(len(expected), measure, report_of_matrix(matrix, labels))
 
 
 def label_scores(matrix: np.ndarray) -> Scores:
