@@ -43,7 +43,8 @@ class Classification(TextTask):
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
         """Iterate over the labelled examples of a corpus; if the classes are known, each label is checked."""
         check_files(corpus, recipe.data)
-        examples = at_least_one(read_labelled(corpus, recipe.data), corpus.source, DropReport())
+        drops = DropReport()
+        examples = at_least_one(read_labelled(corpus, recipe.data, drops), corpus.source, drops)
         return known_labels(examples, corpus, recipe) if recipe.data.labels else examples
 
     @staticmethod
