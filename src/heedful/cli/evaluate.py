@@ -95,6 +95,10 @@ def evaluate(
             show_default=MODELS,
         ),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture of the confusion matrix to write, of a model that predicts classes: .png or .svg."),
+    ] = None,
     device: Device = "auto",
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
@@ -106,7 +110,9 @@ def evaluate(
     recipe. A model for another task gets the scores of that task, on --source
     (and, where a task has two files, --reference) or else on the test set of
     its recipe; if the columns of a table have other names than in the recipe,
-    name them with --source-field and --target-field. --against tests by
+    name them with --source-field and --target-field. A classifier or tagger
+    also gets precision, recall and F1 of each class, and a confusion matrix,
+    which --plot draws. --against tests by
     paired bootstrap resampling whether the difference to a baseline is more
     than chance.
     """
@@ -127,10 +133,11 @@ def evaluate(
         )
         asked = test_set(recipe, source, reference, data, fields)
         if against:
+            refuse({"--plot draws the confusion matrix of one model; leave --against out": plot})
             check_alike(model, recipe, against, recipe_of(against))
             facts, table = task_comparison(model, against, recipe.task, asked, device, search)
         else:
-            facts, table = task_scores(model, asked, device, search)
+            facts, table = task_scores(model, asked, device, search, plot)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
         return
     refuse(
@@ -144,6 +151,7 @@ def evaluate(
             "--beam and --max-extra are for models, and there is nothing to translate": search
             and hypotheses
             and not source,
+            "--plot draws what is confused with what, and translations are not classes; leave it out": plot,
             "--source-field and the like name columns of a table; the text of translators is in files of its own": any(
                 fields.values()
             ),

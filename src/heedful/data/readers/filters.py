@@ -24,6 +24,7 @@ Reason = Literal[
     "bad file",  # a picture or a sound that cannot be read
     "empty source",
     "empty target",
+    "empty label",
     "too many characters",
     "wrong script",
     "duplicate",
