@@ -62,6 +62,7 @@ class DataConfig:
     documents: Literal["file", "section", "paragraph", "line"] = "file"  # section: up to two blank lines or more
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
+    words: tuple[str, ...] = ()  # words that a tagger keeps whole in a text; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
     bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
 

@@ -26,6 +26,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "data.root",  # the digest of the data itself is compared instead
     "tokenizer.path",  # likewise
     "data.test",
+    "data.words",  # texts are cut by them, and the words of tagged data are not
     "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
     "decode.penalty",
     "decode.alpha",
