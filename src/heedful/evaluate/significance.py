@@ -33,13 +33,24 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of two systems under one metric; `p_value`: how often chance alone makes a difference this large."""
+    """Comparison of two systems under one metric.
+
+    Attributes:
+        name: Name of the metric.
+        baseline: Score of the baseline system.
+        system: Score of the other system, on the same resamples.
+        difference: Score of the system minus that of the baseline, computed on each resample.
+        p_value: How often chance alone makes a difference this large.
+        signature: sacrebleu's signature, for metrics of translations.
+        lower_is_better: True if a lower score is a better one.
+    """
 
     name: str
     baseline: Resampled
     system: Resampled
+    difference: Resampled
     p_value: float
-    signature: str = ""  # sacrebleu's, for metrics of translations
+    signature: str = ""
     lower_is_better: bool = False
 
     @property
@@ -158,9 +169,9 @@ def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
         gains = ours - theirs
         fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum())) if system.count > 1 else len(gains)
         p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
-        was = _resampled(baseline.scores[name], theirs)
-        lower = name in LOWER_IS_BETTER
-        comparisons.append(Comparison(name, was, _resampled(value, ours), p_value, lower_is_better=lower))
+        was = baseline.scores[name]
+        scores = _resampled(was, theirs), _resampled(value, ours), _resampled(value - was, gains)
+        comparisons.append(Comparison(name, *scores, p_value, lower_is_better=name in LOWER_IS_BETTER))
     return comparisons
 
 
