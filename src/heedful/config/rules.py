@@ -67,6 +67,11 @@ RULES = (
         "number and one above 0; give both, or leave both out to take those of the training data",
     ),
     Rule(
+        "data.words",
+        lambda r: bool(r.data.words) and (r.task != "tagging" or not all(word.strip() for word in r.data.words)),
+        'data.words are words that a model for task = "tagging" keeps whole, and none is empty; leave data.words out',
+    ),
+    Rule(
         "data.train",
         lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
         "the part of a corpus goes from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "

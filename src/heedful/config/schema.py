@@ -66,6 +66,7 @@ class DataConfig:
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
     label_mean: float | None = None  # regression learns (number - label_mean) / label_scale; none: of the training data
     label_scale: float | None = None  # the standard deviation; 1.0 with label_mean = 0.0: numbers as they are
+    words: tuple[str, ...] = ()  # words that a tagger keeps whole in a text; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
     bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
 

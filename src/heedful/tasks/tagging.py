@@ -29,6 +29,7 @@ from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.word_cutting import special_words
 from heedful.text.words import rows_of_words
 
 IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1
@@ -41,8 +42,14 @@ class Tagging(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the tags of the training data in a recipe, unless the recipe names the tags."""
-        return replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data)))
+        """Fill in the tags of the training data, and the words by which texts are cut, unless the recipe has them."""
+        words = recipe.data.words or special_words(
+            word
+            for corpus in recipe.data.train
+            for sentence in read_tagged(corpus, recipe.data)
+            for word in sentence.words
+        )
+        return replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:

@@ -28,6 +28,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "data.test",
     "data.label_mean",  # those of the run are taken
     "data.label_scale",
+    "data.words",  # texts are cut by them, and the words of tagged data are not
     "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
     "decode.penalty",
     "decode.alpha",

@@ -29,6 +29,7 @@ UNREAD = {
     "source_language",
     "target_language",
     "max_length",
+    "words",
     "cross_documents",
 }
 UNNAMED = {"source", "target", "weight"}
