@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import MODELS, Device, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
@@ -93,6 +94,9 @@ def evaluate(
             show_default=MODELS,
         ),
     ] = None,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
@@ -104,7 +108,8 @@ def evaluate(
     recipe. A model for another task gets the scores of that task, on --source
     (and, where a task has two files, --reference) or else on the test set of
     its recipe; if the columns of a table have other names than in the recipe,
-    name them with --source-field and --target-field. --against tests by
+    name them with --source-field and --target-field. Images, sounds and videos
+    that cannot be read are left out and named at the end. --against tests by
     paired bootstrap resampling whether the difference to a baseline is more
     than chance.
     """
@@ -122,13 +127,16 @@ def evaluate(
                 }.items()
             }
         )
+        files = ScoredFiles(FileOptions(skip_bad, truncated, channel))
+        files.options.check(model, recipe)
         asked = test_set(recipe, source, reference, data, fields)
         if against:
             check_alike(model, recipe, against, recipe_of(against))
-            facts, table = task_comparison(model, against, recipe.task, asked, device, beam)
+            facts, table = task_comparison((model, against), asked, device, beam, files)
         else:
-            facts, table = task_scores(model, asked, device, beam)
+            facts, table = task_scores(model, asked, device, beam, files)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
+        files.check()
         return
     refuse(
         {
@@ -138,6 +146,9 @@ def evaluate(
             "--reference needs --source FILE, the text to translate": model and reference and not source,
             "--data is where the recipe's test set is, and --reference names another": data and reference,
             "--output keeps what a model translates, and --hypotheses are there already": output and hypotheses,
+            "--skip-bad, --truncated and --channel are for models that read images, sounds or videos": (
+                skip_bad or truncated or channel
+            ),
             "--beam is for models, and there is nothing to translate": beam and hypotheses and not source,
             "--source-field and the like name columns of a table; the text of translators is in files of its own": any(
                 fields.values()

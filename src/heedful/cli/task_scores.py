@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import ScoredFiles
 from heedful.cli.tables import columns_of
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -64,8 +65,12 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
     return replace(recipe.data, root=str(folder or recipe.data.root))
 
 
-def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -> tuple[dict[str, Any], list[str]]:
+def task_scores(
+    model: str, data: "DataConfig", device: str, beam: int | None, files: ScoredFiles
+) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines.
+
+    Files that cannot be read are left out; `files` has them then.
 
     Raises:
         InputError: there is no such model or device, the test set cannot be used, or `beam` is for a model without
@@ -73,17 +78,27 @@ def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -
     """
     from heedful.train.log_file import strict
 
-    loaded = load(model, device, beam)
-    with show_progress(f"evaluating {model}") as progress:
-        scores = loaded.test(data, tell_once(), progress)
+    loaded = files.options.applied(model, load(model, device, beam))
+    with (
+        show_progress(f"evaluating {model}") as progress,
+        files.testing(loaded, data, tell_once(), progress) as task,
+    ):
+        scores = task.test(loaded.model) or {}
     facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
     return facts, score_lines(scores)
 
 
 def task_comparison(
-    model: str, baseline: str, task: str, data: "DataConfig", device: str, beam: int | None
+    models: tuple[str, str], data: "DataConfig", device: str, beam: int | None, files: ScoredFiles
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table.
+
+    Args:
+        models: the model, and the baseline.
+        data: the test set, and how it is read.
+        device: the device to compute on.
+        beam: the beam size; None: as the recipes say.
+        files: how files are read; it has those that cannot be read then, which are left out.
 
     Raises:
         InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
@@ -93,12 +108,18 @@ def task_comparison(
     from heedful.tasks import find_task
 
     tell = tell_once()
+    model, baseline = models
     outcomes = []
+    task = ""
     for name in (baseline, model):
-        loaded = load(name, device, beam)
+        loaded = files.options.applied(name, load(name, device, beam))
+        task = loaded.recipe.task
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
-        with show_progress(f"evaluating {name}") as progress:
-            outcomes.append(loaded.outcomes(own, tell, progress))
+        with (
+            show_progress(f"evaluating {name}") as progress,
+            files.testing(loaded, own, tell, progress) as tested,
+        ):
+            outcomes.append(tested.outcomes(loaded.model))
     theirs, ours = outcomes
     if ours.count != theirs.count:
         raise InputError(

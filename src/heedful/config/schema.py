@@ -63,7 +63,8 @@ class DataConfig:
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
-    bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
+    bad_files: Literal["error", "skip", "skip_all"] = "error"  # that cannot be read; skip: in training only
+    truncated_files: Literal["error", "read"] = "error"  # sounds and images that are cut off; read: what is there
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ UNREAD = {
     "modality",
     "labelled",
     "bad_files",
+    "truncated_files",
     "train",
     "valid",
     "test",
