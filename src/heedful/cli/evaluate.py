@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import MODELS, Device, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
@@ -99,6 +100,9 @@ def evaluate(
         Path | None,
         typer.Option(help="Picture of the confusion matrix to write, of a model that predicts classes: .png or .svg."),
     ] = None,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
@@ -112,7 +116,8 @@ def evaluate(
     its recipe; if the columns of a table have other names than in the recipe,
     name them with --source-field and --target-field. A classifier or tagger
     also gets precision, recall and F1 of each class, and a confusion matrix,
-    which --plot draws. --against tests by
+    which --plot draws. Images, sounds and videos that cannot be read are left
+    out and named at the end. --against tests by
     paired bootstrap resampling whether the difference to a baseline is more
     than chance.
     """
@@ -131,14 +136,17 @@ def evaluate(
                 }.items()
             }
         )
+        files = ScoredFiles(FileOptions(skip_bad, truncated, channel))
+        files.options.check(model, recipe)
         asked = test_set(recipe, source, reference, data, fields)
         if against:
             refuse({"--plot draws the confusion matrix of one model; leave --against out": plot})
             check_alike(model, recipe, against, recipe_of(against))
-            facts, table = task_comparison(model, against, recipe.task, asked, device, search)
+            facts, table = task_comparison((model, against), asked, device, search, files)
         else:
-            facts, table = task_scores(model, asked, device, search, plot)
+            facts, table = task_scores(model, asked, device, search, files, plot)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
+        files.check()
         return
     refuse(
         {
@@ -152,6 +160,9 @@ def evaluate(
             and hypotheses
             and not source,
             "--plot draws what is confused with what, and translations are not classes; leave it out": plot,
+            "--skip-bad, --truncated and --channel are for models that read images, sounds or videos": (
+                skip_bad or truncated or channel
+            ),
             "--source-field and the like name columns of a table; the text of translators is in files of its own": any(
                 fields.values()
             ),

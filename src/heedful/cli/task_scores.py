@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import ScoredFiles
 from heedful.cli.output import check_output
 from heedful.cli.tables import columns_of
 from heedful.cli.translate import changed
@@ -68,7 +69,7 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
 
 
 def task_scores(
-    model: str, data: "DataConfig", device: str, search: dict[str, int], plot: Path | None = None
+    model: str, data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles, plot: Path | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines.
 
@@ -77,6 +78,7 @@ def task_scores(
         data: The test set.
         device: The device to compute on.
         search: Settings of the search that replace those of the recipe.
+        files: How files are read; it has those that cannot be read then, which are left out.
         plot: The picture of the confusion matrix to write; None: there is none.
 
     Raises:
@@ -86,12 +88,12 @@ def task_scores(
     from heedful.train.log_file import strict
 
     draw = drawing_of(plot, data) if plot else None
-    loaded = load(model, device, search)
+    loaded = files.options.applied(model, load(model, device, search))
     if draw and not loaded.recipe.data.labels:
         raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
     tell = tell_once()
-    with show_progress(f"evaluating {model}") as progress:
-        scores, classes = loaded.assess(data, tell, progress)
+    with show_progress(f"evaluating {model}") as progress, files.testing(loaded, data, tell, progress) as task:
+        scores, classes = task.test(loaded.model) or {}, task.classes
     facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
     lines = score_lines(scores)
     if classes is None:
@@ -146,9 +148,16 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
 
 
 def task_comparison(
-    model: str, baseline: str, task: str, data: "DataConfig", device: str, search: dict[str, int]
+    models: tuple[str, str], data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table.
+
+    Args:
+        models: the model, and the baseline.
+        data: the test set, and how it is read.
+        device: the device to compute on.
+        search: settings of the search that replace those of the recipes.
+        files: how files are read; it has those that cannot be read then, which are left out.
 
     Raises:
         InputError: a model, the device or the test set cannot be used, `search` is for a model without a search, or
@@ -158,12 +167,18 @@ def task_comparison(
     from heedful.tasks import find_task
 
     tell = tell_once()
+    model, baseline = models
     outcomes = []
+    task = ""
     for name in (baseline, model):
-        loaded = load(name, device, search)
+        loaded = files.options.applied(name, load(name, device, search))
+        task = loaded.recipe.task
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
-        with show_progress(f"evaluating {name}") as progress:
-            outcomes.append(loaded.outcomes(own, tell, progress))
+        with (
+            show_progress(f"evaluating {name}") as progress,
+            files.testing(loaded, own, tell, progress) as tested,
+        ):
+            outcomes.append(tested.outcomes(loaded.model))
     theirs, ours = outcomes
     for name, each in zip((baseline, model), outcomes, strict=True):
         if each.classes:

@@ -68,7 +68,8 @@ class DataConfig:
     label_scale: float | None = None  # the standard deviation; 1.0 with label_mean = 0.0: numbers as they are
     words: tuple[str, ...] = ()  # words that a tagger keeps whole in a text; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
-    bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
+    bad_files: Literal["error", "skip", "skip_all"] = "error"  # that cannot be read; skip: in training only
+    truncated_files: Literal["error", "read"] = "error"  # sounds and images that are cut off; read: what is there
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ UNREAD = {
     "label_mean",  # the stores hold the numbers as they are
     "label_scale",
     "bad_files",
+    "truncated_files",
     "train",
     "valid",
     "test",
