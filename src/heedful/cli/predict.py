@@ -92,8 +92,7 @@ def predict(
     )
     if pretokenized:
         asked = as_pretokenized(asked, predictor, source)
-    known = warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
-    rows, read = tee(known)
+    rows, read = tee(warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
     cut, empty, unknown = [], [], []
     trained_on = texts_of(loaded.recipe)
     with (
