@@ -11,6 +11,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
     json_line,
+    tell_dropped,
     tell_lengths,
     tell_longest,
     tell_parts,
@@ -87,12 +88,14 @@ def init_labelled(request: LabelledRequest) -> None:
     from heedful.data.proposals.label_proposal import propose_labelled
     from heedful.data.proposals.label_survey import survey_labelled
     from heedful.data.proposals.proposal import Corpora, Texts
+    from heedful.data.readers.filters import DropReport
     from heedful.data.readers.labelled import in_order, read_labelled
 
     corpus, task = request.corpus, request.task
     folder = free_folder(Path(corpus.source), request.out, task)
     with show_progress(f"reading {corpus.source}", "texts") as progress:
-        found = survey_labelled(progress.over(read_labelled(corpus, request.data)), corpus)
+        found = survey_labelled(progress.over(read_labelled(corpus, request.data, drops := DropReport())), corpus)
+    tell_dropped(drops)
     tell_text(found, corpus, task)
     if request.notation == "comma":
         typer.echo("  numbers are written with a decimal comma, as in 4,37; the parts have 4.37")
