@@ -76,7 +76,7 @@ def test_results_may_go_to_a_file(here, task):
 
 def test_a_file_that_is_read_in_a_folder_is_not_overwritten(here, task):
     with pytest.raises(InputError, match="would be overwritten"):
-        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")))
+        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")), "--force")
 
 
 def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here, task):
@@ -107,7 +107,10 @@ def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here,
         (["--input", "valid", "--source-field", "x"], r"columns are named \(x\), but --input valid is no table"),
         (["--input", "nowhere.csv"], r"nowhere\.csv: there is no such file$"),
         (["empty.csv"], "empty.csv: has no rows that name files"),
-        (["empty.csv", "--output", "empty.csv"], "is read as empty.csv and would be overwritten; name another file"),
+        (
+            ["empty.csv", "--output", "empty.csv", "--force"],
+            "is read as empty.csv and would be overwritten; name another file",
+        ),
     ],
 )
 def test_what_names_no_files_is_refused(arguments, message, here):

@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.files import ReadFiles, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, Model, Output
+from heedful.cli.options import MODELS, Device, Force, Model, Output
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.translate import alternative_fields, changed
 from heedful.errors import InputError
@@ -29,6 +29,7 @@ def caption(
         bool, typer.Option("--json", help="Write a JSON object for each file, with tokens and scores.")
     ] = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Write a caption for each picture; one line out: the file, a tab, and the text.
 

@@ -10,7 +10,7 @@ import typer
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.fill_pictures import fill_pictures
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output
+from heedful.cli.options import STDIN, Device, Force, Model, Output
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
 
@@ -30,6 +30,7 @@ def fill(
         bool, typer.Option("--json", help="Write a JSON list for each text: for each gap, a list of candidates.")
     ] = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Fill gaps in texts with a masked language model (BERT): the most likely words, with their probabilities.
 

@@ -11,7 +11,7 @@ import typer
 
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.predict_files import predict_files
 from heedful.cli.tables import asked_of, check_columns, columns_of
@@ -40,6 +40,7 @@ def predict(
         bool, typer.Option("--json", help="Write a JSON object for each text, with probabilities.")
     ] = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
 

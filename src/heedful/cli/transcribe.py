@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, Model, Output, Precision
+from heedful.cli.options import MODELS, Device, Force, Model, Output, Precision
 from heedful.cli.output import Results, check_output, free_name, json_of_files, writing_results
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
@@ -51,6 +51,7 @@ def transcribe(
     ] = None,
     output: Output = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     """Write down the speech in files of sound; one file in, one line out.
