@@ -12,7 +12,7 @@ import typer
 from heedful.cli.comparison import comparison_lines
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.options import MODELS, Device, MaxExtra, PairField, Precision, SourceField
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
@@ -104,6 +104,7 @@ def evaluate(
     truncated: Truncated = False,
     channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
 ) -> None:
