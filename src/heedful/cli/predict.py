@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.evaluate import recipe_of
+from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
@@ -47,6 +48,9 @@ def predict(
             help="For a tagger: take words as they are, between spaces or in a JSON array of words on each line.",
         ),
     ] = False,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
 ) -> None:
     """Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
@@ -57,9 +61,10 @@ def predict(
     that the model's recipe names; it ignores other columns, such as labels,
     and does not take the header for a text. A model of pictures, of sounds or
     of videos takes files, folders of them, and tables that name a file in
-    each row: each line is a file, a tab and its class. A tagger cuts a text into
-    words like those of its training data; with --pretokenized, and in a .jsonl
-    file whose lines are or hold arrays of words, the words are given.
+    each row: each line is a file, a tab and its class. Files that cannot be
+    read are named at the end. A tagger cuts a text into words like those of its
+    training data; with --pretokenized, and in a .jsonl file whose lines are or
+    hold arrays of words, the words are given.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -67,13 +72,15 @@ def predict(
     from heedful.predict.text_predictor import TextPredictor
 
     check_output(output, source)
-    if recipe_of(model).data.modality != "text":
+    reading = FileOptions(skip_bad, truncated, channel)
+    reading.check(model, recipe := recipe_of(model))
+    if recipe.data.modality != "text":
         if pair_field:
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
         if pretokenized:
             raise InputError(f"{model} reads files, not words; leave --pretokenized out")
         check_columns(source, "--input", source_field)
-        predict_files(model, text or [], source, source_field, output, device, as_json=as_json)
+        predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
         return
     check_columns(source, "--input", source_field, pair_field)
     given = input_lines(text, source)
@@ -85,8 +92,7 @@ def predict(
     )
     if pretokenized:
         asked = as_pretokenized(asked, predictor, source)
-    known = warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
-    rows, read = tee(known)
+    rows, read = tee(warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
     cut, empty, unknown = [], [], []
     trained_on = texts_of(loaded.recipe)
     with (

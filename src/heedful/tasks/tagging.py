@@ -17,9 +17,11 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.f1 import F1Counts
+from heedful.evaluate.labels import confusion_matrix
 from heedful.evaluate.significance import Outcomes
-from heedful.evaluate.spans import span_tally
+from heedful.evaluate.spans import span_tallies, span_tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TokenClassifier
 from heedful.predict.tagger import Tagger
@@ -122,7 +124,20 @@ class Tagging(TextTask):
             scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
             return scores | {"accuracy": right / words}
 
-        return Outcomes(len(counts), measure)
+        return Outcomes(len(counts), measure, tag_report(predicted, expected, self.recipe.data.labels))
+
+
+def tag_report(
+    predicted: Sequence[Sequence[str]], expected: Sequence[Sequence[str]], tags: Sequence[str]
+) -> ClassReport:
+    """Make the report of a tagger: counts of the spans of each kind, and the confusion matrix of the kinds of words."""
+    kinds = list(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
+    tallies = span_tallies(predicted, expected)
+    counts = {kind: tallies.get(kind, F1Counts(0, 0, 0)) for kind in kinds}
+    labels = ("O", *kinds)
+    numbers = {tag: labels.index(tag[2:] or tag) for tag in {"O", *tags}}
+    ours, theirs = ([numbers[tag] for row in rows for tag in row] for rows in (predicted, expected))
+    return ClassReport(counts, labels, confusion_matrix(ours, theirs, len(labels)), "words")
 
 
 def sentence_counts(predicted: Sequence[str], expected: Sequence[str]) -> tuple[int, ...]:

@@ -20,7 +20,10 @@ UNREAD = {
     "root",
     "modality",
     "labelled",
+    "label_mean",  # the stores hold the numbers as they are
+    "label_scale",
     "bad_files",
+    "truncated_files",
     "train",
     "valid",
     "test",
