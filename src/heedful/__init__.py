@@ -176,9 +176,11 @@ def load(
 def train(
     recipe: "str | Path | Recipe | Mapping[str, Any]",
     out: str | Path | None = None,
-    data: str | Path | None = None,
+    data: "str | Path | Iterable[Any] | Mapping[str, Any] | None" = None,
     set: Mapping[str, Any] | None = None,
     console: "Console | None" = None,
+    callbacks: Iterable[object] = (),
+    allow_change: Iterable[str] = (),
 ) -> "TrainingResult":
     """Train a model in this process, as `heedful train` does; an interrupted run is resumed.
 
@@ -190,10 +192,16 @@ def train(
     Args:
         recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings like the tables of one.
         out: the folder of the run; None: "runs/NAME", by the name of the recipe.
-        data: the folder where the recipe's relative data paths start; None: the folder that the recipe names.
+        data: the folder where the recipe's relative data paths start; None: the folder that the recipe names. Or the
+            training data itself: an iterable of rows (dictionaries, tuples or texts), a dictionary of columns, or a
+            data frame; or a dictionary of such data with the keys "train", "valid" and "test".
         set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
         console: the console for progress; None: standard error, or below the cell of a notebook. A
             `rich.console.Console(quiet=True)` shows nothing.
+        callbacks: objects with one or several of the methods `on_update(event)`, `on_validation(event)` and
+            `on_end(event)`; see `heedful.train.callbacks`. If one raises an exception, the run is saved and the
+            exception is raised here.
+        allow_change: keys of the recipe, such as "optimizer.lr", that may differ from those of the run that resumes.
 
     Returns:
         The result of the run: its folder, its scores, its log, and the model, ready for use.
@@ -204,7 +212,7 @@ def train(
     """
     from heedful.train.in_process import train as run
 
-    return run(recipe, out, data, set or {}, console)
+    return run(recipe, out, data, set or {}, console, callbacks, allow_change)
 
 
 # `import heedful.train.in_process` finds the modules of the package that has the name of the function.

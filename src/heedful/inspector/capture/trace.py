@@ -243,8 +243,9 @@ def trace(
 
     A language model reads the text alone, unless it is given what it is to have written.
     """
-    alone = isinstance(subject, Generator) and isinstance(given, str) and given.strip() and target is None
-    return traced(of_text(subject, given) if alone else reading(subject, given, target), keep, edits)
+    if isinstance(subject, Generator) and isinstance(given, str) and given.strip() and target is None:
+        return traced(of_text(subject, given), keep, edits)
+    return traced(reading(subject, given, target), keep, edits)
 
 
 @torch.no_grad()
