@@ -25,7 +25,6 @@ from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, checkpoint_f
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
-from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
 from heedful.models import SentenceEncoder
@@ -110,18 +109,8 @@ class LoadedModel:
         Raises:
             InputError: there is no test set, or the test set cannot be used.
         """
-        return self.assess(data, report, progress)[0]
-
-    def assess(
-        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
-    ) -> tuple[Scores, ClassReport | None]:
-        """Score the model as `test` does; return the scores, and for outputs that are classes the report of each class.
-
-        Raises:
-            InputError: as for `test`.
-        """
         with self.testing(data, report, progress) as task:
-            return task.test(self.model) or {}, task.classes
+            return task.test(self.model) or {}
 
     def outcomes(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
