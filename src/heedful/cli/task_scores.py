@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import ScoredFiles
 from heedful.cli.output import check_output
 from heedful.cli.tables import columns_of
+from heedful.cli.translate import changed
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
 
@@ -67,7 +69,7 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
 
 
 def task_scores(
-    model: str, data: "DataConfig", device: str, beam: int | None, plot: Path | None = None
+    model: str, data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles, plot: Path | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines.
 
@@ -75,22 +77,23 @@ def task_scores(
         model: The model.
         data: The test set.
         device: The device to compute on.
-        beam: The beam size; None: that of the recipe.
+        search: Settings of the search that replace those of the recipe.
+        files: How files are read; it has those that cannot be read then, which are left out.
         plot: The picture of the confusion matrix to write; None: there is none.
 
     Raises:
-        InputError: there is no such model or device, the test set cannot be used, `beam` is for a model without
-            beam search, or `plot` for one whose outputs are not classes.
+        InputError: there is no such model or device, the test set cannot be used, `search` is for a model without a
+            search, or `plot` for one whose outputs are not classes.
     """
     from heedful.train.log_file import strict
 
     draw = drawing_of(plot, data) if plot else None
-    loaded = load(model, device, beam)
+    loaded = files.options.applied(model, load(model, device, search))
     if draw and not loaded.recipe.data.labels:
         raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
     tell = tell_once()
-    with show_progress(f"evaluating {model}") as progress:
-        scores, classes = loaded.assess(data, tell, progress)
+    with show_progress(f"evaluating {model}") as progress, files.testing(loaded, data, tell, progress) as task:
+        scores, classes = task.test(loaded.model) or {}, task.classes
     facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
     lines = score_lines(scores)
     if classes is None:
@@ -145,24 +148,37 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
 
 
 def task_comparison(
-    model: str, baseline: str, task: str, data: "DataConfig", device: str, beam: int | None
+    models: tuple[str, str], data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table.
 
+    Args:
+        models: the model, and the baseline.
+        data: the test set, and how it is read.
+        device: the device to compute on.
+        search: settings of the search that replace those of the recipes.
+        files: how files are read; it has those that cannot be read then, which are left out.
+
     Raises:
-        InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
+        InputError: a model, the device or the test set cannot be used, `search` is for a model without a search, or
             the scores of the task do not follow from examples.
     """
     from heedful.evaluate.significance import FEW, compare_outcomes, few_examples
     from heedful.tasks import find_task
 
     tell = tell_once()
+    model, baseline = models
     outcomes = []
+    task = ""
     for name in (baseline, model):
-        loaded = load(name, device, beam)
+        loaded = files.options.applied(name, load(name, device, search))
+        task = loaded.recipe.task
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
-        with show_progress(f"evaluating {name}") as progress:
-            outcomes.append(loaded.outcomes(own, tell, progress))
+        with (
+            show_progress(f"evaluating {name}") as progress,
+            files.testing(loaded, own, tell, progress) as tested,
+        ):
+            outcomes.append(tested.outcomes(loaded.model))
     theirs, ours = outcomes
     for name, each in zip((baseline, model), outcomes, strict=True):
         if each.classes:
@@ -205,11 +221,11 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
         )
 
 
-def load(model: str, device: str, beam: int | None) -> "LoadedModel":
-    """Load a model to evaluate; `beam` replaces the beam size of its recipe, unless it is None.
+def load(model: str, device: str, search: dict[str, int]) -> "LoadedModel":
+    """Load a model to evaluate with some keys of [decode], such as the beam size, other than its recipe says.
 
     Raises:
-        InputError: there is no such model or device, or `beam` is for a model without beam search.
+        InputError: there is no such model or device, or `search` is for a model without a search.
     """
     from heedful.checkpoint import load_model
     from heedful.config.families import FAMILIES
@@ -217,11 +233,12 @@ def load(model: str, device: str, beam: int | None) -> "LoadedModel":
 
     prepare_process()
     loaded = load_model(model, device)
-    if beam is None:
+    if not search:
         return loaded
     if not FAMILIES[loaded.recipe.model.family].pairs:
-        raise InputError(f"--beam is the beam size of a search, and {model} searches for nothing; leave it out")
-    return replace(loaded, recipe=replace(loaded.recipe, decode=replace(loaded.recipe.decode, beam=beam)))
+        option = "--beam is the beam size" if "beam" in search else "--max-extra is the length limit"
+        raise InputError(f"{option} of a search, and {model} searches for nothing; leave it out")
+    return replace(loaded, recipe=changed(loaded, "decode", search))
 
 
 def tell_once() -> Callable[[str], None]:

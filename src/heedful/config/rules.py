@@ -38,6 +38,12 @@ def room_for_pairs(recipe: Recipe) -> float:
     return min(positions(recipe), target) if recipe.data.modality == "text" else target
 
 
+def standardises(recipe: Recipe) -> bool:
+    """True if the mean and scale of labels that a recipe gives, if any, are numbers to divide by."""
+    mean, scale = recipe.data.label_mean or 0.0, recipe.data.label_scale
+    return math.isfinite(mean) and (scale is None or 0 < scale < math.inf)
+
+
 def recurrent(recipe: Recipe) -> RecurrentConfig:
     """The settings of the recurrent model of a recipe."""
     return cast("RecurrentConfig", recipe.model)
@@ -67,6 +73,17 @@ RULES = (
         "train.class_weights has a number that is not more than 0; give each class a larger one, or leave it out",
     ),
     Rule(
+        "data.label_scale",
+        lambda r: (r.data.label_mean is None) != (r.data.label_scale is None) or not standardises(r),
+        "data.label_mean = {r.data.label_mean} and data.label_scale = {r.data.label_scale} go together, as a finite "
+        "number and one above 0; give both, or leave both out to take those of the training data",
+    ),
+    Rule(
+        "data.words",
+        lambda r: bool(r.data.words) and (r.task != "tagging" or not all(word.strip() for word in r.data.words)),
+        'data.words are words that a model for task = "tagging" keeps whole, and none is empty; leave data.words out',
+    ),
+    Rule(
         "data.train",
         lambda r: any(c.part[0] >= c.part[1] for c in (*r.data.train, r.data.valid, r.data.test) if c),
         "the part of a corpus goes from a smaller to a larger share, such as part = [0.0, 0.9] of training text and "
@@ -91,16 +108,16 @@ RULES = (
     ),
     Rule(
         "model.max_positions",
-        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
+        "{r.decode.extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
         "learned; raise model.max_positions to at least that sum",
     ),
     Rule(
         "model.max_target_positions",
-        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "an output may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
+        "{r.decode.extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
         "that are learned; raise it to at least that sum",
     ),
     Rule(

@@ -12,7 +12,7 @@ from heedful.wording import counted
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 FEW = 100  # examples, below which a bootstrap tells little
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
+LOWER_IS_BETTER = frozenset({"loss", "rmse", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 class Interval(NamedTuple):

@@ -94,7 +94,8 @@ class Classification(TextTask):
             decided = model(batch.ids, batch.padding_mask, batch.segments).argmax(-1)
             return torch.stack([decided, batch.targets[:, 0]], dim=1)
 
-        return label_outcomes(*self.results_of(model, decide).T, self.recipe.data.labels)
+        predicted, expected = self.results_of(model, decide).T
+        return label_outcomes(predicted, expected, self.recipe.data.labels)
 
 
 def label_outcomes(predicted: np.ndarray, expected: np.ndarray, labels: Sequence[str]) -> Outcomes:

@@ -137,7 +137,8 @@ class MediaClassification(MediaTask[MediaBatch]):
             decided = model(batch.inputs, batch.padding_mask).argmax(-1)
             return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
 
-        return label_outcomes(*self.results_of(model, decide).T, self.recipe.data.labels)
+        predicted, expected = self.results_of(model, decide).T
+        return label_outcomes(predicted, expected, self.recipe.data.labels)
 
 
 def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:

@@ -30,6 +30,7 @@ from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.word_cutting import special_words
 from heedful.text.words import rows_of_words
 
 IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1
@@ -42,8 +43,17 @@ class Tagging(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the tags of the training data in a recipe, unless the recipe names them, and their weights."""
-        recipe = replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data)))
+        """Fill in the tags of the training data and the words that stay whole, unless the recipe names them.
+
+        Weights of the tags become numbers.
+        """
+        words = recipe.data.words or special_words(
+            word
+            for corpus in recipe.data.train
+            for sentence in read_tagged(corpus, recipe.data)
+            for word in sentence.words
+        )
+        recipe = replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
 
         def tags_in(corpus: CorpusConfig) -> Iterator[str]:
             return (
