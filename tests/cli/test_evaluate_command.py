@@ -30,6 +30,8 @@ SOURCE = ["the old dog sees the station .", "", "two women read a book .", "the 
 TARGET = ["der alte Hund sieht den Bahnhof .", "", "zwei Frauen lesen ein Buch .", "die Katze schläft .", "Ball ."]
 OTHER = ["der Hund sieht den alten Bahnhof .", "ja .", "zwei Frauen lesen Bücher .", "die Katze .", "ein Ball ."]
 
+VOCABULARY = TokenizerConfig(vocab_size=307)
+
 FILES = ["--hypotheses", "other", "--reference", "target"]
 
 run = partial(invoke, "evaluate")
@@ -47,9 +49,9 @@ def place(tmp_path):
     return tmp_path
 
 
-def make_model(folder, data, max_extra=3, **shape):
+def make_model(folder, data, max_extra=3, vocabulary=VOCABULARY, **shape):
     config = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1, **shape)
-    tokenizer = train_tokenizer(SOURCE + TARGET, TokenizerConfig(vocab_size=307))
+    tokenizer = train_tokenizer(SOURCE + TARGET, vocabulary)
     recipe = Recipe(data=data, model=config, decode=DecodeConfig(beam=2, max_extra=max_extra))
     torch.manual_seed(max_extra)
     model = EncoderDecoder(config, len(tokenizer), len(tokenizer))
@@ -221,7 +223,7 @@ MISTAKES = {
     "--data is where": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
     "--output keeps": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
     "--source-field and the like name columns": [*FILES, "--source-field", "1"],
-    "--beam is for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
+    "--beam and --max-extra are for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
     "folder that is there": ["en-de", "--output", "nowhere/new"],
     "target has 5 lines, but short has 3": ["--hypotheses", "short", "--reference", "target"],
     "short has 3 lines, but other has 5": ["--hypotheses", "other", "--reference", "short"],
@@ -254,3 +256,11 @@ def test_mistakes_get_one_message(furnished, monkeypatch, message):
         run(*MISTAKES[message])
     assert message in str(caught.value)
     assert not (furnished / "new").exists()
+
+
+def test_references_that_the_vocabulary_lacks_are_reported(place):
+    model = make_model(place / "model", DATA, vocabulary=TokenizerConfig(kind="word", byte_fallback=False))
+    (place / "new").write_text("".join(f"neu{number} ist\n" for number in range(5)))
+    told = run(model, "--source", place / "source", "--reference", place / "new").stderr
+    assert f"% of the tokens of {place / 'new'} are unknown to the vocabulary (<unk>); " in told
+    assert "<unk>" not in run(model, "--source", place / "source", "--reference", place / "target").stderr

@@ -14,7 +14,7 @@ from invocation import invoke
 
 import subjects
 from heedful.checkpoint import write_model
-from heedful.cli.inspect import SAMPLE, listen, sample_of, served_name
+from heedful.cli.inspect import SAMPLE, inspect, listen, sample_of, served_name
 from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.errors import InputError, RunError
 from heedful.models import weights
@@ -55,6 +55,17 @@ def test_a_look_that_takes_its_time_says_so(model, tmp_path, reporters):
 def test_a_file_may_show_a_translation_that_is_given(model, tmp_path):
     run(model, TEXT, "--target", "der alte Hund", "--out", tmp_path / "page.html")
     assert 'data-part="dec.2.cross 0"' in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("modality", "words"),
+    [("text", "give a text"), ("image", "an image file: .* dog.jpg"), ("audio", "an audio file: .* speech.wav")],
+)
+def test_what_is_missing_is_named_by_what_the_model_reads(modality, words, monkeypatch, tmp_path):
+    recipe = Recipe(data=DataConfig(modality=modality))
+    monkeypatch.setattr("heedful.cli.inspect.recipe_of", lambda _: recipe)
+    with pytest.raises(InputError, match=words):
+        inspect("model", out=tmp_path / "a.html")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def report(*values: float, p_value: float = 0.5, score: str = "accuracy") -> Rep
     systems = [SystemReport(name, "x", None, DONE, scores={score: found}) for name, found in scores.items()]
     names = list(scores)
     pairs = [
-        Pair(was, now, [Comparison(score, scores[was], scores[now], p_value)])
+        Pair(was, now, [Comparison(score, scores[was], scores[now], Resampled(0.1, 0.1, 0.01), p_value)])
         for i, was in enumerate(names)
         for now in names[i + 1 :]
     ]

@@ -76,6 +76,8 @@ def of_media(modality: str, batch_tokens: int, values: dict) -> dict:
 # key of the rule -> values that break it, and what the message must hold
 BROKEN = [
     ("data.labels", {"task": "classification", "data": {"labels": ["a", "b", "a"]}}, "each class once"),
+    ("data.label_scale", {"task": "regression", "data": {"label_mean": 3.0}}, "give both, or leave both out"),
+    ("data.words", {"task": "classification", "data": {"words": ["U.S."]}}, "leave data.words out"),
     ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),
     ("masking.random", {"masking": {"mask": 0.8, "random": 0.3}}, "0.8 + 0.3 is more than all"),
     (

@@ -129,10 +129,18 @@ def test_two_examples_of_a_rare_kind_are_chance_under_every_score():
         assert not found.is_significant
 
 
+def test_the_interval_of_a_difference_is_that_of_the_paired_differences():
+    easy = np.random.default_rng(3).normal(size=200)
+    [found] = compare_outcomes(mean_outcomes({"x": easy}), mean_outcomes({"x": easy + 0.25}))
+    assert found.difference.value == pytest.approx(0.25)
+    assert found.difference.interval == pytest.approx(0, abs=1e-12)
+    assert found.system.interval > 0.1
+
+
 def test_of_errors_the_lower_score_is_better():
-    low, high = Resampled(1.0, 1.0, 0.1), Resampled(2.0, 2.0, 0.1)
-    assert Comparison("TER", high, low, 0.01, lower_is_better=True).is_better
-    assert not Comparison("BLEU", high, low, 0.01).is_better
+    low, high, less = Resampled(1.0, 1.0, 0.1), Resampled(2.0, 2.0, 0.1), Resampled(-1.0, -1.0, 0.1)
+    assert Comparison("TER", high, low, less, 0.01, lower_is_better=True).is_better
+    assert not Comparison("BLEU", high, low, less, 0.01).is_better
 
 
 def test_what_cannot_be_compared_is_refused():

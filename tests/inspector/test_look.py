@@ -138,6 +138,7 @@ def test_words_that_the_vocabulary_lacks_are_told():
     assert unknown(subject, question) == ["你好", "ÜÜ"]
     assert unknown(reader, Question(text="the cat sees cats <mask> cat", target="a dog")) == ["cat", "cats", "a"]
     assert look(reader, Question(text="the cat sees")).unknown == ["cat"]
+    assert unknown(reader, Question(text="the [MASK] sees the <mask> dog [MASK] the")) == []
     assert look(translator(), Question(text="你好")).unknown == []
 
 

@@ -145,8 +145,8 @@ def test_heads_are_worth_what_the_sample_says(live, watched):
     page.get_by_role("button", name="Weigh the heads that are off (2)").click()
     said = page.get_by_text(re.compile("^BLEU")).inner_text()
     found = cost(subject, OFF, *served.SAMPLE)
-    change = found.system.value - found.baseline.value
-    expected = [found.baseline.value, found.system.value, found.system.interval, change, found.p_value]
+    change, level = found.difference, 95
+    expected = [found.baseline.value, found.system.value, change.value, change.interval, level, found.p_value]
     assert np.allclose(figures(said), expected, atol=0.0051)
     page.get_by_role("button", name="Weigh every head").click()
     every = heads(subject.model)
@@ -162,11 +162,13 @@ LINES = """the old dog sees .\tthe old book sees .\tder alte Hund .\tden Bahnhof
 the old dog sees .\tthe dog sees .\tder alte Hund .\tden Bahnhof .\tcontrol"""
 
 
-def test_minimal_pairs_show_their_preferences_and_what_they_have_in_common(live, watched):
+@pytest.mark.parametrize("times", [1, 6])
+def test_minimal_pairs_show_their_preferences_and_what_they_have_in_common(live, watched, times):
+    written = "\n".join([LINES] * times)
     page = watched.open(live.url("bias", model="translator", text=TEXT))
-    page.locator("#contrasts").fill(LINES)
+    page.locator("#contrasts").fill(written)
     page.get_by_role("button", name="Ask the model").click()
-    found = list(shifts(served.models()["translator"].use(), contrasts(LINES.splitlines())))
+    found = list(shifts(served.models()["translator"].use(), contrasts(written.splitlines())))
     lines = page.get_by_role("region", name="Line by line")
     lines.wait_for()
     expected = []
@@ -178,7 +180,7 @@ def test_minimal_pairs_show_their_preferences_and_what_they_have_in_common(live,
     for kind, (label, values) in zip(("pair", "control"), rows_of_verdict(page), strict=True):
         summary = summaries(found)[kind]
         assert label == f"{kind.capitalize()}s"
-        sizes = [x for one in (summary.shift, summary.size) for x in (one.value, one.low, one.high)]
+        sizes = [x for one in (summary.shift, summary.size) for x in one if x is not None]
         assert np.allclose(values, [summary.count, *sizes, summary.sided, summary.count], atol=SHOWN)
 
 

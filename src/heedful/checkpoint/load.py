@@ -25,6 +25,7 @@ from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, checkpoint_f
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
 from heedful.models.model import load_weights
@@ -84,8 +85,18 @@ class LoadedModel:
         Raises:
             InputError: there is no test set, or the test set cannot be used.
         """
+        return self.assess(data, report, progress)[0]
+
+    def assess(
+        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
+    ) -> tuple[Scores, ClassReport | None]:
+        """Score the model as `test` does; return the scores, and for outputs that are classes the report of each class.
+
+        Raises:
+            InputError: as for `test`.
+        """
         with self.testing(data, report, progress) as task:
-            return task.test(self.model) or {}
+            return task.test(self.model) or {}, task.classes
 
     def outcomes(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
@@ -115,10 +126,13 @@ class LoadedModel:
         if data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         test = replace(data.test, weight=1.0)
-        labels = self.recipe.data.labels
-        alone = replace(data, train=(test,), valid=test, test=test, labels=labels, filters=EVERYTHING)
+        learned = labels_learned(data, self.recipe.data)
+        alone = replace(learned, train=(test,), valid=test, test=test, filters=EVERYTHING)
         with TemporaryDirectory() as folder, torch.no_grad():
-            recipe = replace(self.recipe, data=alone)
+            decode = replace(
+                self.recipe.decode, max_extra=self.recipe.decode.extra
+            )  # nothing is measured on a test set
+            recipe = replace(self.recipe, data=alone, decode=decode)
             if any(self.tokenizers.sizes):
                 self.tokenizers.save(Path(folder) / "tokenizer")
                 tokenizer = replace(recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
@@ -127,6 +141,11 @@ class LoadedModel:
             task.tell = report
             task.progress = progress or task.progress
             yield task
+
+
+def labels_learned(data: DataConfig, trained: DataConfig) -> DataConfig:
+    """Replace what a training learns of its labels, the classes or the mean and scale, by that of another training."""
+    return replace(data, labels=trained.labels, label_mean=trained.label_mean, label_scale=trained.label_scale)
 
 
 def load_model(path: str | Path, device: str | torch.device = "cpu", precision: str = "float32") -> LoadedModel:

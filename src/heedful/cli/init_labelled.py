@@ -10,6 +10,7 @@ from heedful.cli.first_recipe import (
     BadUtf8,
     free_folder,
     json_line,
+    tell_dropped,
     tell_lengths,
     tell_longest,
     tell_parts,
@@ -44,12 +45,14 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
     from heedful.data.proposals.label_proposal import propose_labelled
     from heedful.data.proposals.label_survey import survey_labelled
     from heedful.data.proposals.proposal import Corpora, Texts
+    from heedful.data.readers.filters import DropReport
     from heedful.data.readers.labelled import in_order, read_labelled
 
     folder = free_folder(Path(corpus.source), out, task)
     data = DataConfig(bad_utf8=bad_utf8)
     with show_progress(f"reading {corpus.source}", "texts") as progress:
-        found = survey_labelled(progress.over(read_labelled(corpus, data)), corpus)
+        found = survey_labelled(progress.over(read_labelled(corpus, data, drops := DropReport())), corpus)
+    tell_dropped(drops)
     tell_text(found, corpus, task)
     labels = in_order(found.labels) if task == "classification" else ()
     hold_out(found, corpus, data, folder / "data", task)

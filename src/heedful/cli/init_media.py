@@ -13,6 +13,7 @@ from heedful.cli.first_recipe import (
     free_folder,
     json_line,
     relative_path,
+    tell_dropped,
     tell_lengths,
     tell_parts,
     tell_recipe,
@@ -117,13 +118,15 @@ def init_media(request: MediaRequest) -> None:
     from heedful.data.proposals.media_layout import parts_of_folder
     from heedful.data.proposals.media_survey import LOOKS, survey_media
     from heedful.data.proposals.proposal import Texts
+    from heedful.data.readers.filters import DropReport
 
     folder = free_folder(request.source, request.out, request.task)
     parts = parts_of_folder(request.source, request.data) if request.source.is_dir() else {}
     surveyed = replace(request.corpus, source=str(parts["train"][0] if parts else request.source))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
-        files = list(progress.over(media_files(surveyed, request.data)))
+        files = list(progress.over(media_files(surveyed, request.data, drops := DropReport())))
         found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
+    tell_dropped(drops)
     tell_files(found, request)
     tell_moving([file.path for file in files], request)
     corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")

@@ -21,6 +21,12 @@ from heedful.wording import counted, shown_name
 if TYPE_CHECKING:
     from heedful.inspector.capture.trace import Trace
 
+INPUTS = {
+    "text": ("a text", "'A dog barks.'"),
+    "image": ("an image file", "dog.jpg"),
+    "audio": ("an audio file", "speech.wav"),
+    "video": ("a video file", "clip.mp4"),
+}
 SAMPLE = 200  # sentences on which heads are weighed
 
 
@@ -91,7 +97,8 @@ def inspect(
     if beside or data:
         raise InputError("--beside and --data are for the live page; a file shows one look at one model")
     if text is None:
-        raise InputError(f"--out writes one look, so give a text: heedful inspect {model} 'A dog barks.' --out {out}")
+        kind, example = INPUTS[recipe_of(model).data.modality]
+        raise InputError(f"--out writes one look, so give {kind}: heedful inspect {model} {example} --out {out}")
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
     from heedful.inspector.look import Question

@@ -12,6 +12,13 @@ Output = Annotated[Path | None, typer.Option(help="File to write.", show_default
 Device = Annotated[
     str, typer.Option(help="Device to compute on: cpu, cuda, cuda:1, mps, or auto (a GPU if there is one).")
 ]
+MaxExtra = Annotated[
+    int | None,
+    typer.Option(
+        help="Length limit of an output: so many tokens more than its input has, or in all if that is not text.",
+        show_default=MODELS,
+    ),
+]
 Precision = Annotated[
     str,
     typer.Option(

@@ -15,6 +15,7 @@ from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_un
 from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.predict_files import predict_files
+from heedful.cli.predict_words import as_pretokenized, word_lists
 from heedful.cli.tables import asked_of, check_columns, columns_of
 from heedful.errors import InputError
 
@@ -40,6 +41,13 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each text, with probabilities.")
     ] = False,
+    pretokenized: Annotated[
+        bool,
+        typer.Option(
+            "--pretokenized",
+            help="For a tagger: take words as they are, between spaces or in a JSON array of words on each line.",
+        ),
+    ] = False,
     skip_bad: SkipBad = False,
     truncated: Truncated = False,
     channel: Channel = None,
@@ -54,7 +62,9 @@ def predict(
     and does not take the header for a text. A model of pictures, of sounds or
     of videos takes files, folders of them, and tables that name a file in
     each row: each line is a file, a tab and its class. Files that cannot be
-    read are named at the end.
+    read are named at the end. A tagger cuts a text into words like those of its
+    training data; with --pretokenized, and in a .jsonl file whose lines are or
+    hold arrays of words, the words are given.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -67,6 +77,8 @@ def predict(
     if recipe.data.modality != "text":
         if pair_field:
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
+        if pretokenized:
+            raise InputError(f"{model} reads files, not words; leave --pretokenized out")
         check_columns(source, "--input", source_field)
         predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
         return
@@ -75,9 +87,12 @@ def predict(
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(TextPredictor)
-    asked = asked_of(pairs_in(given, source), source, fields_of(loaded.recipe, source_field, pair_field))
-    known = warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
-    rows, read = tee(known)
+    asked = word_lists(predictor, source, source_field) or asked_of(
+        pairs_in(given, source), source, fields_of(loaded.recipe, source_field, pair_field)
+    )
+    if pretokenized:
+        asked = as_pretokenized(asked, predictor, source)
+    rows, read = tee(warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
     cut, empty, unknown = [], [], []
     trained_on = texts_of(loaded.recipe)
     with (

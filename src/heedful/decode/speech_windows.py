@@ -44,6 +44,7 @@ class Reading:
         begin: the first sample of the next window.
         language: the code of the language; None before it is known.
         segments: what was said before, with seconds and tokens.
+        complete: False once an output reached the length limit, and was cut there.
     """
 
     recording: Recording
@@ -52,6 +53,7 @@ class Reading:
     begin: int = 0
     language: str | None = None
     segments: list[tuple[float, float, Said]] = field(default_factory=list)
+    complete: bool = True
     _coming: deque[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,7 +101,7 @@ class Reading:
         spelled = [(start, end, said, spell(said.tokens)) for start, end, said in self.segments]
         kept = [one for one in spelled if self.windows.keeps(one[3])]
         segments = [Segment(start, end, text, list(said.tokens), list(said.scores)) for start, end, said, text in kept]
-        return Transcript(segments, self.heard, self.language)
+        return Transcript(segments, self.heard, self.language, self.complete)
 
 
 class Windows(ABC):

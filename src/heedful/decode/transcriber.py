@@ -214,7 +214,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         state = SpeechState(self.model.start(frames, padding_mask), rules.to(self.device))
         fed = self._prompt(state, batch)
         room = (self.model.max_target_positions() or math.inf) - fed
-        limits = [int(min(room, audio.tokens(len(sound)) + config.max_extra)) for sound in samples]
+        limits = [int(min(room, audio.tokens(len(sound)) + config.extra)) for sound in samples]
         found = search(state, limits, replace(config, n_best=1))
         return [(best, silent) for (best,), silent in zip(found, self._silence(state), strict=True)]
 
@@ -245,6 +245,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
 
     def _take(self, reading: Reading, found: Hypothesis, silence: float) -> None:
         """Add the output for the present window to a reading, unless it is an unlikely text of a silent window."""
+        reading.complete &= found.complete
         likely = sum(found.token_scores) / len(found.token_scores) > UNLIKELY
         if silence > self.settings.transcribe.no_speech and not likely:
             reading.windows.skip(reading)

@@ -1,6 +1,5 @@
 """Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
-import math
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.inference import batches, evaluating
 from heedful.decode.inputs import TEXTS
 from heedful.decode.predictor import Done, Predictor, check_one_text
-from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
 from heedful.text.padding import pad
@@ -53,22 +51,22 @@ class Translation:
         """The text of the best translation; empty if the line is blank."""
         return self.alternatives[0].text if self.alternatives else ""
 
+    @property
+    def complete(self) -> bool:
+        """False if the best translation reached the length limit, and was cut there."""
+        return all(best.hypothesis.complete for best in self.alternatives[:1])
+
     def __str__(self) -> str:
         return self.text
 
 
 class Translator(Predictor[SourceToTarget, str]):
-    """Translator: an encoder-decoder with its tokenizers. The translation of a line never depends on other lines.
-
-    Raises:
-        InputError: the model's learned positions leave no room for a source sentence beside `config.max_extra`.
-    """
+    """Translator: an encoder-decoder with its tokenizers. The translation of a line never depends on other lines."""
 
     def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
         super().__init__(model)
         self.tokenizers = tokenizers
         self.config = config
-        self.longest_source = longest_source(model, config)
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
         """Create a translator that shares this model, with other settings for decoding.
@@ -78,7 +76,6 @@ class Translator(Predictor[SourceToTarget, str]):
         """
         changed = copy(self)
         changed.config = with_options(self.config, options)
-        changed.longest_source = longest_source(self.model, changed.config)
         changed.recipe = self.recipe and replace(self.recipe, decode=changed.config)
         return changed
 
@@ -165,21 +162,15 @@ class Translator(Predictor[SourceToTarget, str]):
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
         source, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad([[*row, EOS] for row in rows]))
-        limits = (padding_mask.sum(1) - 1 + self.config.max_extra).tolist()
+        limits = [self.longest_output(len(row)) for row in rows]
         return search(self.model.start(source, padding_mask), limits, self.config)
 
+    @property
+    def longest_source(self) -> int:
+        """The most source tokens that are read, <eos> counted; the rest of a longer line is not translated."""
+        return min(self.model.max_positions() or LONGEST_SOURCE, LONGEST_SOURCE)
 
-def longest_source(model: SourceToTarget, config: DecodeConfig) -> int:
-    """Compute the most source tokens, with <eos>, that leave the translation enough positions of the model.
-
-    Raises:
-        InputError: not even one source token fits.
-    """
-    source, target = model.max_positions(), model.max_target_positions()
-    room = math.inf if target is None else target - config.max_extra
-    if room < 2:
-        raise InputError(
-            f"decode.max_extra = {config.max_extra} leaves no room for a source sentence in the "
-            f"{target} positions that the model has learned; lower it"
-        )
-    return int(min(room, source or math.inf, LONGEST_SOURCE))
+    def longest_output(self, source: int) -> int:
+        """The most tokens of a translation, <eos> counted, of a source with so many tokens without <eos>."""
+        limit = source + self.config.extra
+        return min(limit, self.model.max_target_positions() or limit)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.wording import counted
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 FEW = 100  # examples, below which a bootstrap tells little
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
+LOWER_IS_BETTER = frozenset({"loss", "rmse", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 class Interval(NamedTuple):
@@ -33,13 +34,24 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of two systems under one metric; `p_value`: how often chance alone makes a difference this large."""
+    """Comparison of two systems under one metric.
+
+    Attributes:
+        name: Name of the metric.
+        baseline: Score of the baseline system.
+        system: Score of the other system, on the same resamples.
+        difference: Score of the system minus that of the baseline, computed on each resample.
+        p_value: How often chance alone makes a difference this large.
+        signature: sacrebleu's signature, for metrics of translations.
+        lower_is_better: True if a lower score is a better one.
+    """
 
     name: str
     baseline: Resampled
     system: Resampled
+    difference: Resampled
     p_value: float
-    signature: str = ""  # sacrebleu's, for metrics of translations
+    signature: str = ""
     lower_is_better: bool = False
 
     @property
@@ -61,10 +73,12 @@ class Outcomes:
     Attributes:
         count: The number of examples.
         measure: Computes the scores, by name, of the examples with given numbers, int64, from 0, which may repeat.
+        classes: The report class by class; None where the outputs are not classes.
     """
 
     count: int
     measure: Callable[[np.ndarray], dict[str, float]]
+    classes: ClassReport | None = None
 
     @property
     def scores(self) -> dict[str, float]:
@@ -158,9 +172,9 @@ def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:
         gains = ours - theirs
         fewer = min(int((gains <= 0).sum()), int((gains >= 0).sum())) if system.count > 1 else len(gains)
         p_value = min(1.0, 2 * (1 + fewer) / (len(ours) + 1))
-        was = _resampled(baseline.scores[name], theirs)
-        lower = name in LOWER_IS_BETTER
-        comparisons.append(Comparison(name, was, _resampled(value, ours), p_value, lower_is_better=lower))
+        was = baseline.scores[name]
+        scores = _resampled(was, theirs), _resampled(value, ours), _resampled(value - was, gains)
+        comparisons.append(Comparison(name, *scores, p_value, lower_is_better=name in LOWER_IS_BETTER))
     return comparisons
 
 

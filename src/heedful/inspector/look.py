@@ -182,9 +182,10 @@ def unread(subject: Any, question: Question, pair: TokenizerPair) -> list[list[s
     """Words of the text of a question that the vocabulary lacks, for each part of the text; none of a file."""
     if question.file is not None:
         return []
-    read = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
+    parts = GAP.split(question.text) if isinstance(subject, Filler) else [question.text]
     lacking = subject.unknown if isinstance(subject, WordVectors) else pair.source.unknown
-    return [lacking(text) for text in read]
+    # A space next to a gap is not part of a word; the tokenizer adds one before the first word of each part.
+    return [lacking(part.strip()) for part in parts]
 
 
 class Asked(NamedTuple):

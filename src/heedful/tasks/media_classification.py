@@ -17,15 +17,13 @@ from heedful.data.media.media_files import MediaFile, media_files, media_labels
 from heedful.data.random_numbers import MIXUP, Chance
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
-from heedful.evaluate.labels import confusion_matrix
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, share_cross_entropy
 from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
-from heedful.tasks.classification import label_scores
+from heedful.tasks.classification import label_outcomes
 from heedful.tasks.media import MediaTask, places
-from heedful.tasks.task import Scores
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
@@ -137,12 +135,7 @@ class MediaClassification(MediaTask[MediaBatch]):
             return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
 
         predicted, expected = self.results_of(model, decide).T
-        classes = len(self.recipe.data.labels)
-
-        def measure(chosen: np.ndarray) -> Scores:
-            return label_scores(confusion_matrix(predicted[chosen], expected[chosen], classes))
-
-        return Outcomes(len(expected), measure)
+        return label_outcomes(predicted, expected, self.recipe.data.labels)
 
 
 def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:

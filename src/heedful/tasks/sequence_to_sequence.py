@@ -18,7 +18,8 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
+from heedful.config.check import AT_MOST
+from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
 from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.random_numbers import seed_of
@@ -26,6 +27,7 @@ from heedful.data.readers.corpus import SentencePair, read_pairs
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.pair_store import PairStore
+from heedful.decode.cut_outputs import CutOutputs
 from heedful.decode.translator import Translator
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
@@ -36,6 +38,8 @@ from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 WITHOUT_DECODING = ("loss", "perplexity")  # scores that need no decoding
+NEARLY_ALL = 0.999  # the share of the training texts that the length limit has room for: a few may be mistakes
+SPARE = 1.25  # times what these need: other texts may be a little longer
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,34 @@ class WritingTask(Task[PairBatch]):
 
     families = ("encoder_decoder",)
     means: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def with_length_limit(cls, recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
+        """Fill in `decode.max_extra`, unless the recipe has it, so that outputs may be as long as training texts.
+
+        Args:
+            recipe: The recipe.
+            lengths: Of each training corpus the lengths of sources and targets (n, 2), each with its <eos>.
+        """
+        if recipe.decode.max_extra is not None:
+            return recipe
+        needed = np.concatenate([cls.extra_tokens(each) for each in lengths])
+        measured = SPARE * float(np.quantile(needed, NEARLY_ALL, method="higher"))
+        extra = min(max(EXTRA, math.ceil(measured)), AT_MOST["decode.max_extra"])
+        return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
+
+    @classmethod
+    def extra_tokens(cls, lengths: np.ndarray) -> np.ndarray:
+        """Compute how many tokens each target (n,) is longer than its source, as `decode.max_extra` counts them."""
+        return lengths[:, 1].astype(np.int64) - (lengths[:, 0] - 1)
+
+    def tell_cut(self, model: SourceToTarget, complete: Sequence[bool]) -> None:
+        """Report outputs of the validation set that were cut at their length limit."""
+        cut = CutOutputs()
+        for each in complete:
+            cut.count(each)
+        if line := cut.line(self.recipe.decode, model.max_target_positions()):
+            self.tell(line)
 
     @abstractmethod
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
@@ -173,9 +205,10 @@ class SequenceToSequence(WritingTask):
     command = "heedful write"
 
     def __init__(self, recipe: Recipe, prepared: PreparedPairs) -> None:
+        lengths = [store.lengths for store in prepared.train]
+        recipe = self.with_length_limit(recipe, lengths)
         super().__init__(recipe, prepared.tokenizers, prepared.digest)
         self.prepared = prepared
-        lengths = [store.lengths for store in prepared.train]
         self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
 
     def check_data(self) -> None:
@@ -251,11 +284,12 @@ class SequenceToSequence(WritingTask):
         own = list(self.reducer.share(sources))
         self.progress.begin("texts", len(own))
         outputs = translator.translate_lines(own, done=self.progress.advance)
-        found = self.reducer.in_order([(output.text, output.truncated) for output in outputs])
-        if cut := sum(truncated for _, truncated in found):
+        found = self.reducer.in_order([(output.text, output.truncated, output.complete) for output in outputs])
+        self.tell_cut(model, [complete for *_, complete in found])
+        if cut := sum(truncated for _, truncated, _ in found):
             limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
             self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")
-        return [(text, reference) for (text, _), reference in zip(found, references, strict=True)]
+        return [(text, reference) for (text, *_), reference in zip(found, references, strict=True)]
 
     def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
         """Decode one raw validation text, by its number from 0, by itself."""

@@ -109,7 +109,16 @@ def open_trainer(
     if claimed:
         tell(console, mend_logs(folder, saved))
     precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
-    recipe = replace(recipe, train=replace(recipe.train, precision=precision))
+    mean, scale = reducer.from_first(lambda: labels_of(recipe, saved, console))
+    extra = recipe.decode.max_extra
+    if extra is None:
+        extra = reducer.from_first(lambda: saved.recipe.decode.max_extra if saved else None)
+    recipe = replace(
+        recipe,
+        train=replace(recipe.train, precision=precision),
+        data=replace(recipe.data, label_mean=mean, label_scale=scale),
+        decode=replace(recipe.decode, max_extra=extra),
+    )
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
@@ -152,6 +161,19 @@ def precision_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> 
     elif precision != "float32" and choice.precision == "float32":
         console.print(f"precision: {precision}, which is slow here ({choice.reason})", soft_wrap=True)
     return precision
+
+
+def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> list[float | None]:
+    """Choose the mean and the scale that standardise the labels: those of the resumed run, else of the recipe.
+
+    A run of an older version has learned the labels as they are; that it resumes in another way than a new run begins
+    is printed.
+    """
+    data = (saved.recipe if saved else recipe).data
+    if (data.label_mean, data.label_scale) != (recipe.data.label_mean, recipe.data.label_scale):
+        begun = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
+        tell(console, [f"the run resumes with the {begun} with which it was begun"])
+    return [data.label_mean, data.label_scale]
 
 
 def open_logger(trainer: Trainer) -> Logger:

@@ -165,8 +165,19 @@ def test_pairs_and_controls_are_summed_up_apart():
     assert found["pair"].count == 2
     assert found["pair"].shift.value == -2
     assert found["pair"].size.value == 4
-    assert found["pair"].size.low == 2
-    assert found["pair"].size.high == 6
     assert found["pair"].sided == 1
-    assert found["control"].shift == (1, 1, 1)
     assert list(summaries([shift(1.0, "control")])) == ["control"]
+
+
+@pytest.mark.parametrize(("count", "has_interval"), [(1, False), (3, False), (5, False), (6, True), (30, True)])
+def test_only_enough_pairs_have_an_interval(count, has_interval):
+    values = [float(number) for number in range(count)]
+    one = Contrast(1, ("a", "b"), ("c", "d"), "pair")
+    found = summaries([Shift(one, ((0.0, 0.0), (0.0, 0.0)), (value, 0.0), value) for value in values])["pair"]
+    assert found.shift.value == found.size.value == sum(values) / count
+    for low, high in (found.shift[1:], found.size[1:]):
+        if has_interval:
+            assert 0 < low < found.shift.value < high < count - 1
+        else:
+            assert low is None
+            assert high is None

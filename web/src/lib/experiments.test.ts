@@ -10,7 +10,7 @@ test("pairs are told from controls only where their intervals lie apart", () => 
   expect(verdict({ pair: summary(5, [0.1, 0.05, 0.2]), control: summary(5, [1, 0.5, 2.1]) })).toBe("still");
 });
 
-test("nothing is said without controls, or about two lines", () => {
+test("nothing is said without controls, or about so few lines that they have no interval", () => {
   expect(verdict({ pair: summary(50, [3, 2, 4]) })).toBe("controls");
-  expect(verdict({ pair: summary(2, [3, 2, 4]), control: summary(5, [1, 0.5, 1.9]) })).toBe("lines");
+  expect(verdict({ pair: summary(2, [3, null, null]), control: summary(5, [1, 0.5, 1.9]) })).toBe("lines");
 });

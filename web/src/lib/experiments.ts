@@ -14,6 +14,8 @@ export interface Comparison {
   name: string;
   baseline: Resampled;
   system: Resampled;
+  /** Score of the system minus that of the baseline, on each resample. */
+  difference: Resampled;
   p_value: number;
   signature: string;
 }
@@ -47,8 +49,8 @@ export interface Shift {
   attention: Both | null;
 }
 
-/** A mean with the interval that a bootstrap gives it. */
-export type Interval = [value: number, low: number, high: number];
+/** A mean with its bootstrap interval; null where there are too few lines for an interval. */
+export type Interval = [value: number, low: number | null, high: number | null];
 
 export interface Summary {
   count: number;
@@ -62,13 +64,15 @@ export interface Probe {
   summaries: Partial<Record<Kind, Summary>>;
 }
 
-export const change = ({ baseline, system }: Comparison): number => system.value - baseline.value;
+export const change = ({ difference }: Comparison): number => difference.value;
 
 export type Verdict = "controls" | "lines" | "moved" | "still";
 
 /** Whether what the pairs change moves a model by more than what the controls change. */
 export function verdict({ pair, control }: Probe["summaries"]): Verdict {
   if (!control || !pair) return "controls";
-  if (control.count < 3 || pair.count < 3) return "lines";
-  return pair.size[1] > control.size[2] ? "moved" : "still";
+  const [, low] = pair.size;
+  const [, , high] = control.size;
+  if (low === null || high === null) return "lines";
+  return low > high ? "moved" : "still";
 }

@@ -38,7 +38,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
     class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
     text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
-    too, and of a table the column of files only.
+    too, and of a table the column of files only. Rows with an empty class or text are left out.
 
     Args:
         corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
@@ -68,9 +68,10 @@ def _labelled_rows(
 ) -> Iterator[MediaFile]:
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
-        if not target.strip():
-            raise InputError(f"{corpus.source}, line {line}: {corpus.target_field!r} is empty; fill it in")
-        yield MediaFile(place.parent / name, target.strip(), line)
+        if target.strip():
+            yield MediaFile(place.parent / name, target.strip(), line)
+        elif report is not None:
+            report.drop("empty label", corpus.source, line)
 
 
 def _unlabelled_rows(

@@ -65,7 +65,8 @@ def prepare_media(
             for file, content, tokens in read_files(corpus, recipe, drops, skip=skip)
         )
         kept = (example for _, example in read) if place.name == VALID else short_enough(read, corpus, recipe, drops)
-        examples = at_least_one(kept, corpus.source, drops, "files")
+        written = _counted(kept, corpus, drops) if FAMILIES[recipe.model.family].pairs else kept
+        examples = at_least_one(written, corpus.source, drops, "files")
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
@@ -112,6 +113,13 @@ def short_enough(
             drops.drop("too many tokens", file.place(corpus), None)
         else:
             yield example
+
+
+def _counted(examples: Iterable[MediaExample], corpus: CorpusConfig, drops: DropReport) -> Iterator[MediaExample]:
+    """Yield files with their texts unchanged, and count the tokens of the texts."""
+    for example in examples:
+        drops.count_tokens(f"target tokens of {corpus.source}", example.target)
+        yield example
 
 
 def check_media(recipe: Recipe) -> None:

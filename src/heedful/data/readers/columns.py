@@ -10,7 +10,7 @@ from heedful.config.schema import DataConfig
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
 from heedful.data.readers.header import LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES, is_header, is_number
 from heedful.data.readers.rows import cells_of, parse_object
-from heedful.data.readers.separators import check_separators
+from heedful.data.readers.separators import check_objects
 from heedful.errors import InputError
 
 MOST_VALUES = 20_000  # different values that are remembered of a column
@@ -34,7 +34,10 @@ class Column:
     values: set[str] = field(default_factory=set)  # of long ones the hash
 
     def add(self, cell: str) -> None:
-        """Add one cell of the column to its statistics."""
+        """Add one cell of the column to its statistics; an empty one does not show what the others hold."""
+        if not cell.strip():
+            self.rows += 1
+            return
         self.rows += 1
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
@@ -88,7 +91,7 @@ def columns_of(path: Path, data: DataConfig) -> list[Column]:
     Without a header, the names of columns are their numbers, from 1, and so is that of a column whose name is empty.
 
     Raises:
-        InputError: The file cannot be read, has no rows, or other characters separate its columns than its name says.
+        InputError: The file cannot be read, has no rows, or is a table where its name says JSON, or the reverse.
     """
     suffix = ending_of(path)
     policy: BadUtf8 = "replace" if data.bad_utf8 == "skip" else data.bad_utf8
@@ -102,9 +105,8 @@ def has_header(path: Path, bad_utf8: BadUtf8 = "error") -> bool:
     """True if the first row of a table file (.tsv, .csv) is a header, which names the columns.
 
     Raises:
-        InputError: The file cannot be read, or other characters separate its columns than its name says.
+        InputError: The file cannot be read, or holds JSON objects.
     """
-    check_separators(path, bad_utf8)
     first = next(_rows(path, bad_utf8), [])
     others = (row[: len(first)] for row in _rows(path, bad_utf8) if len(row) >= len(first))
     next(others, None)
@@ -127,7 +129,7 @@ def _of_table(path: Path, policy: BadUtf8) -> list[Column]:
 
 
 def _of_objects(path: Path, policy: BadUtf8) -> list[Column]:
-    check_separators(path, policy)
+    check_objects(path, policy)
     columns: dict[str, Column] = {}
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=policy), start=1):

@@ -13,7 +13,7 @@ should not, and shows how far the preference moves anyway.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from heedful.decode.filler import GAP, Filler
 from heedful.decode.generator import Generator
 from heedful.decode.translator import Translator
 from heedful.errors import InputError
-from heedful.evaluate.significance import Interval, bootstrap_interval
+from heedful.evaluate.significance import bootstrap_interval
 from heedful.inspector.capture.forward_inputs import ForwardPass, of_continuation, of_row, of_translation
 from heedful.inspector.capture.head_masks import Head
 from heedful.inspector.capture.recorder import recording
@@ -31,6 +31,8 @@ from heedful.inspector.measures.teacher_forcing import gap_log_probs, log_probs,
 from heedful.text.tokenizer import EOS, UNK
 
 Both = tuple[float, float]
+
+FEWEST = 6  # lines that support a 95 % interval: a two-sided sign test of fewer cannot reach p = 0.05
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,28 @@ class Shift:
     attention: Both | None = None
 
 
+class MeanShift(NamedTuple):
+    """Mean over minimal pairs, with the bounds of its 95 % bootstrap interval; None for too few pairs."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
 @dataclass(frozen=True)
 class Summary:
     """Statistics of the shifts of minimal pairs of one kind.
 
     Attributes:
         count: number of minimal pairs.
-        shift: mean shift, with its bootstrap interval.
-        size: mean of |shift|, with its bootstrap interval.
+        shift: mean shift, with its 95 % bootstrap interval.
+        size: mean of |shift|, with its 95 % bootstrap interval. Neither has an interval if `count` is below `FEWEST`.
         sided: number of minimal pairs where source A prefers form A and source B prefers form B.
     """
 
     count: int
-    shift: Interval
-    size: Interval
+    shift: MeanShift
+    size: MeanShift
     sided: int
 
 
@@ -104,10 +114,17 @@ def summary(found: Sequence[Shift]) -> Summary:
     values = np.array([one.shift for one in found])
     return Summary(
         len(found),
-        bootstrap_interval(lambda chosen: values[chosen].mean(), len(values)),
-        bootstrap_interval(lambda chosen: np.abs(values[chosen]).mean(), len(values)),
+        mean_shift(values),
+        mean_shift(np.abs(values)),
         sum(a > 0 > b for a, b in (one.preferences for one in found)),
     )
+
+
+def mean_shift(values: np.ndarray) -> MeanShift:
+    """Compute the mean of some shifts, and its interval if they are enough for one."""
+    if len(values) < FEWEST:
+        return MeanShift(float(values.mean()))
+    return MeanShift(*bootstrap_interval(lambda chosen: values[chosen].mean(), len(values)))
 
 
 @singledispatch

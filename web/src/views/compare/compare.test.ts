@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Look } from "../../lib/types";
-import { alike, difference, logProbs, moved, names, parting, settled } from "./compare";
+import type { Look, Model } from "../../lib/types";
+import { alike, difference, logProbs, moved, names, parting, readers, settled } from "./compare";
 
 const line = (labels: string[]) => ({ ids: labels.map((_, i) => i), labels, words: labels, word_of_piece: [] });
 
@@ -20,6 +20,21 @@ test("sequences part where they first differ, or where one ends", () => {
 test("sequences that are cut otherwise part where their texts do", () => {
   expect(parting(["▁Zwe", "i", "▁Hunde"], ["▁Zwei", "▁Hunde"])).toBeNull();
   expect(parting(["▁Zwe", "i", "▁Hunde"], ["▁Zwei", "▁Katzen"])).toEqual([2, 1]);
+});
+
+test("models that read the same are offered, the most alike first", () => {
+  const model = (name: string, task: string, modality: string, language: string) =>
+    ({ name, task, modality, languages: [language, ""] }) as unknown as Model;
+  const first = model("a", "translation", "text", "en");
+  const models = [
+    model("sounds", "classification", "audio", ""),
+    model("gpt", "language_model", "text", "en"),
+    model("zh-en", "translation", "text", "zh"),
+    first,
+    model("en-fr", "translation", "text", "en"),
+  ];
+  expect(readers(models, first).map(({ name }) => name)).toEqual(["en-fr", "gpt", "zh-en"]);
+  expect(readers(models, models[0])).toEqual([]);
 });
 
 test("two looks are called by what differs", () => {

@@ -2,7 +2,16 @@
 
 import type { Tensor } from "../../lib/safetensors";
 import { spelled } from "../../lib/spelling";
-import type { Look, Pieces } from "../../lib/types";
+import type { Look, Model, Pieces } from "../../lib/types";
+
+/** Other models that read what a model reads (text, or the same kind of file), those of its task and language first. */
+export function readers(models: Model[], first: Model): Model[] {
+  const unlike = ({ task, languages }: Model) =>
+    Number(task !== first.task) + 2 * Number(languages[0] !== first.languages[0]);
+  return models
+    .filter(({ name, modality }) => name !== first.name && modality === first.modality)
+    .sort((a, b) => unlike(a) - unlike(b));
+}
 
 /** Whether both lines hold the same tokens, so that their places are comparable. */
 export function alike(a: Pieces, b: Pieces): boolean {
