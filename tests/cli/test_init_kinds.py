@@ -130,8 +130,16 @@ def test_classes_that_look_alike_are_told(here: Path) -> None:
     labels = ["good", "Good", "GOOD", "very bad", "very  bad", "so"]
     own_text.write_lines(Path("alike.tsv"), [f"a text {i}\t{labels[i % 6]}" for i in range(101)])
     told = run("alike.tsv")
-    assert "only in capitals or blanks: 'good', 'Good', 'GOOD'; 'very bad', 'very  bad'; make them one" in told
+    groups = "'good', 'Good', 'GOOD'; 'very bad', 'very  bad'"
+    assert f"differ only in capitals, in blanks or in how a number is written: {groups}; make them one" in told
     assert "capitals" not in run("reviews.tsv")
+
+
+def test_a_number_that_is_written_in_several_ways_is_told_as_well(here: Path) -> None:
+    labels = ["1", "1.0", "007", "7", "0", "-0.0"]
+    own_text.write_lines(Path("numbers.tsv"), [f"a text {i}\t{labels[i % 6]}" for i in range(101)])
+    told = run("numbers.tsv", "--task", "classification", "--target-field", "2", "--source-field", "1")
+    assert "how a number is written: '1', '1.0'; '0', '-0.0'; make" in told
 
 
 def test_equal_texts_with_different_labels_are_told(here: Path) -> None:

@@ -210,8 +210,8 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
     if found.lookalikes:
         groups = "; ".join(", ".join(map(repr, group)) for group in found.lookalikes[:SHOWN])
         typer.echo(
-            f"  learned as different classes, though they differ only in capitals or blanks: {groups}; make them one "
-            "if they mean the same"
+            f"  learned as different classes, though they differ only in capitals, in blanks or in how a number is "
+            f"written: {groups}; make them one if they mean the same"
         )
     if found.contradictions.lines:
         first, second = found.contradictions.lines
