@@ -206,7 +206,7 @@ def test_every_line_and_every_step_is_told(place, model, reporters):
 
 def test_the_test_set_of_a_recipe_is_not_overwritten(place, model):
     with pytest.raises(InputError, match="would be overwritten"):
-        run(model, "--output", place / "target")
+        run(model, "--output", place / "target", "--force")
     assert (place / "target").read_text(encoding="utf-8").splitlines() == TARGET
 
 

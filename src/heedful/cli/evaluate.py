@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.options import MODELS, Device, MaxExtra, PairField, Precision, SourceField
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
@@ -95,7 +96,15 @@ def evaluate(
             show_default=MODELS,
         ),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture of the confusion matrix to write, of a model that predicts classes: .png or .svg."),
+    ] = None,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
 ) -> None:
@@ -106,7 +115,10 @@ def evaluate(
     recipe. A model for another task gets the scores of that task, on --source
     (and, where a task has two files, --reference) or else on the test set of
     its recipe; if the columns of a table have other names than in the recipe,
-    name them with --source-field and --target-field. --against tests by
+    name them with --source-field and --target-field. A classifier or tagger
+    also gets precision, recall and F1 of each class, and a confusion matrix,
+    which --plot draws. Images, sounds and videos that cannot be read are left
+    out and named at the end. --against tests by
     paired bootstrap resampling whether the difference to a baseline is more
     than chance.
     """
@@ -125,13 +137,17 @@ def evaluate(
                 }.items()
             }
         )
+        files = ScoredFiles(FileOptions(skip_bad, truncated, channel))
+        files.options.check(model, recipe)
         asked = test_set(recipe, source, reference, data, fields)
         if against:
+            refuse({"--plot draws the confusion matrix of one model; leave --against out": plot})
             check_alike(model, recipe, against, recipe_of(against))
-            facts, table = task_comparison(model, against, recipe.task, asked, device, search)
+            facts, table = task_comparison((model, against), asked, device, search, files)
         else:
-            facts, table = task_scores(model, asked, device, search)
+            facts, table = task_scores(model, asked, device, search, files, plot)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
+        files.check()
         return
     refuse(
         {
@@ -144,6 +160,10 @@ def evaluate(
             "--beam and --max-extra are for models, and there is nothing to translate": search
             and hypotheses
             and not source,
+            "--plot draws what is confused with what, and translations are not classes; leave it out": plot,
+            "--skip-bad, --truncated and --channel are for models that read images, sounds or videos": (
+                skip_bad or truncated or channel
+            ),
             "--source-field and the like name columns of a table; the text of translators is in files of its own": any(
                 fields.values()
             ),

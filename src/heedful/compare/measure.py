@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_model
+from heedful.checkpoint.load import labels_learned
 from heedful.compare.flops import count_flops, flops_per_update
 from heedful.compare.job import Job, Measured, TestResult
 from heedful.compare.statistics import metrics_of
@@ -78,8 +79,8 @@ def as_asked(loaded: LoadedModel, recipe: Recipe) -> LoadedModel:
 
 
 def with_labels(recipe: Recipe, trained: Recipe) -> Recipe:
-    """Return a recipe with the classes that its training has found in the data."""
-    return replace(recipe, data=replace(recipe.data, labels=trained.data.labels))
+    """Return a recipe with the classes, or the mean and scale of labels, that its training has found in the data."""
+    return replace(recipe, data=labels_learned(recipe.data, trained.data))
 
 
 def trainer_progress(job: Job) -> dict[str, Any]:

@@ -22,8 +22,10 @@ Reason = Literal[
     "header",  # a first row that names columns, none of which the recipe asks for by name
     "bad UTF-8",
     "bad file",  # a picture or a sound that cannot be read
+    "being a run, model or recipe folder",  # which heedful, not the user, put below the folder that is read
     "empty source",
     "empty target",
+    "empty label",
     "too many characters",
     "wrong script",
     "duplicate",
@@ -61,6 +63,7 @@ class DropReport:
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
     tokens: dict[str, UnknownTokens] = field(default_factory=dict)
+    bad_files: list[str] = field(default_factory=list, compare=False)  # what is wrong with each; not stored
 
     def drop(self, reason: Reason, name: str, line: int | None) -> None:
         """Count one dropped pair that stands in file `name` at `line`, counted from 1; None: the file itself."""
@@ -82,6 +85,7 @@ class DropReport:
         for reason, count in other.counts.items():
             self.counts[reason] = self.counts.get(reason, 0) + count
             self.examples.setdefault(reason, other.examples[reason])
+        self.bad_files += other.bad_files
 
     def rows(self) -> list[tuple[Reason, int, str]]:
         """Return (reason, count, place of the first dropped pair), in the order in which the filters run."""
