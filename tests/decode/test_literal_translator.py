@@ -74,6 +74,12 @@ def test_a_literal_comes_out_as_it_went_in_wherever_it_is(literal, line, keeps):
     assert all(word[::-1] in text for word in re.findall(r"[a-z]+", line.replace("{}", "")))
 
 
+@pytest.mark.parametrize("literal", ["https://example.org/a?b=1", "a.b@mail.de", "{name}", "1234567", "😀"])
+def test_a_literal_in_a_script_without_spaces_comes_out_as_it_went_in(literal):
+    for line in ("请看{}了解详情。", "{}在哪里", "我们去{}"):
+        assert translated(line.replace("{}", literal), keeps=False).count(literal) == 1
+
+
 @pytest.mark.parametrize("literal", [*LITERALS, "---", "…", "12345", "42", "!!!", "a a a a a a", "no, no, no, no!"])
 def test_a_line_without_language_is_not_translated(literal):
     stub = Stub(keeps=True)

@@ -120,7 +120,7 @@ class LiteralTranslator:
             return found
         for stand_ins in _stand_ins(text, spans):
             found = yield from self._plain(_joined(outside(text, spans), stand_ins))
-            pattern = re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in stand_ins))
+            pattern = re.compile("|".join(rf"(?<![A-Za-z0-9_]){each}(?![A-Za-z0-9_])" for each in stand_ins))
             if sorted(pattern.findall(found.text)) == sorted(stand_ins):
                 written = dict(zip(stand_ins, _texts(text, spans), strict=True))
                 return _with_text(found, pattern.sub(lambda match, texts=written: texts[match[0]], found.text))

@@ -8,15 +8,20 @@ from typing import Literal, get_args
 # In its sentence a literal is like a name, or a number; or it is around words (a tag), or apart from the sentence.
 Kind = Literal["name", "number", "tag", "apart"]
 
-_ADDRESS = r"(?:https?|ftp|file|mailto|ssh|git)://?[^\s<>\"“”„«»]+|www\.[^\s<>\"“”„«»]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_HAN = "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff00-\uffef"  # no space separates an address from these
+_IN_ADDRESS = rf"[^\s<>\"“”„«»{_HAN}]"
+_ADDRESS = (
+    rf"(?:https?|ftp|file|mailto|ssh|git)://?{_IN_ADDRESS}+|www\.{_IN_ADDRESS}+"
+    r"|[A-Za-z0-9_.+-]+@[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+"
+)
 _PATH = r"(?<![\w/.])(?:~|\.{1,2})?/(?:[\w.@+-]+/)*[\w.@+-]*[\w/]|\b[A-Za-z]:\\[\w\\.-]+"
 _PLACEHOLDER = (
     r"\$?\{\{?[^{}\n]{1,60}\}?\}|%\([\w.]+\)[a-z]|%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifgxXu@](?!\w)|%%\w+%%|%[A-Z_]{2,}%"
     r"|\$[A-Za-z_]\w*|\[\[[^\[\]]+\]\]|<\d+>|`[^`\n]+`|(?<!\w)[@#][A-Za-z_][\w.-]*\w|\b\w+_\w+\b|\b[a-z]+(?:[A-Z]\w*)+\(\)"
 )
 _NUMBER = (
-    r"(?<![\w.,])(?:[$€£¥]\s?\d[\d.,]*(?<![.,])|\d[\d.,]*(?<![.,])\s?[$€£¥])(?!\w)"
-    r"|(?<![\w.,])\+?\(?\d(?:\d|[ ()/.,-]{1,2}(?=[\d(]))*(?!\w)"
+    r"(?<![A-Za-z0-9_.,])(?:[$€£¥]\s?\d[\d.,]*(?<![.,])|\d[\d.,]*(?<![.,])\s?[$€£¥])(?![A-Za-z0-9_])"
+    r"|(?<![A-Za-z0-9_.,])\+?\(?\d(?:\d|[ ()/.,-]{1,2}(?=[\d(]))*(?![A-Za-z0-9_])"
 )
 _CODE = r"\b[A-Z]{1,5}-?\d{2,}[\w-]*(?:[ ]\d{2,4}\b)*"
 _BREAK = (
