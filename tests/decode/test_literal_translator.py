@@ -162,6 +162,26 @@ def test_lines_without_literals_are_translated_as_before_and_do_not_depend_on_ot
     assert [found.text for found in LiteralTranslator(stub).translate_lines(lines, window=2)] == together
 
 
+@pytest.mark.parametrize(
+    ("number", "written", "kept"),
+    [
+        ("50,000", "50.000", True),
+        ("1.5", "1,5", True),
+        ("50,000", "5.000", False),
+        ("192.168.0.1", "192,168,0,1", False),
+    ],
+)
+def test_a_number_may_be_written_as_the_other_language_does(number, written, kept):
+    class Writing(Stub):
+        def translate_lines(self, lines, window=1024, done=lambda _: None, **options):
+            for line in lines:
+                text = line.replace(number, written)
+                yield Translation([Alternative(text, Hypothesis([7], -1.0, [-0.5]))], truncated=False)
+
+    [found] = LiteralTranslator(Writing(keeps=True)).translate_lines([f"we have {number} of them."])
+    assert found.text == f"we have {written if kept else number} of them."
+
+
 def test_progress_counts_each_line_once():
     counts = []
     lines = [*PLAIN, "hello {name}, we go.", "no", "😀"] * 3

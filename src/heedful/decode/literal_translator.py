@@ -24,7 +24,7 @@ CLOSING = ("</", "]")  # tags that follow a word
 SHORT = 2  # words of a line that may miss the full stop with which models learn it
 ENDS = tuple(".!?…:;,。！？：；，、؟।\"'”’)]»")
 NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f ]*")
-THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+")
+NOTATION = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+|\d+[.,]\d{1,2}")  # thousands and decimals vary by language
 LOOP = re.compile(r"\b(\w+(?:\W+\w+){0,4}?)(?:\W+\1\b){3,}", re.IGNORECASE)
 UNTRANSLATED = Hypothesis([], 0.0, [0.0])  # of a line of literals
 
@@ -180,10 +180,10 @@ def _in_sentence_case(part: str, *, first: bool) -> str:
 
 
 def _is_kept(literal: str, span: Span, text: str, translation: str) -> bool:
-    """True if a literal of a text comes out as it is, or as thousands as the other language writes them."""
+    """True if a literal of a text comes out as it is, or as the other language writes such a number."""
     if translation.count(literal) >= text.count(literal):
         return True
-    grouped = span.kind == "number" and THOUSANDS.fullmatch(literal)
+    grouped = span.kind == "number" and NOTATION.fullmatch(literal)
     return bool(grouped) and _digits(literal) in map(_digits, NUMBER.findall(translation))
 
 
