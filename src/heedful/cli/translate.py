@@ -16,6 +16,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
     from heedful.config.schema import Recipe
+    from heedful.decode.literal_translator import LiteralTranslator
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
@@ -81,6 +82,13 @@ def translate(
         ),
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
+    literals: Annotated[
+        bool,
+        typer.Option(
+            help="Leave what is not language as it is (addresses, tags, placeholders, long numbers, bullets, emoji, "
+            "blanks at the ends), and translate capitals. Not with --json, nor for models that do not translate."
+        ),
+    ] = True,
     device: Device = "auto",
     _force: Force = False,
     precision: Precision = "float32",
@@ -121,7 +129,7 @@ def translate(
 
         folders = check_options(text, source, output)
         lines = shard_lines or SHARD_LINES
-        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines), ray)
+        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines, literals), ray)
         return
     check_output(output, source)
     translator = prepare(model, device, precision, chosen)
@@ -129,7 +137,7 @@ def translate(
     window = 1 if is_typed(text, source) else WINDOW
     truncated, said = [], Said()
     with progress_of("translating", text, source, output) as progress, writing_results(output, source) as results:
-        found = translator.translate_lines(texts, window, progress.advance)
+        found = line_translator(translator, literals and not as_json).translate_lines(texts, window, progress.advance)
         for number, translation in enumerate(found, start=1):
             results.write(json_line(translation, translator.tokenizers.target) if as_json else translation.text)
             said.count(translation)
@@ -187,6 +195,14 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     translator = loaded.use_as(Translator)
     translator.config = changed(loaded, "decode", changes).decode
     return translator
+
+
+def line_translator(translator: "Translator", literals: bool) -> "Translator | LiteralTranslator":
+    """Return the translator of lines: one that leaves literals as they are, if asked for, and if it translates."""
+    from heedful.decode.literal_translator import LiteralTranslator
+
+    translates = translator.recipe is not None and translator.recipe.task == "translation"
+    return LiteralTranslator(translator) if literals and translates else translator
 
 
 def load(model: str, device: str, precision: str) -> "LoadedModel":
