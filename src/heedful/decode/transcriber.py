@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
+from io import BufferedIOBase
 from itertools import islice
 from os import PathLike
 from typing import Unpack, overload
@@ -47,7 +48,7 @@ WINDOW = 16  # recordings read side by side
 UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is probable (section 4.5)
 OF_TRANSCRIBE = ("language", "timestamps", "vad", "task", "initial_prompt")  # options that are keys of [transcribe]
 UNKNOWN = "tgt"  # data.target_language where a recipe does not say
-ONE = (str, bytes, PathLike, np.ndarray, torch.Tensor)  # types of a single recording
+ONE = (str, bytes, PathLike, BufferedIOBase, np.ndarray, torch.Tensor)  # types of a single recording
 GIVE = "the name of a file, bytes or an array of samples"
 
 

@@ -19,7 +19,15 @@ from heedful.errors import InputError
 
 AUDIO = AudioConfig(rate=16_000, max_seconds=9)
 IMAGE, VIDEO = ImageConfig(size=(24, 32), patch=8), VideoConfig(frames=5, tubelet=1)
-SOUNDS = {".m4a": "aac", ".mp4": "aac", ".mov": "aac", ".3gp": "aac", ".aac": "aac", ".webm": "libopus", ".mkv": "pcm_s16le"}
+SOUNDS = {
+    ".m4a": "aac",
+    ".mp4": "aac",
+    ".mov": "aac",
+    ".3gp": "aac",
+    ".aac": "aac",
+    ".webm": "libopus",
+    ".mkv": "pcm_s16le",
+}
 VIDEOS = {".mp4": "mpeg4", ".mov": "mpeg4", ".webm": "libvpx", ".avi": "mpeg4", ".mkv": "mpeg4"}
 
 
@@ -82,9 +90,8 @@ def test_frames_of_a_video_are_drawn_evenly(ending, tmp_path):
     assert ending in ENDINGS["video"]
 
 
-@pytest.mark.parametrize("ending", [".webm", ".mkv"])
-def test_what_is_cut_off_is_refused(ending, tmp_path):
-    path = tmp_path / f"a{ending}"
+def test_what_is_cut_off_is_refused(tmp_path):
+    path = tmp_path / "a.webm"
     sound(path)
     content = path.read_bytes()
     with pytest.raises(InputError, match=r"it is (damaged or )?cut off"):

@@ -144,6 +144,19 @@ def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
     return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
 
 
+def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
+    """Return the pixels of an image of Pillow, upright and of 8 bits.
+
+    Raises:
+        InputError: The image is damaged, or its pixels are infinite or no numbers.
+    """
+    try:
+        turned = upright(picture)
+        return np.asarray(turned if turned.mode in ("L", "RGB", "RGBA") else turned.convert("RGB"))
+    except DAMAGE as error:
+        raise InputError(f"the image is damaged or cut off ({error}); save it again") from error
+
+
 def upright(picture: Any) -> Any:
     """Turn a picture of Pillow as its EXIF data says, and lay it on white where it is transparent; 8 bits a channel.
 
