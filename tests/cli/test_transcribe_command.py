@@ -118,7 +118,9 @@ def test_each_recording_has_a_file_in_a_folder(stamped, here, form, ending):
     if form == "json":  # scores are those of another batch, up to rounding
         want, found = ({name: json.loads(text)["text"] for name, text in each.items()} for each in (want, found))
     assert found == want
-    with pytest.raises(InputError, match=rf"one\.{ending}: is there already; --force replaces it"):
+    transcribe(*FILES, "--format", form, "--out", "made/texts")
+    (here / "made" / "texts" / f"one.{ending}").write_text("corrected by hand")
+    with pytest.raises(InputError, match=rf"one\.{ending}: is there already, and heedful did not write it or it was"):
         transcribe(*FILES, "--format", form, "--out", "made/texts")
     transcribe(*FILES, "--format", form, "--out", "made/texts", "--force")
 
@@ -223,7 +225,7 @@ def second_window_is_interrupted(monkeypatch):
 def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, here, second_window_is_interrupted):
     (here / "a.srt").write_text("of an earlier run")
     with pytest.raises(Interrupted) as caught:
-        transcribe("long.wav", "--format", "srt", "--output", "a.srt")
+        transcribe("long.wav", "--format", "srt", "--output", "a.srt", "--force")
     heard = str(caught.value).removeprefix(
         "interrupted; a.srt.part has what was heard, and a.srt is as it was; long.wav was heard until 00:00:00."
     )

@@ -10,7 +10,7 @@ import typer
 
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, MaxExtra, Model, Output, Precision
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
 from heedful.cli.output import Results, check_output, free_name, writing_results
 from heedful.cli.transcripts import SINGLE, Form, Source, TranscriptFolder, readable, sources_of, written
 from heedful.cli.translate import load
@@ -51,7 +51,6 @@ def transcribe(
     out: Annotated[
         Path | None, typer.Option(help="Folder to write a file for each recording into.", show_default=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files of --out that are there.")] = False,
     language: Annotated[
         str | None,
         typer.Option(help="Language of the speech, such as de, for a model of several.", show_default="as it sounds"),
@@ -78,6 +77,7 @@ def transcribe(
     truncated: Truncated = False,
     channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     """Write down the speech in files of sound; one file in, one line out.
@@ -106,7 +106,7 @@ def transcribe(
             f"--format {form}: is for one recording, and there are {len(named)}; --out FOLDER has a file for each"
         )
     check_output(output, *(source.sound for source in named if isinstance(source.sound, Path)))
-    folder = TranscriptFolder(out, named, form, force=force) if out else None
+    folder = TranscriptFolder(out, named, form) if out else None
     sources, bad, seconds = readable(named, transcriber.settings)
     options: dict[str, Any] = {}
     if transcriber.settings.transcribe.timestamps != "never":  # as of a model that has learned none

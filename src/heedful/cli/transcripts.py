@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heedful.cli.output import json_of_files
-from heedful.errors import InputError, RunError
+from heedful.cli.output import check_output, json_of_files, writing
+from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
@@ -129,13 +129,13 @@ class TranscriptFolder:
         folder: The folder, which is made if it is not there.
         sources: The recordings.
         form: The form of the files.
-        force: True to replace files that are there.
 
     Raises:
-        InputError: A file is there and not to be replaced, two recordings have one name, or the folder cannot be made.
+        InputError: A file is there that heedful did not write, two recordings have one name, or the folder cannot be
+            made.
     """
 
-    def __init__(self, folder: Path, sources: Sequence[Source], form: Form, *, force: bool) -> None:
+    def __init__(self, folder: Path, sources: Sequence[Source], form: Form) -> None:
         stems = Counter(self._stem(source) for source in sources)
         ending = ENDINGS[form]
         self.paths = {
@@ -145,13 +145,13 @@ class TranscriptFolder:
         twice = [path for path, count in Counter(self.paths.values()).items() if count > 1]
         if twice:
             raise InputError(f"--out {folder}: two recordings would be written as {twice[0].name}; rename one of them")
-        there = [path for path in self.paths.values() if path.exists()]
-        if there and not force:
-            raise InputError(f"{there[0]}: is there already; --force replaces it, or give --out another folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"--out {folder}: cannot be made ({error.strerror or error})") from error
+        inputs = [source.sound for source in sources if isinstance(source.sound, Path)]
+        for path in self.paths.values():
+            check_output(path, *inputs, option="--out")
 
     @staticmethod
     def _stem(source: Source) -> str:
@@ -163,14 +163,8 @@ class TranscriptFolder:
         Raises:
             RunError: It cannot be written.
         """
-        from heedful.storage.atomic import atomic_file
-
-        path = self.paths[source]
-        try:
-            with atomic_file(path) as stream:
-                stream.write(f"{text}\n".encode(errors="surrogateescape"))
-        except OSError as error:
-            raise RunError(f"cannot write {path}: {error.strerror or error}") from error
+        with writing(self.paths[source]) as stream:
+            stream.write(f"{text}\n".encode(errors="surrogateescape"))
 
 
 def written(name: str, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> str:

@@ -67,6 +67,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         InputError: [transcribe] names tokens or languages that the vocabulary lacks.
     """
 
+    tokenizer: Tokenizer
+
     def __init__(self, model: SourceToTarget, tokenizer: Tokenizer, recipe: Recipe) -> None:
         super().__init__(model)
         self.tokenizer = tokenizer

@@ -24,6 +24,7 @@ OF_GUESS = {  # a video may end like a picture, and sound may be that of a video
     "video": VIDEO_ENDINGS,
 }
 NAMES = {"train": ("train", "training"), "valid": ("valid", "val", "validation", "dev"), "test": ("test", "testing")}
+UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "unknown", "nolabel")  # folders that are no class
 FILES = 0.9  # share of the values of a column of files that end like those of a kind
 
 
