@@ -21,7 +21,8 @@ import torch
 
 from heedful.checkpoint.fitting import build_fitting
 from heedful.checkpoint.model_folder import read_description, read_weights
-from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, checkpoint_folders, step_of
+from heedful.checkpoint.run_folder import Checkpoints
+from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
