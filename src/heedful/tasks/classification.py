@@ -23,6 +23,7 @@ from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask, row_of
 from heedful.text.tokenizer import Tokenizer
@@ -36,8 +37,9 @@ class Classification(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
-        return replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
+        """Fill in the classes of the training data in a recipe, unless the recipe names them, and their weights."""
+        recipe = replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
+        return with_class_weights(recipe, lambda corpus: (one.label for one in read_labelled(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -82,7 +84,8 @@ class Classification(TextTask):
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.ids, batch.padding_mask, batch.segments)
-        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""

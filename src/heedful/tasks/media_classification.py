@@ -22,6 +22,7 @@ from heedful.losses import Loss, share_cross_entropy
 from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.classification import label_outcomes
 from heedful.tasks.media import MediaTask, places
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
@@ -51,8 +52,9 @@ class MediaClassification(MediaTask[MediaBatch]):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
-        return replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+        """Fill in the classes of the training data in a recipe, unless the recipe names them, and their weights."""
+        recipe = replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+        return with_class_weights(recipe, lambda corpus: (file.target for file in media_files(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -125,7 +127,8 @@ class MediaClassification(MediaTask[MediaBatch]):
     def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.inputs, batch.padding_mask)
-        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
 
     def outcomes(self, model: SequenceClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
