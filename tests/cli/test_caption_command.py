@@ -52,7 +52,7 @@ def test_a_table_stands_for_the_pictures_that_it_names(made, files, tmp_path):
     assert invoke("caption", "--model", made / "model", table).stdout == wanted
     for output in (table, files[3]):
         with pytest.raises(InputError, match="would be overwritten"):
-            invoke("caption", "--model", made / "model", table, "--output", output)
+            invoke("caption", "--model", made / "model", table, "--output", output, "--force")
 
 
 def test_json_has_the_n_best_captions_with_their_tokens(made, files):

@@ -77,7 +77,7 @@ def test_results_may_go_to_a_file(here, task):
 
 def test_a_file_that_is_read_in_a_folder_is_not_overwritten(here, task):
     with pytest.raises(InputError, match="would be overwritten"):
-        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")))
+        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")), "--force")
 
 
 def break_two(task: str) -> list[str]:
@@ -178,7 +178,10 @@ def test_channels_that_cancel_are_reported_and_one_can_be_chosen(here, task, com
         (["--input", "valid", "--source-field", "x"], r"columns are named \(x\), but --input valid is no table"),
         (["--input", "nowhere.csv"], r"nowhere\.csv: there is no such file$"),
         (["empty.csv"], "empty.csv: has no rows that name files"),
-        (["empty.csv", "--output", "empty.csv"], "is read as empty.csv and would be overwritten; name another file"),
+        (
+            ["empty.csv", "--output", "empty.csv", "--force"],
+            "is read as empty.csv and would be overwritten; name another file",
+        ),
     ],
 )
 def test_what_names_no_files_is_refused(arguments, message, here):

@@ -72,7 +72,7 @@ def test_an_output_file_holds_what_standard_output_would(tmp_path, model):
     out = tmp_path / "out"
     out.write_text("of an earlier run")
     printed = run("w3 w5", "w7", "--model", model)
-    written = run("w3 w5", "w7", "--model", model, "--output", out)
+    written = run("w3 w5", "w7", "--model", model, "--output", out, "--force")
     assert written.stdout == ""
     assert out.read_bytes() == printed.stdout.encode()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -82,7 +82,7 @@ def test_an_output_file_is_untouched_if_something_fails(tmp_path, model):
     out = tmp_path / "out"
     out.write_text("of an earlier run")
     with pytest.raises(InputError, match="standard input, line 3, byte 2"):
-        run("--model", model, "--output", out, stdin=b"w3\nw5\nw\xff\n")
+        run("--model", model, "--output", out, "--force", stdin=b"w3\nw5\nw\xff\n")
     assert out.read_text() == "of an earlier run"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

@@ -35,6 +35,7 @@ from heedful.cli import (
     vectors,
     verify,
 )
+from heedful.cli.hints import HintedGroup
 from heedful.errors import HeedfulError, RunError
 
 TOO_LITTLE_MEMORY = (
@@ -53,6 +54,7 @@ def tell_version(wanted: bool) -> None:
 
 app = typer.Typer(
     name="heedful",
+    cls=HintedGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

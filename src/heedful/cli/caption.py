@@ -7,7 +7,7 @@ import typer
 
 from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, MaxExtra, Model, Output
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.translate import alternative_fields, changed
 from heedful.errors import InputError
@@ -32,6 +32,7 @@ def caption(
     skip_bad: SkipBad = False,
     truncated: Truncated = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Write a caption for each picture; one line out: the file, a tab, and the text.
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ import typer
 from heedful.cli.comparison import comparison_lines
 from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.options import MODELS, Device, MaxExtra, PairField, Precision, SourceField
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
@@ -21,7 +21,7 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.config.schema import Recipe, TokenizerConfig
     from heedful.decode.translator import Translator
     from heedful.evaluate import Score, Scoring
 
@@ -83,7 +83,7 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(min=1, help="Beam size.", show_default=MODELS)] = None,
     max_extra: MaxExtra = None,
     metrics: Annotated[
-        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu.")
+        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu, bleu-lc, chrf-lc.")
     ] = METRICS,
     tokenised: Annotated[
         bool,
@@ -104,6 +104,7 @@ def evaluate(
     truncated: Truncated = False,
     channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
 ) -> None:
@@ -187,18 +188,46 @@ def evaluate(
         if name and name not in texts:
             kept = output if name == model else None
             texts[name] = translated(name, test, Decoding(device, precision, search), kept)
-    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring)
+    written = {name: target_settings(name) for name in (against, model) if name and name not in files}
+    if any(settings.normalization == "nfkc" for settings in written.values()):
+        scoring = replace(scoring, form="NFKC")
+    lower_cased = [name for name, settings in written.items() if settings.lowercase]
+    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring, lower_cased)
     typer.echo(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else "\n".join(table))
 
 
 def results(
-    system: str, baseline: str | None, texts: dict[str, list[str]], references: dict[str, list[str]], scoring: "Scoring"
+    system: str,
+    baseline: str | None,
+    texts: dict[str, list[str]],
+    references: dict[str, list[str]],
+    scoring: "Scoring",
+    lower_cased: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table."""
-    from heedful.evaluate import paired_bootstrap, score
+    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table.
+
+    Args:
+        system: The name of the system.
+        baseline: The name of the baseline; None: there is none.
+        texts: The translations by system.
+        references: The references by file.
+        scoring: The metrics and their settings.
+        lower_cased: Systems whose models write lower-cased text; of others their translations show it.
+    """
+    from heedful.evaluate import LOWER_CASED, paired_bootstrap, score
     from heedful.evaluate.significance import FEW, few_examples
+    from heedful.evaluate.translation import has_capitals, is_lower_cased
 
     lines, wanted = texts[system], list(references.values())
+    lower = [name for name in texts if name in lower_cased or is_lower_cased(texts[name], wanted)]
+    if lower and has_capitals(wanted) and not set(LOWER_CASED) & set(scoring.metrics):
+        added = [name for name in LOWER_CASED if name.removesuffix("-lc") in scoring.metrics]
+        scoring = replace(scoring, metrics=(*scoring.metrics, *added))
+        typer.echo(
+            f"heedful: {' and '.join(lower)}: in lower case, and the references are not, so that case alone lowers "
+            "BLEU and chrF; the scores marked lower-cased compare without case (case:lc)",
+            err=True,
+        )
     if warning := scoring.warning(wanted):
         typer.echo(f"heedful: the references: {warning} (--language)", err=True)
     if "tokenised-bleu" not in scoring.metrics and sum(line.endswith(" .") for line in lines) >= ENOUGH:
@@ -237,6 +266,15 @@ def recipe_of(model: str) -> "Recipe":
     from heedful.storage.manifest import read_manifest
 
     return read_description(read_manifest(find_model(model)))[0]
+
+
+def target_settings(model: str) -> "TokenizerConfig":
+    """Read the settings of the tokenizer of the texts that a model writes, given its folder or name."""
+    from heedful.checkpoint import find_model
+    from heedful.checkpoint.model_folder import read_description
+    from heedful.storage.manifest import read_manifest
+
+    return read_description(read_manifest(find_model(model)))[1].target.config
 
 
 def read(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from heedful.cli.evaluate import recipe_of
 from heedful.cli.files import FileOptions, SkipBad, Truncated
 from heedful.cli.fill_pictures import fill_pictures
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output
+from heedful.cli.options import STDIN, Device, Force, Model, Output
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
 
@@ -33,6 +33,7 @@ def fill(
     skip_bad: SkipBad = False,
     truncated: Truncated = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Fill gaps in texts with a masked language model (BERT): the most likely words, with their probabilities.
 

@@ -12,7 +12,7 @@ import typer
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.predict_files import predict_files
 from heedful.cli.predict_words import as_pretokenized, word_lists
@@ -52,6 +52,7 @@ def predict(
     truncated: Truncated = False,
     channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
 

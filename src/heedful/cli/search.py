@@ -10,7 +10,7 @@ import typer
 
 from heedful.cli.files import ReadFiles, SkipBad, check_bad_files, named_files
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
@@ -92,6 +92,7 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="Write a JSON list for each query.")] = False,
     skip_bad: SkipBad = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Find the texts or pictures nearest in meaning to a query, with a model that was trained for ranking or retrieval.
 
@@ -109,7 +110,7 @@ def search(
     if query and source:
         raise InputError("there are queries and --input; give one of them")
     check_output(output, source, corpus, index)
-    check_output(index, source, corpus, option="--index")
+    check_output(index, source, corpus, option="--index", kept=True)
     check_columns(source, "--input", source_field)
     check_columns(corpus, "--corpus", target_field)
     loaded, searcher = prepare(model, device)
@@ -149,6 +150,7 @@ def encode(
         typer.Option(help="File to write: .jsonl, .npy or .npz.", show_default="standard output, as .jsonl"),
     ] = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Write the vector of each text, for search or clustering, with a model that was trained for ranking or retrieval.
 

@@ -120,6 +120,7 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
         InputError: matplotlib is missing, or no picture can be written there.
     """
     from heedful.data.preparation.digest import files_of
+    from heedful.storage.written_files import note_written
 
     try:
         from heedful.inspector.pictures.confusion import draw_confusion
@@ -133,6 +134,7 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
     def draw(classes: "ClassReport", model: str) -> None:
         try:
             missing = draw_confusion(classes, f"model {model}", plot)
+            note_written(plot)
         except OSError as error:
             raise RunError(f"cannot write {plot}: {error.strerror or error}") from error
         typer.echo(f"{plot}: confusion matrix", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, MaxExtra, Model, Output, Precision
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
 from heedful.cli.output import Results, check_output, free_name, json_of_files, writing_results
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
@@ -52,6 +52,7 @@ def transcribe(
     max_extra: MaxExtra = None,
     output: Output = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     """Write down the speech in files of sound; one file in, one line out.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import input_lines, is_typed, progress_of, warning_if_unknown
-from heedful.cli.options import MODELS, STDIN, STDOUT, Device, MaxExtra, Precision
+from heedful.cli.options import MODELS, STDIN, STDOUT, Device, Force, MaxExtra, Precision
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -82,6 +82,7 @@ def translate(
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     """Translate sentences, the lines of files, or standard input; one line in, one line out.

@@ -106,6 +106,7 @@ def tables_of(
         "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0, "max_extra": extra},
         "transcribe": {
             "languages": languages,
+            "vad": True,
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },

@@ -28,6 +28,7 @@ class Captioner(Predictor[SourceToTarget, str]):
     def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, recipe: Recipe) -> None:
         super().__init__(model)
         self.tokenizers = tokenizers
+        self.tokenizer = tokenizers.target
         self.config = recipe.decode
         self.reader = MediaReader(model, recipe)
 

@@ -31,10 +31,12 @@ class TextPredictor(Predictor[M_co, A_co]):
         inputs: how an input is read.
     """
 
+    tokenizer: Tokenizer
     inputs: ClassVar[InputKind[Text]]
 
     def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
+        self.tokenizer = tokenizer
         self.reader = BatchedModel(model, tokenizer, data.max_length)
 
     @overload

@@ -22,6 +22,7 @@ Reason = Literal[
     "header",  # a first row that names columns, none of which the recipe asks for by name
     "bad UTF-8",
     "bad file",  # a picture or a sound that cannot be read
+    "being a run, model or recipe folder",  # which heedful, not the user, put below the folder that is read
     "empty source",
     "empty target",
     "empty label",
