@@ -169,8 +169,7 @@ def _stretches(
     runs = [(begin * size, end * size) for begin, end in edges.tolist() if end - begin >= fewest]
     stretches: Stretches = []
     for begin, end in runs:
-        if stretches and begin - stretches[-1][1] <= LONGEST_PAUSE * rate:
-            begin = stretches.pop()[0]
-        stretches.append((begin, end))
+        joins = stretches and begin - stretches[-1][1] <= LONGEST_PAUSE * rate
+        stretches.append((stretches.pop()[0] if joins else begin, end))
     around = round(margin * rate)
     return [(max(0, begin - around), min(recording.length, end + around)) for begin, end in stretches]
