@@ -161,9 +161,11 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
 def content_of(path: Path) -> str:
     """Say what a file holds by its name: a table, or running text."""
     from heedful.data.readers.files import ending_of
+    from heedful.data.readers.separators import NAMED, separator_of
 
-    tables = {".tsv": "a table with tabs", ".csv": "a table with commas", ".jsonl": "JSON objects, one a line"}
-    return tables.get(ending_of(path), "running text")
+    if ending_of(path) in NAMED:
+        return f"a table with {separator_of(path, 'replace')}"
+    return "JSON objects, one a line" if ending_of(path) == ".jsonl" else "running text"
 
 
 def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, unused: tuple[str, ...] = ()) -> None:
@@ -205,7 +207,8 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     elif task in OF_LABELS:
         [target] = [column for column in columns if column.name == choice.target]
         check_notation(target, task, file.source)
-        init_labelled(LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation))
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, copied=file.is_copy)
+        init_labelled(labelled)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:
