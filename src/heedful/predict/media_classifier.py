@@ -9,7 +9,7 @@ from heedful.config.schema import Recipe
 from heedful.decode.media_reader import Input, MediaReader
 from heedful.decode.predictor import Predictor
 from heedful.models import SequenceClassifier
-from heedful.predict.classifier import Classified
+from heedful.predict.decision import Classified, Decision
 
 
 class MediaClassifier(Predictor[SequenceClassifier, Classified]):
@@ -18,6 +18,7 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
         self.labels = recipe.data.labels
+        self.decision = Decision()
         self.reader = MediaReader(model, recipe)
 
     @overload
@@ -50,4 +51,4 @@ class MediaClassifier(Predictor[SequenceClassifier, Classified]):
         """Predict the class of each decoded input."""
         for logits in self.reader.run(decoded, lambda *batch: self.model(*batch).float().cpu()):
             shares = dict(zip(self.labels, logits.softmax(-1).tolist(), strict=True))
-            yield Classified(max(shares, key=lambda label: shares[label]), shares)
+            yield self.decision.classify(shares)
