@@ -91,7 +91,7 @@ class Classification(TextTask):
     def data_remarks(self) -> list[str]:
         """List remarks on the classes of the data: one that dominates, and those without an example."""
         labels, valid = self.recipe.data.labels, self.examples.valid
-        train = sum(class_counts(store, len(labels)) for store in self.examples.train)
+        train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
         return balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:

@@ -123,7 +123,7 @@ class Tagging(TextTask):
     def data_remarks(self) -> list[str]:
         """List the tags of which the training or the validation set has no example."""
         labels, valid = self.recipe.data.labels, self.examples.valid
-        train = sum(class_counts(store, len(labels), first=1) for store in self.examples.train)
+        train = np.sum([class_counts(store, len(labels), first=1) for store in self.examples.train], axis=0)
         there = None if valid is None else class_counts(valid, len(labels), first=1)
         return balance_remarks(train, there, labels, dominant=False)
 

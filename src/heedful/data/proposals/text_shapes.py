@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
 from heedful.data.readers.header import is_number
-from heedful.data.readers.separators import SEPARATORS, declared_separator, seen_separator, width
+from heedful.data.readers.separators import declared_separator, seen_separator, width
 from heedful.data.readers.squad import LONGEST_FILE
 
 LOOKED_AT = 500  # lines
@@ -126,8 +126,10 @@ def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
     """Recognise a table that its name does not describe; None for one that the readers of tables read as it is."""
     named = NAMED[ending_of(path)]
     if named == "objects":
-        shape = next((each for each in SEPARATORS if width(lines, each) > 1), None)
-        return TextShape(shape, f"{width(lines, shape)} columns with {shape} between them") if shape else ragged(lines)
+        for separator in ("tabs", "commas", "semicolons"):
+            if (columns := width(lines, separator)) > 1:
+                return TextShape(separator, f"{columns} columns with {separator} between them")
+        return ragged(lines)
     separator = declared_separator(lines) or seen_separator(lines, named)
     if separator == named == "tabs" and width(lines, named) > 1 and is_quoted(lines):
         return TextShape("tabs", "columns with tabs between them, in quotes")

@@ -37,7 +37,7 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 MANY = 0.1  # the share of examples that are left out from which it is pointed out
 
 _FILL = "fill them in, or check that the right column or file is read"
-REMEDIES: dict[Reason, str] = {
+REMEDIES: dict[Reason, str] = {  # for examples that are left out; headers and folders are not examples
     "bad UTF-8": "convert the file to UTF-8, as with iconv",
     "bad file": "save these files again, or take them out",
     "empty source": _FILL,
@@ -138,13 +138,13 @@ class DropReport:
 
 def left_out_line(drops: DropReport, kept: int) -> str | None:
     """Say with the remedy that many lines are left out of `kept` and these together; None where it is not many."""
-    lost = {reason: count for reason, count, _ in drops.rows() if reason != "header"}
-    share = sum(lost.values()) / max(1, kept + sum(lost.values()))
-    if share < MANY:
+    lost = [row for row in drops.rows() if row[0] in REMEDIES]
+    total = sum(count for _, count, _ in lost)
+    if not lost or total < MANY * (kept + total):
         return None
-    reason = max(lost, key=lambda reason: lost[reason])
-    what = f"{share:.0%} of the examples are left out, {lost[reason]:,} of them for {reason}"
-    return f"{what} (first: {drops.examples[reason]}); {REMEDIES[reason]}"
+    reason, count, first = max(lost, key=lambda row: row[1])
+    what = f"{total / (kept + total):.0%} of the examples are left out, {count:,} of them for {reason}"
+    return f"{what} (first: {first}); {REMEDIES[reason]}"
 
 
 class PairFilter:
