@@ -213,7 +213,8 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     elif task in OF_LABELS:
         [target] = [column for column in columns if column.name == choice.target]
         check_notation(target, task, file.source)
-        init_labelled(LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation))
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, copied=file.is_copy)
+        init_labelled(labelled)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:

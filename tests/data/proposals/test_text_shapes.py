@@ -78,6 +78,9 @@ HONEST = {
     "a.jsonl": "".join(f"{json.dumps(values)}\n" for values in OBJECTS),
     "lists.jsonl": '{"text": "a dog", "tags": ["x"]}\n' * 5,
     "one.csv": "text\na dog\na cat\n",
+    "tabs.csv": "a text, of words\t1\nanother one\t0\n" * 5,
+    "semicolons.csv": "text;score\nA dog runs;4,5\nA cat runs;3,5\n" * 5,
+    "commas.tsv": "text,score\nA dog runs,4.5\nA cat runs,3.5\n" * 5,
 }
 
 
@@ -102,7 +105,7 @@ def test_running_text_is_left_alone(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_a_table_that_is_what_its_name_says_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_a_table_that_its_readers_read_as_it_is_is_left_alone(tmp_path: Path, name: str) -> None:
     assert shape_in(tmp_path, name, HONEST[name]) is None
 
 
