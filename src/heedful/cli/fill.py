@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.evaluate import recipe_of
+from heedful.cli.files import FileOptions, SkipBad, Truncated
 from heedful.cli.fill_pictures import fill_pictures
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output
+from heedful.cli.options import STDIN, Device, Force, Model, Output
 from heedful.cli.output import check_output, writing_results
 from heedful.errors import InputError
 
@@ -29,7 +30,10 @@ def fill(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON list for each text: for each gap, a list of candidates.")
     ] = False,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Fill gaps in texts with a masked language model (BERT): the most likely words, with their probabilities.
 
@@ -44,9 +48,11 @@ def fill(
     from heedful.machine import prepare_process
 
     check_output(output, source)
-    if recipe_of(model).data.modality == "image":
+    reading = FileOptions(skip_bad, truncated)
+    reading.check(model, recipe := recipe_of(model))
+    if recipe.data.modality == "image":
         refuse_text_options({"--input": source, "--count": count, "--json": as_json})
-        fill_pictures(model, text, output, device)
+        fill_pictures(model, text, output, device, reading)
         return
     texts = input_lines(text, source)
     prepare_process()

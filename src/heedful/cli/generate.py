@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import input_lines, is_typed, progress_of, progress_of_stream, warning_if_unknown
-from heedful.cli.options import MODELS, STDIN, Device, Model, Output, Precision
+from heedful.cli.options import MODELS, STDIN, Device, Force, Model, Output, Precision
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.translate import changed, load
 
@@ -83,6 +83,7 @@ def generate(
         bool, typer.Option("--json", help="Write a JSON object for each answer, with prompt, tokens and scores.")
     ] = False,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     r"""Continue prompts with a language model; an empty prompt begins a new document.

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.evaluate import recipe_of
+from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
 from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, PairField, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.predict_files import predict_files
+from heedful.cli.predict_words import as_pretokenized, word_lists
 from heedful.cli.tables import asked_of, check_columns, columns_of
 from heedful.errors import InputError
 
@@ -39,7 +41,18 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each text, with probabilities.")
     ] = False,
+    pretokenized: Annotated[
+        bool,
+        typer.Option(
+            "--pretokenized",
+            help="For a tagger: take words as they are, between spaces or in a JSON array of words on each line.",
+        ),
+    ] = False,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
 
@@ -49,7 +62,10 @@ def predict(
     that the model's recipe names; it ignores other columns, such as labels,
     and does not take the header for a text. A model of pictures, of sounds or
     of videos takes files, folders of them, and tables that name a file in
-    each row: each line is a file, a tab and its class.
+    each row: each line is a file, a tab and its class. Files that cannot be
+    read are named at the end. A tagger cuts a text into words like those of its
+    training data; with --pretokenized, and in a .jsonl file whose lines are or
+    hold arrays of words, the words are given.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -57,20 +73,27 @@ def predict(
     from heedful.predict.text_predictor import TextPredictor
 
     check_output(output, source)
-    if recipe_of(model).data.modality != "text":
+    reading = FileOptions(skip_bad, truncated, channel)
+    reading.check(model, recipe := recipe_of(model))
+    if recipe.data.modality != "text":
         if pair_field:
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
+        if pretokenized:
+            raise InputError(f"{model} reads files, not words; leave --pretokenized out")
         check_columns(source, "--input", source_field)
-        predict_files(model, text or [], source, source_field, output, device, as_json=as_json)
+        predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
         return
     check_columns(source, "--input", source_field, pair_field)
     given = input_lines(text, source)
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(TextPredictor)
-    asked = asked_of(pairs_in(given, source), source, fields_of(loaded.recipe, source_field, pair_field))
-    known = warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
-    rows, read = tee(known)
+    asked = word_lists(predictor, source, source_field) or asked_of(
+        pairs_in(given, source), source, fields_of(loaded.recipe, source_field, pair_field)
+    )
+    if pretokenized:
+        asked = as_pretokenized(asked, predictor, source)
+    rows, read = tee(warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
     cut, empty, unknown = [], [], []
     trained_on = texts_of(loaded.recipe)
     with (

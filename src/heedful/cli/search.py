@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
-from heedful.cli.files import ReadFiles, named_files
+from heedful.cli.files import ReadFiles, SkipBad, check_bad_files, named_files
 from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Model, Output, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
 from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
 from heedful.errors import InputError
 from heedful.progress import show_progress
-from heedful.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,7 +90,9 @@ def search(
         typer.Option(help="File with the vectors of the corpus; it is written the first time and read from then on."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write a JSON list for each query.")] = False,
+    skip_bad: SkipBad = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Find the texts or pictures nearest in meaning to a query, with a model that was trained for ranking or retrieval.
 
@@ -109,7 +110,7 @@ def search(
     if query and source:
         raise InputError("there are queries and --input; give one of them")
     check_output(output, source, corpus, index)
-    check_output(index, source, corpus, option="--index")
+    check_output(index, source, corpus, option="--index", kept=True)
     check_columns(source, "--input", source_field)
     check_columns(corpus, "--corpus", target_field)
     loaded, searcher = prepare(model, device)
@@ -118,19 +119,25 @@ def search(
     whole, vectors = searched.items, vectors_of(loaded, searcher, searched, index)
     searched, vectors = readable(searched, vectors)
     asked = queries_of(loaded, query, source, source_field)
+    unread: list[str] = []
     with (
         progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
         writing_results(output, source, unit=asked.unit) as results,
     ):
-        for number, sought in enumerate(progress.over(asked.items)):
-            [hits] = searcher.search([sought], searched.items, count, vectors)
-            separator = "\n" if number else ""
+        separator = ""
+        for sought in progress.over(asked.items):
+            try:
+                [hits] = searcher.search([sought], searched.items, count, vectors)
+            except InputError as error:
+                if not isinstance(sought, Path):
+                    raise
+                unread.append(str(error))
+                continue
             results.write(json_line(hits, searched) if as_json else separator + table(hits))
-    if lost := len(whole) - len(searched.items):
-        kept = set(searched.items)
-        first = next(item for item in whole if item not in kept)
-        read = f"{counted(lost, 'files')} of {len(whole):,} could not be read"
-        raise InputError(f"{corpus}: {read}, and {'was' if lost == 1 else 'were'} not searched; the first: {first}")
+            separator = "\n"
+    kept = set(searched.items)
+    lost = [f"{item}: not searched" for item in whole if item not in kept] if len(kept) < len(whole) else []
+    check_bad_files([*unread, *lost], len(whole) + len(unread), skip_bad=skip_bad)
 
 
 def encode(
@@ -143,6 +150,7 @@ def encode(
         typer.Option(help="File to write: .jsonl, .npy or .npz.", show_default="standard output, as .jsonl"),
     ] = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Write the vector of each text, for search or clustering, with a model that was trained for ranking or retrieval.
 
@@ -317,6 +325,8 @@ def vectors_of_pictures(
     places = {path: place for place, path in enumerate(pictures)}
     for path, vector in zip(files.read, found, strict=True):
         vectors[places[path]] = vector
+    for problem in files.bad:
+        typer.echo(f"heedful: {problem}", err=True)
     return vectors
 
 

@@ -23,12 +23,14 @@ UNREAD = {
     "label_mean",  # the stores hold the numbers as they are
     "label_scale",
     "bad_files",
+    "truncated_files",
     "train",
     "valid",
     "test",
     "source_language",
     "target_language",
     "max_length",
+    "words",
     "cross_documents",
 }
 UNNAMED = {"source", "target", "weight"}
