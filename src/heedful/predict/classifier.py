@@ -29,6 +29,8 @@ class Classified:
 class Classifier(TextPredictor[TextClassifier, Classified]):
     """Text classifier: a model trained to predict one of the classes in `data.labels`."""
 
+    columns = ("label",)
+
     def __init__(self, model: TextClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.labels = data.labels

@@ -26,6 +26,8 @@ class Scored:
 class Scorer(TextPredictor[TextClassifier, Scored]):
     """Scorer: a regression model that predicts a number for each text."""
 
+    columns = ("score",)
+
     def answers(self, texts: Iterator[Text]) -> Iterator[Scored]:
         """Predict a number for each text, in order."""
         return (Scored(output.item(), row.truncated) for row, output in self.reader.read_with_rows(texts))

@@ -52,6 +52,8 @@ class TaggedWords:
 class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
     """Tagger of words: a trained model with its tokenizer, which gives only tag sequences that the scheme allows."""
 
+    columns = ("words", "tags")
+
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.causal = model.backbone.causal

@@ -1,10 +1,11 @@
 """Guesses a table's task (classification, regression, language model, translation) and its columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heedful.data.readers.columns import Column
 from heedful.data.readers.header import LANGUAGE_NAMES
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.errors import InputError
 
 OF_ONE_TEXT = ("language_model", "masked_lm")
@@ -34,10 +35,7 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoi
     Raises:
         InputError: A wanted column does not exist, or the contents do not tell the task or a column.
     """
-    known = {column.name: column for column in columns}
-    for field in (wanted.source, wanted.pair, wanted.target):
-        if field not in (None, *known):
-            raise InputError(f"{name}: no column is named {field!r}; it has {listed(columns)}")
+    wanted = as_named(columns, wanted, name)
     if any(column.lists for column in columns) and not any(column.is_text for column in columns):
         raise InputError(
             f"{name}: it has {listed(columns)}; lists are dialogues, for which `heedful init` writes no recipe: "
@@ -55,6 +53,23 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoi
         raise InputError(f"{name}: it has {listed(columns)}; say with --source-field which text to read")
     is_pair = task in OF_LABELS and len(texts) == 2 and not wanted.source
     return TaskChoice(task, texts[0], wanted.pair or (texts[1] if is_pair else None), target)
+
+
+def as_named(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
+    """Return the choices that are settled, with the names of columns as the table has them, whatever their case.
+
+    Raises:
+        InputError: There is not such a column.
+    """
+    known = [column.name for column in columns]
+    meant = {}
+    for key in ("source", "pair", "target"):
+        field = getattr(wanted, key)
+        meant[key] = None if field is None else find_name(field, known)
+        if field is not None and meant[key] is None:
+            hint = hint_of_name(field, known)
+            raise InputError(f"{name}: no column is named {field!r}{hint}; it has {listed(columns)}")
+    return replace(wanted, **meant)
 
 
 def task_of(columns: Sequence[Column], wanted: TaskChoice, name: str) -> str:
