@@ -143,7 +143,7 @@ def test_names_of_columns_match_in_any_case_and_slips_are_pointed_out(here: Path
         Path(file).write_text(f"ID{separator} COMMENT\n" + "".join(f"x{separator}{text}\n" for text in TEXTS))
     for option in ("--column", "--source-field"):
         assert predict("--input", file, option, "comment") == labels(TEXTS)
-        with pytest.raises(InputError, match=r"no column is named 'coment'; did you mean ' COMMENT'\?"):
+        with pytest.raises(InputError, match=r"no column is named 'coment' \(did you mean ' COMMENT'\?\)"):
             predict("--input", file, option, "coment")
     write_classifier(here / "model", CorpusConfig(source="train.csv", source_field="Comment"))
     assert predict("--input", file) == labels(TEXTS)

@@ -90,16 +90,18 @@ def whole_lines(lines: Iterable[str]) -> Iterator["TableRow"]:
     return (TableRow(number, (line,)) for number, line in enumerate(lines, start=1))
 
 
-def wanted_texts(recipe: "Recipe", *named: str | None, fields: tuple[str, ...] | None = None) -> "WantedTexts":
+def wanted_texts(recipe: "Recipe | None", *named: str | None, fields: tuple[str, ...] | None = None) -> "WantedTexts":
     """Return what a recipe says about the texts that a model reads from a table.
 
     Args:
-        recipe: The recipe of the model.
+        recipe: The recipe of the model; None: a new one.
         named: The columns that options name, one for each text; None where an option is not given.
         fields: The recipe's names of the columns; None: its `source_field`.
     """
+    from heedful.config.schema import Recipe
     from heedful.data.readers.text_columns import WantedTexts
 
+    recipe = recipe or Recipe()
     columns, data = columns_of(recipe), recipe.data
     own = (columns.source_field,) if fields is None else fields
     target = None if columns.target_field in own else columns.target_field

@@ -90,5 +90,5 @@ class Captioner(Predictor[SourceToTarget, str]):
         return search(self.model.start(inputs, padding_mask), [limit] * len(inputs), self.config)
 
     def text(self, hypothesis: Hypothesis) -> str:
-        """The text of a hypothesis, on one line."""
-        return self.tokenizers.target.decode(hypothesis.tokens).replace("\n", " ")
+        """The text of a hypothesis."""
+        return self.tokenizers.target.decode(hypothesis.tokens)

@@ -201,11 +201,11 @@ def test_a_part_that_holds_nothing_is_refused(rows):
 )
 def test_a_recipe_names_columns_in_any_case(rows, name, content):
     assert [row.texts for row in rows(name, content, ("review", "Stars"))] == [("good", "5")]
-    with pytest.raises(InputError, match=r"'(revew|Revew)'; did you mean '.*(?i:review).*'\?"):
+    with pytest.raises(InputError, match=r"'(revew|Revew)' \(did you mean '.*(?i:review).*'\?"):
         rows(name, content, ("Revew", "Stars"))
 
 
 def test_an_equal_name_counts_more_than_one_in_another_case(rows):
     assert [row.texts for row in rows("a.csv", "Text,text\none,two\n", ("text",))] == [("two",)]
-    with pytest.raises(InputError, match="no column is named 'TEXT'; did you mean"):
+    with pytest.raises(InputError, match="no column is named 'TEXT'"):
         rows("a.csv", "Text,text\none,two\n", ("TEXT",))

@@ -20,10 +20,10 @@ def find_name(name: str, known: Sequence[str]) -> str | None:
 
 
 def hint_of_name(name: str, known: Sequence[str]) -> str:
-    """Return "; did you mean ...?" with the known names that are near a name, or an empty text if there are none."""
+    """Return " (did you mean ...?)" with the known names that are near a name, or an empty text if there are none."""
     names = {folded(other): other for other in known}
     near = get_close_matches(folded(name), names, n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(repr(names[match]) for match in near)}?" if near else ""
+    return f" (did you mean {' or '.join(repr(names[match]) for match in near)}?)" if near else ""
 
 
 def folded(name: str) -> str:

@@ -64,15 +64,17 @@ def choose_columns(path: Path, wanted: WantedTexts) -> ChosenColumns:
     known = first_names(path)
     if any(wanted.named):
         pairs = zip(wanted.named, wanted.fields, strict=True)
-        return ChosenColumns(tuple(existing(name or field, known, path, wanted.option) for name, field in pairs))
+        named = tuple(existing(name or field, known, path, wanted.option) for name, field in pairs)
+        return ChosenColumns(by_name(named, known) if names_columns(wanted.fields, known) else named)
     if names_columns(wanted.fields, known) and all(find_name(field, known) is not None for field in wanted.fields):
         return ChosenColumns(wanted.fields)
     columns = columns_of(path, DataConfig())
-    is_bare = ending_of(path) != ".jsonl" and not has_header(path)
-    by_place = places(wanted, len(columns)) if is_bare else None
+    has_keys = ending_of(path) == ".jsonl"
+    by_place = None if has_keys or has_header(path) else places(wanted, len(columns))
     if len(columns) == len(wanted.fields):
-        return ChosenColumns(by_place or tuple(column.name for column in columns))
-    texts = guess(columns, wanted)
+        return ChosenColumns(by_place or fields_of(columns, columns, has_keys=has_keys))
+    found = guess(columns, wanted)
+    texts = found and fields_of(found, columns, has_keys=has_keys)
     meant = [columns[int(place) - 1] for place in by_place or ()]
     if by_place and is_plausible(meant, wanted, sure=texts in (None, by_place)):
         return ChosenColumns(by_place)
@@ -114,6 +116,16 @@ def existing(name: str, known: Sequence[str], path: Path, option: str) -> str:
     return meant
 
 
+def by_name(fields: Sequence[str], header: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of columns for their numbers, where the first row is known to be a header and has them."""
+    names = {
+        str(number): name
+        for number, name in enumerate(header, start=1)
+        if header.count(name) == 1 and not name.strip().isdecimal()
+    }
+    return tuple(names.get(field) or field for field in fields)
+
+
 def places(wanted: WantedTexts, width: int) -> tuple[str, ...] | None:
     """Return the numbers of the columns that a recipe means in a table without a header; None if it gives names."""
     if all(field.isdecimal() for field in wanted.fields):
@@ -140,7 +152,7 @@ def is_of_classes(column: Column, wanted: WantedTexts) -> bool:
     return bool(classes) and {folded(value) for value in column.values} <= classes
 
 
-def guess(columns: Sequence[Column], wanted: WantedTexts) -> tuple[str, ...] | None:
+def guess(columns: Sequence[Column], wanted: WantedTexts) -> list[Column] | None:
     """Guess the columns of texts, as many as are wanted, as `heedful init` would; None if it is in doubt."""
     count = len(wanted.fields)
     rest = [column for column in columns if may_be_text(column, wanted)]
@@ -154,8 +166,20 @@ def guess(columns: Sequence[Column], wanted: WantedTexts) -> tuple[str, ...] | N
     )
     for candidates in rounds:
         if len(candidates) == count:
-            return tuple(column.name for column in sorted(candidates, key=is_second))
+            return sorted(candidates, key=is_second)
     return None
+
+
+def fields_of(found: Sequence[Column], columns: Sequence[Column], *, has_keys: bool) -> tuple[str, ...]:
+    """Return what names some of the columns: the name or, if it would be read as a place, the number of the column.
+
+    Args:
+        found: The columns to name.
+        columns: All columns.
+        has_keys: True for JSON objects, whose keys are always names.
+    """
+    numbers = {id(column): str(number) for number, column in enumerate(columns, start=1)}
+    return tuple(numbers[id(column)] if column.name.isdecimal() and not has_keys else column.name for column in found)
 
 
 def may_be_text(column: Column, wanted: WantedTexts) -> bool:
