@@ -8,8 +8,10 @@ it to import.
 import os
 import random
 import sys
+import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported, and for the commands that tests start
+os.environ["XDG_STATE_HOME"] = os.path.join(tempfile.gettempdir(), "heedful-tests")  # not in the developer's home
 
 import numpy as np
 import pytest

@@ -100,7 +100,7 @@ def test_a_model_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_picture_that_cannot_be_written_is_a_failure(tmp_path, model):
-    (tmp_path / "a.png").mkdir()
+    (tmp_path / "a.png").symlink_to("nowhere/a.png")
     with pytest.raises(RunError, match="cannot write"):
         run(TEXT, "--model", model, "--out", tmp_path / "a.png")
 

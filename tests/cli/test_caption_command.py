@@ -52,7 +52,7 @@ def test_a_table_stands_for_the_pictures_that_it_names(made, files, tmp_path):
     assert invoke("caption", "--model", made / "model", table).stdout == wanted
     for output in (table, files[3]):
         with pytest.raises(InputError, match="would be overwritten"):
-            invoke("caption", "--model", made / "model", table, "--output", output)
+            invoke("caption", "--model", made / "model", table, "--output", output, "--force")
 
 
 def test_json_has_the_n_best_captions_with_their_tokens(made, files):
@@ -68,7 +68,7 @@ def test_a_bad_file_is_told_of_and_the_others_are_captioned(made, files, tmp_pat
     bad = tmp_path / "bad.png"
     bad.write_bytes(files[0].read_bytes()[:50])
     out = tmp_path / "captions.tsv"
-    with pytest.raises(InputError, match="1 file of 3 could not be read"):
+    with pytest.raises(InputError, match=rf"1 file of 3 could not be read:\n  {bad}: "):
         invoke("caption", "--model", made / "model", "--output", out, files[0], bad, files[1])
     assert [line.split("\t")[0] for line in out.read_text().splitlines()] == [str(files[0]), str(files[1])]
 

@@ -1,7 +1,7 @@
 """`heedful evaluate`: the same figures as the library, for files and models, and one message for each mistake."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import pytest
@@ -30,6 +30,8 @@ SOURCE = ["the old dog sees the station .", "", "two women read a book .", "the 
 TARGET = ["der alte Hund sieht den Bahnhof .", "", "zwei Frauen lesen ein Buch .", "die Katze schläft .", "Ball ."]
 OTHER = ["der Hund sieht den alten Bahnhof .", "ja .", "zwei Frauen lesen Bücher .", "die Katze .", "ein Ball ."]
 
+VOCABULARY = TokenizerConfig(vocab_size=307)
+
 FILES = ["--hypotheses", "other", "--reference", "target"]
 
 run = partial(invoke, "evaluate")
@@ -47,9 +49,9 @@ def place(tmp_path):
     return tmp_path
 
 
-def make_model(folder, data, max_extra=3, **shape):
+def make_model(folder, data, max_extra=3, vocabulary=VOCABULARY, **shape):
     config = ModelConfig(d_model=14, d_ff=23, heads=2, encoder_layers=1, decoder_layers=1, **shape)
-    tokenizer = train_tokenizer(SOURCE + TARGET, TokenizerConfig(vocab_size=307))
+    tokenizer = train_tokenizer(SOURCE + TARGET, vocabulary)
     recipe = Recipe(data=data, model=config, decode=DecodeConfig(beam=2, max_extra=max_extra))
     torch.manual_seed(max_extra)
     model = EncoderDecoder(config, len(tokenizer), len(tokenizer))
@@ -154,9 +156,7 @@ def test_a_baseline_model_translates_the_same_source(place, model):
     result = json.loads(run(model, "--against", other, "--metrics", "chrf", "--json").stdout)
     systems = [load(folder, "cpu").translate(SOURCE) for folder in (other, model)]
     [expected] = paired_bootstrap(systems[0], systems[1], [TARGET], Scoring(metrics=("chrf",), language="zh"))
-    assert result["comparisons"] == [
-        {**vars(expected), "baseline": vars(expected.baseline), "system": vars(expected.system)}
-    ]
+    assert result["comparisons"] == [asdict(expected)]
 
 
 def test_tokenised_text_is_pointed_out(tmp_path):
@@ -206,7 +206,7 @@ def test_every_line_and_every_step_is_told(place, model, reporters):
 
 def test_the_test_set_of_a_recipe_is_not_overwritten(place, model):
     with pytest.raises(InputError, match="would be overwritten"):
-        run(model, "--output", place / "target")
+        run(model, "--output", place / "target", "--force")
     assert (place / "target").read_text(encoding="utf-8").splitlines() == TARGET
 
 
@@ -221,7 +221,7 @@ MISTAKES = {
     "--data is where": ["en-de", "--source", "source", "--reference", "target", "--data", "."],
     "--output keeps": ["--hypotheses", "other", "--reference", "target", "--output", "new"],
     "--source-field and the like name columns": [*FILES, "--source-field", "1"],
-    "--beam is for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
+    "--beam and --max-extra are for models": ["--hypotheses", "other", "--reference", "target", "--beam", "3"],
     "folder that is there": ["en-de", "--output", "nowhere/new"],
     "target has 5 lines, but short has 3": ["--hypotheses", "short", "--reference", "target"],
     "short has 3 lines, but other has 5": ["--hypotheses", "other", "--reference", "short"],
@@ -254,3 +254,40 @@ def test_mistakes_get_one_message(furnished, monkeypatch, message):
         run(*MISTAKES[message])
     assert message in str(caught.value)
     assert not (furnished / "new").exists()
+
+
+def test_references_that_the_vocabulary_lacks_are_reported(place):
+    model = make_model(place / "model", DATA, vocabulary=TokenizerConfig(kind="word", byte_fallback=False))
+    (place / "new").write_text("".join(f"neu{number} ist\n" for number in range(5)))
+    told = run(model, "--source", place / "source", "--reference", place / "new").stderr
+    assert f"% of the tokens of {place / 'new'} are unknown to the vocabulary (<unk>); " in told
+    assert "<unk>" not in run(model, "--source", place / "source", "--reference", place / "target").stderr
+
+
+def test_text_in_lower_case_is_scored_with_and_without_case(place):
+    for name, lines in {"lower": TARGET, "target": TARGET, "other": OTHER}.items():
+        text = "".join(f"{line}\n" for line in lines) * 4
+        (place / name).write_text(text.lower() if name == "lower" else text)
+    files = ["--hypotheses", place / "lower", "--reference", place / "target", "--language", "de"]
+    result = run(*files)
+    names = [line.split("  ")[0] for line in result.stdout.splitlines()]
+    assert names == ["BLEU", "chrF2", "TER", "BLEU (lower-cased)", "chrF2 (lower-cased)"]
+    assert "in lower case, and the references are not" in result.stderr
+    compared = json.loads(run(*files, "--against", place / "other", "--json").stdout)["comparisons"]
+    assert [found["name"] for found in compared][-2:] == ["BLEU (lower-cased)", "chrF2 (lower-cased)"]
+    assert "case:lc" in compared[-1]["signature"]
+    assert "lower-cased" not in run("--hypotheses", place / "other", *files[2:]).stdout
+
+
+def test_a_model_of_lower_cased_text_is_scored_with_and_without_case(place):
+    model = make_model(place / "model", replace(DATA, root=str(place)), vocabulary=TokenizerConfig(lowercase=True))
+    result = run(model, "--language", "de", "--metrics", "bleu")
+    assert [line.split("  ")[0] for line in result.stdout.splitlines()] == ["BLEU", "BLEU (lower-cased)"]
+    assert f"{model}: in lower case, and the references are not" in result.stderr
+
+
+def test_a_model_of_compatible_characters_is_scored_in_its_form(place):
+    vocabulary = TokenizerConfig(normalization="nfkc")
+    model = make_model(place / "model", replace(DATA, root=str(place)), vocabulary=vocabulary)
+    (place / "target").write_text("".join(f"{line}\u2026\n" for line in TARGET))
+    assert all("|form:nfkc" in line for line in run(model).stdout.splitlines())

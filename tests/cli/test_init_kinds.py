@@ -104,13 +104,15 @@ def test_columns_keep_their_names_so_that_tables_like_the_first_can_be_read(here
     assert len(list(read_labelled(own, named))) == len(own_text.REVIEWS)
 
 
-@pytest.mark.parametrize(("name", "separators"), [("reviews.tsv", "tabs"), ("reviews.csv", "commas")])
-def test_a_table_whose_name_lies_is_refused(here: Path, name: str, separators: str) -> None:
+@pytest.mark.parametrize("name", ["reviews.tsv", "reviews.csv"])
+def test_a_table_whose_name_lies_is_read_by_what_it_holds(here: Path, name: str) -> None:
     other = {"reviews.tsv": "lying.csv", "reviews.csv": "lying.tsv"}[name]
     (here / name).rename(other)
-    with pytest.raises(InputError, match=rf"{other}: it seems to have 2 columns with {separators} between them"):
-        run(other)
-    assert not list(here.glob("lying-*"))
+    run(other)
+    recipe = load_recipe("lying-classification")
+    assert recipe.data.labels == ("about a man", "other")
+    examples = [example for part in corpora(recipe) for example in read_labelled(part, recipe.data)]
+    assert len(examples) == len(own_text.REVIEWS)
 
 
 def test_lists_beside_text_are_left_alone(here: Path) -> None:
@@ -128,8 +130,16 @@ def test_classes_that_look_alike_are_told(here: Path) -> None:
     labels = ["good", "Good", "GOOD", "very bad", "very  bad", "so"]
     own_text.write_lines(Path("alike.tsv"), [f"a text {i}\t{labels[i % 6]}" for i in range(101)])
     told = run("alike.tsv")
-    assert "only in capitals or blanks: 'good', 'Good', 'GOOD'; 'very bad', 'very  bad'; make them one" in told
+    groups = "'good', 'Good', 'GOOD'; 'very bad', 'very  bad'"
+    assert f"differ only in capitals, in blanks or in how a number is written: {groups}; make them one" in told
     assert "capitals" not in run("reviews.tsv")
+
+
+def test_a_number_that_is_written_in_several_ways_is_told_as_well(here: Path) -> None:
+    labels = ["1", "1.0", "007", "7", "0", "-0.0"]
+    own_text.write_lines(Path("numbers.tsv"), [f"a text {i}\t{labels[i % 6]}" for i in range(101)])
+    told = run("numbers.tsv", "--task", "classification", "--target-field", "2", "--source-field", "1")
+    assert "how a number is written: '1', '1.0'; '0', '-0.0'; make" in told
 
 
 def test_equal_texts_with_different_labels_are_told(here: Path) -> None:
@@ -243,9 +253,9 @@ def test_a_line_of_millions_is_named_and_changes_nothing(here: Path) -> None:
         (["reviews.tsv", "--valid", "a", "b"], "--valid is for translations, and this is to be a classification"),
         (["book.txt", "--target-language", "de"], "--target-language is for translations"),
         (["talk.jsonl"], "lists are dialogues, .*ranking-summaries-dialogue"),
-        (["faq.tsv"], "If one text is the translation of the other, say --task translation"),
-        (["ids.tsv"], "what is to be learned cannot be told; say it with --task"),
-        (["two.tsv"], "say with --target-field which of them has the classes"),
+        (["faq.tsv"], r"unsure. .*ranking-summaries-dialogue(?s:.*) a translator: .*init faq.tsv --task translation"),
+        (["ids.tsv"], r"no column seems to be text: .*'1' \(ids, 23 different\)"),
+        (["two.tsv"], r"init two.tsv --task classification --source-field 1 --target-field 2(?s:.*)--target-field 3"),
         (["one.tsv"], "all labels in '2' are 'x', and classification needs two classes"),
         (["tiny.txt"], r"tiny\.txt: 8 characters: too few"),
         (["empty.tsv"], r"empty\.tsv: there are no rows in it"),
@@ -311,14 +321,3 @@ def test_half_a_character_in_a_long_text_of_a_table_is_replaced(here: Path) -> N
     Path("odd.jsonl").write_text("".join(rows))
     run("odd.jsonl", "--out", "out", "--bad-utf8", "replace")
     assert load_recipe("out").task == "classification"
-
-
-def test_a_data_set_in_a_text_file_is_refused_unless_the_task_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = [{"text": f"the dog {number} runs and the cat sleeps", "label": "pos"} for number in range(99)]
-    Path("moods.json").write_text(json.dumps(rows, indent=1))
-    with pytest.raises(InputError, match=r"moods.json: holds JSON, not running text; .*--task language_model"):
-        run("moods.json", "--out", "made")
-    assert not Path("made").exists()
-    run("moods.json", "--out", "made", "--task", "language_model")
-    assert load_recipe("made").task == "language_model"

@@ -1,12 +1,13 @@
 """Commands on models of pictures and sounds: recipes are checked, files classified and scored, bad ones told."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 from invocation import invoke
 from typer.testing import CliRunner
 
@@ -76,20 +77,90 @@ def test_results_may_go_to_a_file(here, task):
 
 def test_a_file_that_is_read_in_a_folder_is_not_overwritten(here, task):
     with pytest.raises(InputError, match="would be overwritten"):
-        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")))
+        invoke("predict", "--model", "model", "valid", "--output", next(Path("valid").rglob("*.*")), "--force")
 
 
-def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here, task):
-    bad = Path(f"valid/bad{ENDINGS[task]}")
-    bad.write_bytes(b"text")
-    result = CliRunner().invoke(app, ["predict", "--model", "model", "valid", "--output", "classes.tsv"])
+def break_two(task: str) -> list[str]:
+    """Make two of the files bad: one is text, one is empty; return their names."""
+    label = LABELS[task][0]
+    bad = [f"valid/{label}/{name}{ENDINGS[task]}" for name in ("00", "bad")]
+    Path(bad[0]).write_bytes(b"text")
+    Path(bad[1]).write_bytes(b"")
+    return bad
+
+
+COMMANDS = {
+    "predict": ["predict", "--model", "model", "valid"],
+    "evaluate": ["evaluate", "model", "--source", "valid"],
+    "compare": ["evaluate", "model", "--against", "model", "--source", "valid"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bad_files_are_all_named_at_the_end_the_others_are_read_and_the_exit_code_is_2(here, task, command):
+    good = len(list(Path("valid").rglob("*.*"))) - 1
+    bad = break_two(task)
+    result = CliRunner().invoke(app, COMMANDS[command])
     assert isinstance(result.exception, InputError)
     assert result.exception.exit_code == 2
-    assert re.fullmatch(r"1 file of \d+ could not be read, see above", str(result.exception))
-    assert result.stderr.startswith(f"heedful: {bad}: it is no {NOUNS[task]}")
-    lines = Path("classes.tsv").read_text().splitlines()
-    assert len(lines) == len(list(Path("valid").rglob("*.*"))) - 1
-    assert not any("bad" in line for line in lines)
+    said = str(result.exception).splitlines()
+    assert said[0] == f"2 files of {good + 2} could not be read:"
+    assert [line.split(": ")[0].strip().removeprefix(f"{here}/") for line in said[1:3]] == bad
+    assert f"it is no {NOUNS[task]}" in said[1]
+    assert "the file is empty" in said[2]
+    if command == "predict":
+        assert len(result.stdout.splitlines()) == good
+    else:
+        assert "accuracy" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bad_files_that_are_to_be_skipped_are_named_and_the_exit_code_is_0(here, task, command):
+    bad = break_two(task)
+    result = CliRunner().invoke(app, [*COMMANDS[command], "--skip-bad"])
+    assert (result.exception, result.exit_code) == (None, 0)
+    assert all(name in result.stderr for name in bad)
+    want = CliRunner().invoke(app, COMMANDS[command]).stdout
+    assert result.stdout == want
+
+
+def test_scores_are_those_of_the_files_that_can_be_read(here, task):
+    for name in break_two(task):
+        Path(name).rename(f"{name}.aside")
+    want = invoke("evaluate", "model", "--source", "valid").stdout
+    for aside in list(Path("valid").rglob("*.aside")):
+        aside.rename(str(aside).removesuffix(".aside"))
+    result = CliRunner().invoke(app, [*COMMANDS["evaluate"], "--skip-bad"])
+    assert result.stdout == want
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_what_is_there_of_a_truncated_file_is_read_if_that_is_asked_for(here, task, command):
+    if task == "video_classification":
+        with pytest.raises(InputError, match="--truncated: model reads video, for which there is no such option"):
+            invoke(*COMMANDS[command], "--truncated")
+        return
+    path = Path(f"valid/{LABELS[task][0]}/00{ENDINGS[task]}")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match=rf"1 file of \d+ could not be read:\n  .*{path}: .*(cut off|truncated)"):
+        invoke(*COMMANDS[command])
+    result = invoke(*COMMANDS[command], "--truncated")
+    assert (result.exit_code, "cut off" in result.stderr, "could not" in result.stderr) == (0, False, False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_channels_that_cancel_are_reported_and_one_can_be_chosen(here, task, command):
+    if task != "audio_classification":
+        with pytest.raises(InputError, match=r"--channel: model reads (image|video), for which there is no such"):
+            invoke(*COMMANDS[command], "--channel", 1)
+        return
+    path = Path(f"valid/{LABELS[task][0]}/00{ENDINGS[task]}")
+    samples, rate = soundfile.read(path, dtype="float32")
+    want = invoke(*COMMANDS[command]).stdout
+    soundfile.write(path, np.stack([samples, -samples], axis=1), rate)
+    with pytest.raises(InputError, match=rf"{path}: its channels cancel each other: their mean is .*--channel 1"):
+        invoke(*COMMANDS[command])
+    assert invoke(*COMMANDS[command], "--channel", 1).stdout == want
 
 
 @pytest.mark.parametrize(
@@ -107,7 +178,10 @@ def test_a_bad_file_is_told_the_others_are_answered_and_the_exit_code_is_2(here,
         (["--input", "valid", "--source-field", "x"], r"columns are named \(x\), but --input valid is no table"),
         (["--input", "nowhere.csv"], r"nowhere\.csv: there is no such file$"),
         (["empty.csv"], "empty.csv: has no rows that name files"),
-        (["empty.csv", "--output", "empty.csv"], "is read as empty.csv and would be overwritten; name another file"),
+        (
+            ["empty.csv", "--output", "empty.csv", "--force"],
+            "is read as empty.csv and would be overwritten; name another file",
+        ),
     ],
 )
 def test_what_names_no_files_is_refused(arguments, message, here):

@@ -43,7 +43,7 @@ def test_evaluate_writes_over_none_of_its_files(tmp_path):
     other.write_text("Zwei Hunde.\n")
     for output in (text, other):
         with pytest.raises(InputError, match="would be overwritten"):
-            invoke("evaluate", "en-de", "--source", text, "--reference", other, "--output", output)
+            invoke("evaluate", "en-de", "--source", text, "--reference", other, "--output", output, "--force")
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
@@ -55,7 +55,7 @@ def test_a_file_is_known_by_its_other_names(tmp_path, link):
 
 
 def test_other_outputs_are_free(tmp_path):
-    (tmp_path / "old").write_text("of an earlier run")
+    write_some(tmp_path / "old", 1, 1, whole=True)
     check_output(None, tmp_path / "text")
     check_output(tmp_path / "old", tmp_path / "text", None)
     check_output(tmp_path / "new", tmp_path / "old")
@@ -66,11 +66,12 @@ def half_a_result() -> Iterator[str]:
     raise KeyboardInterrupt
 
 
-def write_some(path: Path | None, count: int, each: int) -> None:
+def write_some(path: Path | None, count: int, each: int, whole: bool = False) -> None:
     with writing_results(path, Path("source"), each) as results:
         for number in range(count):
             results.write(f"result {number}")
-        results.write_parts(half_a_result())
+        if not whole:
+            results.write_parts(half_a_result())
 
 
 def interrupt(path: Path | None, count: int, each: int = 1) -> str:

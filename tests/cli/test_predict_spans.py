@@ -18,13 +18,16 @@ from heedful.text.training import train_tokenizer
 MODEL = ModelConfig(family="encoder", d_model=14, d_ff=19, heads=2, encoder_layers=1)
 TOKENIZER = train_tokenizer(["ada saw byron"], TokenizerConfig(kind="word", byte_fallback=False))
 TASKS = {"tagging": ("B-a", "I-a"), "span_qa": ()}
+WORDS = {"tagging": ("O'Ada", ".", "U.S."), "span_qa": ()}
+SENTENCES = [["O'Ada", "saw", "U.K", "!?"], ["b-c", "."]]
 
 
 @pytest.fixture
 def model(tmp_path, request) -> Path:
     """A model for a task that has learned nothing."""
     torch.manual_seed(1)
-    recipe = Recipe(task=request.param, model=MODEL, data=DataConfig(max_length=23, labels=TASKS[request.param]))
+    data = DataConfig(max_length=23, labels=TASKS[request.param], words=WORDS[request.param])
+    recipe = Recipe(task=request.param, model=MODEL, data=data)
     network = TokenClassifier(MODEL, len(TOKENIZER), 2)
     nn.init.normal_(network.output.weight)
     write_model(tmp_path / "model", recipe, TokenizerPair(TOKENIZER, TOKENIZER), weights(network))
@@ -59,3 +62,50 @@ def test_an_answer_is_cut_from_the_text_behind_the_tab(model):
     assert invoke("predict", "--model", model, stdin=asked).stdout == " ".join(answer["answer"].split()) + "\n"
     with pytest.raises(InputError, match="input, line 2: 'saw ada\\?' has no text to find an answer in"):
         invoke("predict", "--model", model, stdin=f"{asked}\nsaw ada?")
+
+
+def words_of(result) -> list[list[str]]:
+    return [json.loads(line)["words"] for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("model", ["tagging"], indirect=True)
+def test_a_text_is_cut_as_the_training_data_is(model):
+    result = invoke("predict", "--model", model, "--json", "O'Ada saw (U.S.).", "O'Byron's.")
+    assert words_of(result) == [["O'Ada", "saw", "(", "U.S.", ")", "."], ["O'Byron", "'", "s", "."]]
+
+
+@pytest.mark.parametrize("model", ["tagging"], indirect=True)
+@pytest.mark.parametrize("line", [" ".join, json.dumps], ids=["spaces", "JSON"])
+def test_pretokenized_words_stay_as_they_are(model, tmp_path, line):
+    lines = [line(words) for words in SENTENCES]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    arguments = ("predict", "--model", model, "--pretokenized", "--json")
+    assert words_of(invoke(*arguments, *lines)) == SENTENCES
+    assert words_of(invoke(*arguments, stdin="\n".join(lines))) == SENTENCES
+    assert words_of(invoke(*arguments, "--input", tmp_path / "lines.txt")) == SENTENCES
+
+
+@pytest.mark.parametrize("model", ["tagging"], indirect=True)
+@pytest.mark.parametrize("key", [None, "words", "tokens", "mine"])
+def test_lists_of_words_in_json_lines_are_words(model, tmp_path, key):
+    rows = [json.dumps(words if key is None else {"id": 3, key: words}) for words in SENTENCES]
+    (tmp_path / "words.jsonl").write_text("\n".join(rows))
+    field = ("--source-field", key) if key == "mine" else ()
+    result = invoke("predict", "--model", model, "--json", "--input", tmp_path / "words.jsonl", *field)
+    assert words_of(result) == SENTENCES
+
+
+@pytest.mark.parametrize("model", ["tagging"], indirect=True)
+@pytest.mark.parametrize(
+    ("row", "message"), [('["ada", 3]', "line 2: word 2 is 3"), ('{"id": 1}', "line 2: there is no list of words")]
+)
+def test_a_line_without_words_is_refused_with_its_number(model, tmp_path, row, message):
+    (tmp_path / "words.jsonl").write_text(f'["ada"]\n{row}\n')
+    with pytest.raises(InputError, match=message):
+        invoke("predict", "--model", model, "--input", tmp_path / "words.jsonl")
+
+
+@pytest.mark.parametrize("model", ["span_qa"], indirect=True)
+def test_only_a_tagger_takes_words(model):
+    with pytest.raises(InputError, match="--pretokenized is for models that tag words"):
+        invoke("predict", "--model", model, "--pretokenized", "who?\tada")

@@ -156,7 +156,7 @@ def second_window_is_interrupted(monkeypatch):
 def test_what_was_heard_before_an_interruption_is_in_a_file_of_its_own(stamped, here, second_window_is_interrupted):
     (here / "a.srt").write_text("of an earlier run")
     with pytest.raises(Interrupted) as caught:
-        transcribe("long.wav", "--format", "srt", "--output", "a.srt")
+        transcribe("long.wav", "--format", "srt", "--output", "a.srt", "--force")
     heard = str(caught.value).removeprefix(
         "interrupted; a.srt.part has what was heard, and a.srt is as it was; long.wav was heard until 00:00:00."
     )

@@ -45,11 +45,16 @@ def translator(model: Path) -> Translator:
     return load_model(model).use_as(Translator)
 
 
+def without_cuts(told):
+    """What is reported, but for outputs that a model which knows nothing never ends."""
+    return "".join(line for line in told.splitlines(keepends=True) if "outputs were cut" not in line)
+
+
 def test_sentences_are_translated(model, translator):
     sentences = ["w3 w5 w7", "", "w11"]
     result = run(*sentences, "--model", model)
     assert result.stdout == "".join(f"{line}\n" for line in translator.translate(sentences))
-    assert result.stderr == ""
+    assert without_cuts(result.stderr) == ""
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
@@ -67,7 +72,7 @@ def test_an_output_file_holds_what_standard_output_would(tmp_path, model):
     out = tmp_path / "out"
     out.write_text("of an earlier run")
     printed = run("w3 w5", "w7", "--model", model)
-    written = run("w3 w5", "w7", "--model", model, "--output", out)
+    written = run("w3 w5", "w7", "--model", model, "--output", out, "--force")
     assert written.stdout == ""
     assert out.read_bytes() == printed.stdout.encode()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -77,7 +82,7 @@ def test_an_output_file_is_untouched_if_something_fails(tmp_path, model):
     out = tmp_path / "out"
     out.write_text("of an earlier run")
     with pytest.raises(InputError, match="standard input, line 3, byte 2"):
-        run("--model", model, "--output", out, stdin=b"w3\nw5\nw\xff\n")
+        run("--model", model, "--output", out, "--force", stdin=b"w3\nw5\nw\xff\n")
     assert out.read_text() == "of an earlier run"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -111,8 +116,8 @@ def test_options_change_the_search_of_the_model(model):
 def test_lines_that_are_too_long_are_translated_in_part_and_counted(model):
     result = run("w3", " ".join(["w5"] * 300), "w7", " ".join(["w5"] * 500), "--model", model, "--beam", 1)
     assert len(result.stdout.splitlines()) == 4
-    assert result.stderr == (
-        "heedful: line 2 and 1 more: only 296 tokens of a line are translated; split long lines into sentences\n"
+    assert without_cuts(result.stderr) == (
+        "heedful: line 2 and 1 more: only 299 tokens of a line are translated; split long lines into sentences\n"
     )
 
 
@@ -141,8 +146,8 @@ def test_every_line_is_counted(tmp_path, model, reporters):
 
 def test_a_text_that_the_vocabulary_does_not_know_is_told_once(model):
     known, foreign = "w3 w5 w7 w11", "\u0441\u043e\u0431\u0430\u043a\u0430 \u0431\u0435\u0436\u0438\u0442"
-    assert run(known, "cub w5 w3 w7", "--model", model).stderr == ""
-    told = run(*[foreign] * 31, "--model", model).stderr
+    assert without_cuts(run(known, "cub w5 w3 w7", "--model", model).stderr) == ""
+    told = without_cuts(run(*[foreign] * 31, "--model", model).stderr)
     assert told.startswith("heedful: 100% of the text is unknown to the model's vocabulary")
     assert told.count("heedful") == 1
     assert run(foreign, "--model", model).stderr.startswith("heedful: 100% of the text")

@@ -98,7 +98,7 @@ def test_progress_counts_the_lines_of_all(tmp_path, model, text, reporters):
 def test_lines_that_are_too_long_are_counted(tmp_path, model, text):
     (text / "short.txt").write_text(f"{'w3 ' * 307}\n{'w5 ' * 311}\n")
     result = run("--input", text, "--output", tmp_path / "out", "--model", model, "--beam", 1)
-    assert "heedful: 2 lines were too long: only 296 tokens of a line are translated" in result.stderr
+    assert "heedful: 2 lines were too long: only 299 tokens of a line are translated" in result.stderr
 
 
 def test_options_that_do_not_fit_are_refused(tmp_path, model, text):

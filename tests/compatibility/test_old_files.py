@@ -48,7 +48,8 @@ def test_a_run_goes_on_as_the_old_version_would_have(task: str, expected: dict) 
     log = map(json.loads, Path(task, "run", LOG).read_text().splitlines())
     assert [entry["loss"] for entry in log if "loss" in entry] == pytest.approx(expected["losses"], rel=1e-5)
     result = json.loads(Path(task, "run", RESULT).read_text())
-    assert result == pytest.approx(expected["result"], rel=1e-5)
+    own = {name: result[name] for name in expected["result"]}  # newer versions report further scores
+    assert own == pytest.approx(expected["result"], rel=1e-5)
     kernels = torch.__version__, torch.backends.cpu.get_cpu_capability()
     if kernels == (expected["torch"], expected["kernels"]) and "AMD" in processor(torch.device("cpu")):  # as there
         assert hash_under_old_names(Path(task, "run/model/model.safetensors")) == expected["weights"]

@@ -61,7 +61,7 @@ def test_a_file_is_typed_and_completed(file: Path) -> None:
     assert recipe.data.train == (CorpusConfig(source="a.en", target="a.de", weight=2.0),)
     assert isinstance(recipe.data.train[0].weight, float)
     assert recipe.optimizer.betas == (0.8, 0.9)
-    assert recipe.decode.max_extra == 50
+    assert (recipe.decode.max_extra, recipe.decode.extra) == (None, 50)
 
 
 def test_overrides_stand_over_the_file_and_the_file_over_its_preset(file: Path) -> None:

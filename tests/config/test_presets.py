@@ -25,7 +25,7 @@ def test_base_is_the_model_of_the_paper() -> None:
     assert (optimizer.schedule, optimizer.lr, optimizer.warmup, optimizer.clip_norm) == ("vaswani", 1.0, 4000, 0.0)
     assert (train.max_updates, train.label_smoothing, train.average_last) == (100_000, 0.1, 5)
     assert train.batch_tokens * train.accumulate == 32_768
-    assert (decode.beam, decode.penalty, decode.alpha, decode.max_extra) == (4, "gnmt", 0.6, 50)
+    assert (decode.beam, decode.penalty, decode.alpha, decode.extra) == (4, "gnmt", 0.6, 50)
     assert (recipe.tokenizer.kind, recipe.tokenizer.vocab_size, recipe.tokenizer.joint) == ("bpe", 37_000, True)
 
 

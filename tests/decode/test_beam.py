@@ -28,7 +28,7 @@ CONFIGS = [
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig, logits=logits_after) -> list[list[Hypothesis]]:
-    return beam_search(ToyState(seeds, logits), [length + config.max_extra for length in lengths], config)
+    return beam_search(ToyState(seeds, logits), [length + config.extra for length in lengths], config)
 
 
 def output(hypothesis: Hypothesis) -> tuple[int, ...]:

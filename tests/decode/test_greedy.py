@@ -9,7 +9,7 @@ from toy_states import ToyState, log_probs, scored, token_scores
 
 
 def search(seeds: list[int], lengths: list[int], config: DecodeConfig) -> list[list[Hypothesis]]:
-    return greedy_search(ToyState(seeds), [length + config.max_extra for length in lengths], config)
+    return greedy_search(ToyState(seeds), [length + config.extra for length in lengths], config)
 
 
 def likeliest_words(seed: int, limit: int) -> tuple[int, ...]:
@@ -34,7 +34,7 @@ def test_every_token_is_the_likeliest_after_those_before_it(penalty):
 def test_a_beam_of_one_without_penalty_is_greedy():
     config = DecodeConfig(beam=1, alpha=0.0, max_extra=3)
     seeds, lengths = list(range(64)), [1 + seed % 7 for seed in range(64)]
-    limits = [length + config.max_extra for length in lengths]
+    limits = [length + config.extra for length in lengths]
     assert beam_search(ToyState(seeds), limits, config) == search(seeds, lengths, config)
 
 

@@ -18,7 +18,6 @@ from heedful.decode.beam import search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.inference import batches
 from heedful.decode.translator import WINDOW, Translation, Translator
-from heedful.errors import InputError
 from heedful.models import EncoderDecoder, weights
 from heedful.text.tokenizer import EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -142,7 +141,7 @@ def test_more_lines_than_a_window_keep_their_order(tokenizer):
     assert translator.translate(texts) == [answers[text] for text in texts]
 
 
-@pytest.mark.parametrize(("positions", "longest"), [("learned", 37 - 5), ("sinusoidal", 41)])
+@pytest.mark.parametrize(("positions", "longest"), [("learned", 37), ("sinusoidal", 41)])
 def test_a_line_too_long_for_the_model_is_cut_and_marked(tokenizer, positions, longest, monkeypatch):
     monkeypatch.setattr(translator_module, "LONGEST_SOURCE", 41)
     translator = random_translator(tokenizer, GREEDY, replace(SMALL, positions=positions, max_positions=37))
@@ -162,9 +161,15 @@ def test_a_line_of_a_million_characters_is_translated_in_part(tokenizer, unit):
     assert after.text == translator.translate(["w5"])[0]
 
 
-def test_a_model_without_room_for_the_longest_output_is_refused(tokenizer):
-    with pytest.raises(InputError, match=r"max_extra = 5 .* 6 positions"):
-        random_translator(tokenizer, GREEDY, replace(SMALL, positions="learned", max_positions=6))
+@pytest.mark.parametrize("decode", [GREEDY, BEAM])
+def test_an_output_is_at_most_as_long_as_the_positions_that_the_model_learns(tokenizer, decode):
+    shape = replace(SMALL, positions="learned", max_positions=41, max_target_positions=7)
+    translator = random_translator(tokenizer, replace(decode, max_extra=10_000), shape)
+    nn.init.constant_(translator.model.output.bias[EOS], -100.0)
+    [found] = translator.translate_lines(["w1 w2 w3 w4 w5 w6 w7 w8 w9"])
+    assert len(found.alternatives[0].hypothesis.tokens) == translator.longest_output(9) == 7
+    assert not found.complete
+    assert not found.truncated
 
 
 def test_a_model_in_training_is_used_without_dropout_and_stays_in_training(tokenizer):

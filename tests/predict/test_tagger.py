@@ -127,6 +127,15 @@ def test_words_are_wanted_where_words_are_tagged():
         list(tagger().tag("wd wf"))
 
 
+def test_lists_of_words_and_texts_are_inputs_of_a_tagger():
+    given = [["wd.", "wf"], "wd. wf"]
+    assert [answer.words for answer in tagger().predict(given)] == [("wd.", "wf"), ("wd", ".", "wf")]
+    assert [answer.words for answer in tagger().predict_lines(given)] == [("wd.", "wf"), ("wd", ".", "wf")]
+    assert tagger().predict([["wd.", "wf"]]) == list(tagger().tag([["wd.", "wf"]]))
+    with pytest.raises(InputError, match="text 2: word 1 is 3"):
+        tagger().predict(["wd", [3]])
+
+
 def test_a_pair_is_refused():
     with pytest.raises(InputError, match="'wd' and 'wf' are a pair; a tagger reads lines without tabs"):
         list(tagger().predict([Text("wd", "wf")]))

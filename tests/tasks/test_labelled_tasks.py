@@ -97,9 +97,11 @@ def test_the_loss_of_a_number_is_its_squared_error(tmp_path):
     task = prepared("regression", tmp_path)
     model = built(task)
     found, rows = outputs(task, model)
+    found = found * task.recipe.data.label_scale + task.recipe.data.label_mean
     errors = found[:, 0] - [float(row[3]) for row in rows]
     scores = task.validate(model) or {}
     assert scores["loss"] == pytest.approx((errors**2).mean(), rel=1e-5)
+    assert scores["rmse"] == pytest.approx((errors**2).mean() ** 0.5, rel=1e-5)
     expected = np.array([float(row[3]) for row in rows])
     assert scores["pearson"] == pytest.approx(np.corrcoef(found[:, 0], expected)[0, 1], abs=1e-4)
 

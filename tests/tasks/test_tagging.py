@@ -61,6 +61,19 @@ def test_names_are_learned(trained, family):
     assert min(span.probability for span in answer.spans) > 0.5
 
 
+def test_a_text_is_cut_as_the_training_file_is_after_training_too(tmp_path):
+    sentence = ["O'Brien", "doesn't", "live", "in", "U.S.", "."]
+    lines = "".join(f"{word} {'B-a' if word[0].isupper() else 'O'}\n" for word in sentence)
+    (tmp_path / "train").write_text(f"{lines}\n" * 2)
+    (tmp_path / "valid").write_text(lines)
+    settings = recipe("tagging", tmp_path, train={"max_updates": 2, "validate_every": 2, "save_every": 1})
+    loop.train(settings, tmp_path / "run", Console(stderr=True, quiet=True))
+    for place in ("run/model", "run/checkpoints/step-00000001"):
+        tagger = load_model(tmp_path / place).use_as(Tagger)
+        assert list(tagger.predict(" ".join(sentence)).words) == sentence
+        assert list(tagger.predict("(He doesn't!)").words) == ["(", "He", "doesn't", "!", ")"]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_of_many_windows_is_tagged_to_its_end(trained, family):
     tagger = load_model(trained(family)).use_as(Tagger)

@@ -30,7 +30,11 @@ def saved(recipe):
     ("table", "changes"),
     [
         ("train", {"max_updates": 1000}),
-        ("train", {"patience": 3, "keep_last": 9, "save_minutes": 1.0, "log_every": 7}),
+        ("train", {"max_epochs": 7, "max_minutes": 3.0}),
+        ("train", {"patience": 3, "keep_last": 9, "save_minutes": 1.0}),
+        ("train", {"validate_every": 3, "log_every": 7, "tensorboard": True}),
+        ("train", {"workers": 2, "activation_checkpointing": True}),
+        ("parallel", {"timeout_minutes": 3.0}),
         ("train", {"threads": 2, "device": "auto"}),
         ("train", {"precision": "auto"}),
         ("decode", {"beam": 7, "alpha": 1.0, "penalty": "average", "patience": 0.0, "batch_tokens": 509}),
@@ -91,6 +95,18 @@ def test_the_longest_output_may_change_where_validation_decodes_nothing(recipe):
     check_same_run(changed, saved(silent))
 
 
+def test_the_distance_of_checkpoints_may_change_where_none_are_averaged(recipe):
+    single = replace(recipe, train=replace(recipe.train, average_last=1))
+    check_same_run(replace(single, train=replace(single.train, save_every=7)), saved(single))
+
+
+def test_the_distance_of_checkpoints_is_fixed_where_the_final_model_is_their_mean(recipe):
+    averaged = replace(recipe, train=replace(recipe.train, average_last=2, keep_last=2))
+    other = replace(averaged, train=replace(averaged.train, save_every=7))
+    with pytest.raises(InputError, match=r"train\.save_every is 7, .* Use the old values, or begin another run"):
+        check_same_run(other, saved(averaged))
+
+
 def with_lr(recipe, lr):
     return replace(recipe, optimizer=replace(recipe.optimizer, lr=lr))
 
@@ -102,6 +118,33 @@ def test_only_the_keys_that_are_listed_may_change(recipe):
     assert [clause.split()[0] for clause in told] == keys
     with pytest.raises(InputError, match=r"other settings: train\.label_smoothing is 0\.2, the run was begun with"):
         check_same_run(changed, saved(recipe), keys[:1])
+
+
+def test_a_refusal_names_the_options_that_allow_all_changes_at_once(recipe):
+    changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, label_smoothing=0.2, accumulate=3))
+    keys = ["optimizer.lr", "train.accumulate", "train.label_smoothing"]
+    options = " ".join(f"--allow-change {key}" for key in keys)
+    with pytest.raises(InputError, match=f"Use the old values, accept what changes with {options}, or begin another"):
+        check_same_run(changed, saved(recipe))
+    with pytest.raises(
+        InputError, match=f"accept what changes with {options.removeprefix('--allow-change optimizer.lr ')}"
+    ):
+        check_same_run(changed, saved(recipe), keys[:1])
+    check_same_run(changed, saved(recipe), keys)
+
+
+def test_a_refusal_names_no_option_where_a_change_cannot_be_allowed(recipe):
+    changed = replace(with_lr(recipe, 0.02), train=replace(recipe.train, seed=7))
+    with pytest.raises(InputError, match="Use the old values, or begin another run"):
+        check_same_run(changed, saved(recipe))
+
+
+def test_the_options_of_a_refusal_let_a_finished_run_of_a_falling_rate_be_longer(recipe):
+    timed = replace(recipe, optimizer=replace(recipe.optimizer, schedule="linear"))
+    longer = replace(timed, train=replace(timed.train, max_updates=1000))
+    with pytest.raises(InputError, match=r"with --allow-change train\.max_updates, or begin"):
+        check_same_run(longer, saved(timed))
+    check_same_run(longer, saved(timed), ["train.max_updates"])
 
 
 def test_the_rate_of_dropout_may_be_allowed_to_change(recipe):

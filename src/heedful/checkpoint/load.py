@@ -27,8 +27,11 @@ from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
+from heedful.models import SentenceEncoder
+from heedful.models.backbone import BackboneModel
 from heedful.models.model import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
+from heedful.predict.retriever import Retriever
 from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
 from heedful.tasks import find_task
@@ -64,13 +67,35 @@ class LoadedModel:
     def use_as(self, kind: type[U]) -> U:
         """Create the predictor of the model and check that it is of one kind, such as a `Translator`.
 
+        Any model of one text, such as a BERT or a GPT, can be used as a `Retriever`.
+
         Raises:
             InputError: the model was trained for another task; the message names the command for that task.
         """
-        used = self.use()
+        used = self.encoder() if kind is Retriever else self.use()
         if not isinstance(used, kind):
             command = find_task(self.recipe.task).command or "heedful.load"
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
+        return used
+
+    def encoder(self) -> AnyPredictor:
+        """Create a retriever of any model of one text: its own, or else one of the mean of its hidden states.
+
+        Of a model without hidden states of a text the result is its own predictor.
+        """
+        own, model = self.use(), self.model
+        if isinstance(own, Retriever) or not (isinstance(model, BackboneModel) and model.embedding_of("src")):
+            return own
+        LOG.warning(
+            '%s was trained for the task "%s", not for sentence vectors: they are means of its hidden states; a model '
+            'that is trained on from it for task = "ranking" finds more',
+            self.path,
+            self.recipe.task,
+        )
+        tokenizer = self.tokenizers.source
+        encoder = SentenceEncoder(self.recipe.model, len(tokenizer), model.backbone).eval()
+        used = Retriever(encoder, tokenizer, self.recipe.data)
+        used.recipe = self.recipe
         return used
 
     def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
@@ -115,10 +140,13 @@ class LoadedModel:
         if data.test is None:
             raise InputError("there is nothing to test a model on; set data.test")
         test = replace(data.test, weight=1.0)
-        labels = self.recipe.data.labels
-        alone = replace(data, train=(test,), valid=test, test=test, labels=labels, filters=EVERYTHING)
+        learned = labels_learned(data, self.recipe.data)
+        alone = replace(learned, train=(test,), valid=test, test=test, filters=EVERYTHING)
         with TemporaryDirectory() as folder, torch.no_grad():
-            recipe = replace(self.recipe, data=alone)
+            decode = replace(
+                self.recipe.decode, max_extra=self.recipe.decode.extra
+            )  # nothing is measured on a test set
+            recipe = replace(self.recipe, data=alone, decode=decode)
             if any(self.tokenizers.sizes):
                 self.tokenizers.save(Path(folder) / "tokenizer")
                 tokenizer = replace(recipe.tokenizer, path=str(Path(folder) / "tokenizer"))
@@ -127,6 +155,11 @@ class LoadedModel:
             task.tell = report
             task.progress = progress or task.progress
             yield task
+
+
+def labels_learned(data: DataConfig, trained: DataConfig) -> DataConfig:
+    """Replace what a training learns of its labels, the classes or the mean and scale, by that of another training."""
+    return replace(data, labels=trained.labels, label_mean=trained.label_mean, label_scale=trained.label_scale)
 
 
 def load_model(path: str | Path, device: str | torch.device = "cpu", precision: str = "float32") -> LoadedModel:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -35,6 +35,7 @@ from heedful.cli import (
     vectors,
     verify,
 )
+from heedful.cli.hints import HintedGroup
 from heedful.errors import HeedfulError, RunError
 
 TOO_LITTLE_MEMORY = (
@@ -53,6 +54,7 @@ def tell_version(wanted: bool) -> None:
 
 app = typer.Typer(
     name="heedful",
+    cls=HintedGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -114,23 +116,25 @@ def heedful(
             import_user_module(module)
 
 
-def end_without_output(error: OSError) -> NoReturn:
-    """End a command whose standard output cannot be written, such as on a full disk; raise any other error again."""
-    try:
-        sys.stdout.write(
-            "\n"
-        )  # the error does not say which file it is about: one more line fails where it was this one
-        sys.stdout.flush()
-    except OSError as failure:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes again when it exits
-        problem = f"cannot write standard output: {failure.strerror or failure}"
-        sys.stderr.write(RunError(problem).line())
-        sys.exit(RunError.exit_code)
-    raise error
-
-
 def main() -> None:
-    """Run the command line; an error that the user can act on becomes a message on standard error and an exit code."""
+    """Run the command line; what it writes does not depend on whether its messages can be written."""
+    from heedful.storage.standard_streams import standard_streams
+
+    with standard_streams() as output:
+        try:
+            run()
+        except SystemExit as end:
+            output.flush()
+            failure = output.failure
+            if end.code or failure is None or isinstance(failure, BrokenPipeError):  # as of `| head`, which is no error
+                raise
+            problem = f"cannot write standard output: {failure.strerror or failure}"
+            sys.stderr.write(RunError(problem).line())
+            sys.exit(RunError.exit_code)
+
+
+def run() -> None:
+    """Run the command; an error that the user can act on becomes a message on standard error and an exit code."""
     try:
         app()
     except HeedfulError as error:
@@ -142,7 +146,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except OSError as error:
         if error.filename is None:
-            end_without_output(error)
+            raise
         problem = f"{error.filename}: {error.strerror or error}; name a place that you may read and write"
         sys.stderr.write(RunError(problem).line())
         sys.exit(RunError.exit_code)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Device
+from heedful.cli.options import Device, Force
+from heedful.cli.output import check_output
 from heedful.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def attention(
         int | None, typer.Option(help="Attention head, from 1.", show_default="the mean of all heads")
     ] = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Draw cross-attention: which source words, parts of a picture or times of a sound each target word looks at."""
     try:
@@ -37,14 +39,14 @@ def attention(
         raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
     if out.suffix not in FORMATS:
         raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
-    if not out.parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
+    check_output(out, option="--out")
 
     from heedful.checkpoint import load_model
     from heedful.inspector.capture.forward_inputs import tokenizers_of, user_input
     from heedful.inspector.capture.media_inputs import PictureInput
     from heedful.inspector.measures.attention import cross_attention, view
     from heedful.inspector.pictures.over_picture import PictureMaps, draw_maps
+    from heedful.storage.written_files import note_written
 
     subject = writer_of(load_model(model, device))
     seen = cross_attention(subject, user_input(subject, text), target)
@@ -57,6 +59,7 @@ def attention(
             missing = draw_maps(PictureMaps(seen.media.pixels, maps, seen.target.words, title, subtitle), out)
         else:
             missing = draw(HeatMap(weights.numpy(), seen.source.words, seen.target.words, title, subtitle), out)
+        note_written(out)
     except OSError as error:
         raise RunError(f"cannot write {out}: {error.strerror or error}") from error
     typer.echo(tokenizers_of(subject).target.decode(seen.target.ids))

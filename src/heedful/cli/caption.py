@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.files import ReadFiles, named_files
+from heedful.cli.files import FileOptions, ReadFiles, SkipBad, Truncated, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, Model, Output
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.translate import alternative_fields, changed
 from heedful.errors import InputError
@@ -25,42 +25,51 @@ def caption(
     n_best: Annotated[
         int | None, typer.Option(help="Texts about each file, at most the beam size; more than 1 needs --json.")
     ] = None,
+    max_extra: MaxExtra = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each file, with tokens and scores.")
     ] = False,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Write a caption for each picture; one line out: the file, a tab, and the text.
 
     A folder stands for all pictures below it, and a table (.csv, .tsv, .jsonl)
-    for those that it names. A file that cannot be read is told of on standard
-    error, and the others are captioned. With --json a line
-    is {"file": "...", "captions": [...]} with the best caption first, each
-    {"text", "score", "pieces", "token_scores", "complete"}, as `heedful
-    translate` gives them.
+    for those that it names. Files that cannot be read are named at the end,
+    and the others are captioned. With --json a line is
+    {"file": "...", "captions": [...]} with the best caption first, each {"text",
+    "score", "pieces", "token_scores", "complete"}, as `heedful translate` gives
+    them.
     """
     from heedful.checkpoint import load_model
     from heedful.decode.captioner import Captioner
+    from heedful.decode.cut_outputs import CutOutputs
     from heedful.machine import prepare_process
 
     if n_best and n_best > 1 and not as_json:
         raise InputError(f"--n-best {n_best}: plain output is one caption a line; add --json")
     check_output(output, *map(Path, files))
     prepare_process()
-    loaded = load_model(model, device)
+    loaded = FileOptions(skip_bad, truncated).applied(model, load_model(model, device))
     captioner = loaded.use_as(Captioner)
-    options = {"beam": beam, "n_best": n_best}
+    options = {"beam": beam, "n_best": n_best, "max_extra": max_extra}
     chosen = {key: value for key, value in options.items() if value is not None}
     captioner.config = changed(loaded, "decode", chosen).decode
     read = ReadFiles(named_files(files, loaded.recipe), captioner.reader.decoded)
     check_output(output, *read.files)
+    cut = CutOutputs()
     with (
         show_progress("captioning", "files", len(read.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,
     ):
         for number, found in enumerate(captioner.alternatives(read, progress.advance)):
+            cut.count(found[0].hypothesis.complete)
             name = str(read.read[number])
             captions = [alternative_fields(one, captioner.tokenizers.target) for one in found]
             line = json_of_files({"file": name, "captions": captions})
             results.write(line if as_json else f"{name}\t{found[0].text}")
-    read.check()
+    if line := cut.line(captioner.config, captioner.model.max_target_positions(), "--max-extra"):
+        typer.echo(f"heedful: {line}", err=True)
+    read.check(skip_bad=skip_bad)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.options import Force
+from heedful.cli.output import writing_folder
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -77,6 +79,7 @@ def convert(
         str | None,
         typer.Option(help="Task of the model in heedful, such as ranking.", show_default="as in the model's files"),
     ] = None,
+    _force: Force = False,
 ) -> None:
     """Convert a model: the same numbers in another format.
 
@@ -101,9 +104,9 @@ def home(folder: Path, source: Source, task: str | None, out: Path) -> None:
     from heedful.convert import FORMATS
     from heedful.convert.model import count
 
-    with show_progress(f"converting {folder}"):
+    with writing_folder(out, "--out") as free, show_progress(f"converting {folder}"):
         found = FORMATS[source.value].read(folder, task)
-        write_model(out, found.recipe, found.tokenizers, found.weights)
+        write_model(free, found.recipe, found.tokenizers, found.weights)
     typer.echo(f'{out}: a model for the task "{found.recipe.task}" with {count(found.weights):,} parameters')
     for weight, times in unused(found.left_out).items():
         often = f", {times} times" if times > 1 else ""
@@ -118,10 +121,10 @@ def away(name: str, target: Target, out: Path) -> None:
     from heedful.convert import FORMATS, Model
     from heedful.models import weights
 
-    with show_progress(f"converting {name}"):
+    with writing_folder(out, "--out") as free, show_progress(f"converting {name}"):
         loaded = load_model(name)
         model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
-        numbers = FORMATS[target.value].write(model, out)
+        numbers = FORMATS[target.value].write(model, free)
     typer.echo(f"{out}: a {target.value} model with {numbers:,} parameters")
 
 

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Truncated
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.options import MODELS, Device, PairField, Precision, SourceField
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
 from heedful.cli.table_output import one_line
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
@@ -21,7 +22,8 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.config.schema import Recipe, TokenizerConfig
+    from heedful.decode.translator import Translator
     from heedful.evaluate import Score, Scoring
 
 METRICS = "bleu,chrf,ter"
@@ -39,11 +41,11 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Decoding:
-    """Options for translating a test set with a model: device, precision and beam size."""
+    """Options for translating a test set with a model: device, precision and settings of the search."""
 
     device: str
     precision: str
-    beam: int | None  # None: as its recipe says
+    search: dict[str, int]  # keys of [decode] that are not as the recipe of the model says
 
 
 def evaluate(
@@ -80,8 +82,9 @@ def evaluate(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="File to write the model's translations to.")] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Beam size.", show_default=MODELS)] = None,
+    max_extra: MaxExtra = None,
     metrics: Annotated[
-        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu.")
+        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu, bleu-lc, chrf-lc.")
     ] = METRICS,
     tokenised: Annotated[
         bool,
@@ -94,7 +97,15 @@ def evaluate(
             show_default=MODELS,
         ),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Picture of the confusion matrix to write, of a model that predicts classes: .png or .svg."),
+    ] = None,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all digits.")] = False,
 ) -> None:
@@ -105,10 +116,14 @@ def evaluate(
     recipe. A model for another task gets the scores of that task, on --source
     (and, where a task has two files, --reference) or else on the test set of
     its recipe; if the columns of a table have other names than in the recipe,
-    name them with --source-field and --target-field. --against tests by
+    name them with --source-field and --target-field. A classifier or tagger
+    also gets precision, recall and F1 of each class, and a confusion matrix,
+    which --plot draws. Images, sounds and videos that cannot be read are left
+    out and named at the end. --against tests by
     paired bootstrap resampling whether the difference to a baseline is more
     than chance.
     """
+    search = {key: value for key, value in (("beam", beam), ("max_extra", max_extra)) if value is not None}
     fields = {"source_field": source_field, "pair_field": pair_field, "target_field": target_field}
     if model and hypotheses is None and (recipe := recipe_of(model)).task != "translation":
         refuse(
@@ -123,13 +138,17 @@ def evaluate(
                 }.items()
             }
         )
+        files = ScoredFiles(FileOptions(skip_bad, truncated, channel))
+        files.options.check(model, recipe)
         asked = test_set(recipe, source, reference, data, fields)
         if against:
+            refuse({"--plot draws the confusion matrix of one model; leave --against out": plot})
             check_alike(model, recipe, against, recipe_of(against))
-            facts, table = task_comparison(model, against, recipe.task, asked, device, beam)
+            facts, table = task_comparison((model, against), asked, device, search, files)
         else:
-            facts, table = task_scores(model, asked, device, beam)
+            facts, table = task_scores(model, asked, device, search, files, plot)
         typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(table))
+        files.check()
         return
     refuse(
         {
@@ -139,7 +158,13 @@ def evaluate(
             "--reference needs --source FILE, the text to translate": model and reference and not source,
             "--data is where the recipe's test set is, and --reference names another": data and reference,
             "--output keeps what a model translates, and --hypotheses are there already": output and hypotheses,
-            "--beam is for models, and there is nothing to translate": beam and hypotheses and not source,
+            "--beam and --max-extra are for models, and there is nothing to translate": search
+            and hypotheses
+            and not source,
+            "--plot draws what is confused with what, and translations are not classes; leave it out": plot,
+            "--skip-bad, --truncated and --channel are for models that read images, sounds or videos": (
+                skip_bad or truncated or channel
+            ),
             "--source-field and the like name columns of a table; the text of translators is in files of its own": any(
                 fields.values()
             ),
@@ -163,19 +188,47 @@ def evaluate(
     for name in (against, model):
         if name and name not in texts:
             kept = output if name == model else None
-            texts[name] = translated(name, test, Decoding(device, precision, beam), kept)
-    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring)
+            texts[name] = translated(name, test, Decoding(device, precision, search), kept)
+    written = {name: target_settings(name) for name in (against, model) if name and name not in files}
+    if any(settings.normalization == "nfkc" for settings in written.values()):
+        scoring = replace(scoring, form="NFKC")
+    lower_cased = [name for name, settings in written.items() if settings.lowercase]
+    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring, lower_cased)
     typer.echo(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else "\n".join(table))
 
 
 def results(
-    system: str, baseline: str | None, texts: dict[str, list[str]], references: dict[str, list[str]], scoring: "Scoring"
+    system: str,
+    baseline: str | None,
+    texts: dict[str, list[str]],
+    references: dict[str, list[str]],
+    scoring: "Scoring",
+    lower_cased: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table."""
-    from heedful.evaluate import paired_bootstrap, score
+    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table.
+
+    Args:
+        system: The name of the system.
+        baseline: The name of the baseline; None: there is none.
+        texts: The translations by system.
+        references: The references by file.
+        scoring: The metrics and their settings.
+        lower_cased: Systems whose models write lower-cased text; of others their translations show it.
+    """
+    from heedful.evaluate import LOWER_CASED, paired_bootstrap, score
     from heedful.evaluate.significance import FEW, few_examples
+    from heedful.evaluate.translation import has_capitals, is_lower_cased
 
     lines, wanted = texts[system], list(references.values())
+    lower = [name for name in texts if name in lower_cased or is_lower_cased(texts[name], wanted)]
+    if lower and has_capitals(wanted) and not set(LOWER_CASED) & set(scoring.metrics):
+        added = [name for name in LOWER_CASED if name.removesuffix("-lc") in scoring.metrics]
+        scoring = replace(scoring, metrics=(*scoring.metrics, *added))
+        typer.echo(
+            f"heedful: {' and '.join(lower)}: in lower case, and the references are not, so that case alone lowers "
+            "BLEU and chrF; the scores marked lower-cased compare without case (case:lc)",
+            err=True,
+        )
     if warning := scoring.warning(wanted):
         typer.echo(f"heedful: the references: {warning} (--language)", err=True)
     if "tokenised-bleu" not in scoring.metrics and sum(line.endswith(" .") for line in lines) >= ENOUGH:
@@ -216,6 +269,15 @@ def recipe_of(model: str) -> "Recipe":
     return read_description(read_manifest(find_model(model)))[0]
 
 
+def target_settings(model: str) -> "TokenizerConfig":
+    """Read the settings of the tokenizer of the texts that a model writes, given its folder or name."""
+    from heedful.checkpoint import find_model
+    from heedful.checkpoint.model_folder import read_description
+    from heedful.storage.manifest import read_manifest
+
+    return read_description(read_manifest(find_model(model)))[1].target.config
+
+
 def read(path: Path) -> list[str]:
     """Read all lines of a text file."""
     from heedful.data.readers.files import read_lines
@@ -253,8 +315,8 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
     """Translate the source text of a test set with a model; also write the translations to `output`, if given."""
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
-    changes = {"n_best": 1} if decoding.beam is None else {"n_best": 1, "beam": decoding.beam}
-    translator = prepare(model, decoding.device, decoding.precision, changes)
+    translator = prepare(model, decoding.device, decoding.precision, {"n_best": 1, **decoding.search})
+    tell_unknown_references(test, translator)
     [(source, lines)] = test.source.items()
     done, said = [], Said()
     with (
@@ -269,5 +331,18 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
                 results.write(one_line(translation.text))
     if cut := sum(translation.truncated for translation in done):
         typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
-    said.tell_silence(model)
+    said.tell(model, translator)
     return [translation.text for translation in done]
+
+
+def tell_unknown_references(test: TestSet, translator: "Translator") -> None:
+    """Warn if many tokens of the references are unknown to the vocabulary, so that no output can equal them."""
+    from heedful.text.unknown_tokens import UnknownTokens, unknown_lines
+
+    tokenizer = translator.tokenizers.target
+    tokens = {f"tokens of {name}": UnknownTokens() for name in test.references}
+    for found, lines in zip(tokens.values(), test.references.values(), strict=True):
+        for ids in tokenizer.encode_lines(lines):
+            found.count(ids)
+    for sentence in unknown_lines(tokens, tokenizer.config):
+        typer.echo(f"heedful: {sentence}", err=True)

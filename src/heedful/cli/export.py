@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.options import Force
+from heedful.cli.output import writing_folder
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
@@ -25,10 +27,11 @@ def export(
     model: Annotated[
         str, typer.Argument(help="Folder of a model, a checkpoint or a run, or the name of a built-in model.")
     ],
-    out: Annotated[Path, typer.Argument(help="Model folder to write; a model that is there is replaced.")],
+    out: Annotated[Path, typer.Argument(help="Model folder to write; a model of heedful that is there is replaced.")],
     dtype: Annotated[
         Dtype, typer.Option(help="Data type of the weights; bfloat16 halves the size and has 8 bits of precision.")
     ] = Dtype.FLOAT32,
+    _force: Force = False,
 ) -> None:
     """Write a model folder to share: all files that the model needs, without the paths of this machine."""
     from heedful.checkpoint import load_model, write_model
@@ -37,9 +40,9 @@ def export(
     from heedful.tasks import find_task
 
     replaced = ", in place of the model that was there" if (out / MANIFEST).is_file() else ""
-    with show_progress(f"exporting {model}"):
+    with writing_folder(out, "OUT") as folder, show_progress(f"exporting {model}"):
         loaded = load_model(model)
-        write_model(out, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
+        write_model(folder, without_paths(loaded.recipe), loaded.tokenizers, weights(loaded.model), dtype.value)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     task = find_task(loaded.recipe.task)
     typer.echo(f"{out}: {size / 1e6:.1f} MB{replaced}; try: {task.usage(out)}")

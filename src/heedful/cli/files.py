@@ -1,9 +1,10 @@
 """Files of pictures or sounds that a command reads: found, decoded one by one, and told of if they cannot be read."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
@@ -12,13 +13,104 @@ from heedful.errors import InputError
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.checkpoint import LoadedModel
+    from heedful.config.schema import DataConfig, Recipe
+    from heedful.progress import ProgressReporter
+    from heedful.tasks.task import Task
 
 T = TypeVar("T")
 
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Leave out files that cannot be read, name them, and exit with 0 all the same."),
+]
+Truncated = Annotated[
+    bool, typer.Option("--truncated", help="Read what is there of sounds and images that are cut off.")
+]
+Channel = Annotated[
+    int | None,
+    typer.Option(min=1, help="Channel of each sound to read, from 1.", show_default="the mean of all channels"),
+]
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Options of a command that say how it reads files of images, sounds or videos."""
+
+    skip_bad: bool = False
+    truncated: bool = False
+    channel: int | None = None
+
+    def check(self, model: str, recipe: "Recipe") -> None:
+        """Check that the model reads what the options are about.
+
+        Raises:
+            InputError: It does not.
+        """
+        kinds = {
+            "--skip-bad": (self.skip_bad, ("image", "audio", "video")),
+            "--truncated": (self.truncated, ("image", "audio")),
+            "--channel": (self.channel is not None, ("audio",)),
+        }
+        for option, (given, modalities) in kinds.items():
+            if given and recipe.data.modality not in modalities:
+                raise InputError(f"{option}: {model} reads {recipe.data.modality}, for which there is no such option")
+
+    def applied(self, model: str, loaded: "LoadedModel") -> "LoadedModel":
+        """Return a model that reads files as the options say.
+
+        Raises:
+            InputError: The model does not read what the options are about.
+        """
+        self.check(model, loaded.recipe)
+        recipe = loaded.recipe
+        if self.truncated:
+            recipe = replace(recipe, data=replace(recipe.data, truncated_files="read"))
+        if self.channel is not None:
+            recipe = replace(recipe, audio=replace(recipe.audio, channel=self.channel))
+        return replace(loaded, recipe=recipe)
+
+
+@dataclass
+class ScoredFiles:
+    """Files of a test set: how they are read, and what is wrong with those that cannot be read.
+
+    Attributes:
+        options: How they are read.
+        bad: What is wrong with each bad file, once.
+        count: The number of all files.
+    """
+
+    options: FileOptions
+    bad: dict[str, None] = field(default_factory=dict)
+    count: int = 0
+
+    @contextmanager
+    def testing(
+        self, loaded: "LoadedModel", data: "DataConfig", report: Callable[[str], None], progress: "ProgressReporter"
+    ) -> "Iterator[Task[Any]]":
+        """Set up the task of a model on the files of a test set that can be read; see `LoadedModel.testing`."""
+        truncated = "read" if self.options.truncated else data.truncated_files
+        lenient = replace(data, bad_files="skip_all", truncated_files=truncated)
+        with loaded.testing(lenient, report, progress) as task:
+            examples = getattr(task, "examples", None)
+            if examples is not None:
+                bad = dict.fromkeys(examples.report.bad_files)
+                self.bad |= bad
+                self.count = len(bad) + len(examples.valid or ())
+            yield task
+
+    def check(self) -> None:
+        """Check that no file was bad; see `check_bad_files`.
+
+        Raises:
+            InputError: Some were.
+        """
+        check_bad_files(list(self.bad), self.count, skip_bad=self.options.skip_bad)
+
 
 class ReadFiles(Generic[T]):
-    """Files that are decoded one after another; a bad one is told of on standard error, and left out.
+    """Files that are decoded one after another; a bad one is left out, and named at the end.
 
     Args:
         files: The files.
@@ -33,27 +125,44 @@ class ReadFiles(Generic[T]):
         self.files = files
         self.decode = decode
         self.read: list[Path] = []
-        self.bad: list[InputError] = []
+        self.bad: list[str] = []
 
     def __iter__(self) -> Iterator[T]:
         for file in self.files:
             try:
                 decoded = self.decode(file)
             except InputError as error:
-                self.bad.append(error)
-                typer.echo(f"heedful: {error}", err=True)
+                self.bad.append(str(error))
             else:
                 self.read.append(file)
                 yield decoded
 
-    def check(self) -> None:
-        """Check that no file was bad.
+    def check(self, *, skip_bad: bool = False) -> None:
+        """Check that no file was bad; see `check_bad_files`.
 
         Raises:
             InputError: Some were.
         """
-        if self.bad:
-            raise InputError(f"{counted(len(self.bad), 'files')} of {len(self.files):,} could not be read, see above")
+        check_bad_files(self.bad, len(self.files), skip_bad=skip_bad)
+
+
+def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
+    """Name all files that could not be read, at the end of a command that read the others.
+
+    Args:
+        bad: What is wrong with each of them, with its name.
+        count: The number of all files.
+        skip_bad: True if they are to be left out, so that the command did what it was asked for.
+
+    Raises:
+        InputError: There are some, and they are not to be left out.
+    """
+    if not bad:
+        return
+    message = f"{counted(len(bad), 'files')} of {count:,} could not be read:" + "".join(f"\n  {one}" for one in bad)
+    if not skip_bad:
+        raise InputError(f"{message}\n  the others are done; --skip-bad leaves such files out")
+    typer.echo(f"heedful: {message}", err=True)
 
 
 def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
@@ -97,8 +206,22 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
+        note_made_folders(path)
         return files_below(path, recipe.data)
     return files_in_table(path, recipe) if is_table(path) else [path]
+
+
+def note_made_folders(folder: Path) -> None:
+    """Report the folders of runs, models and recipes below a folder, which are not read, on standard error.
+
+    Raises:
+        InputError: A folder cannot be read.
+    """
+    from heedful.data.readers.folders import made_folders
+
+    if made := made_folders(folder):
+        shown = ", ".join(map(str, made[:3])) + ", ..." * (len(made) > 3)
+        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {shown}", err=True)
 
 
 def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> list[Path]:

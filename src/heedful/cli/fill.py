@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.evaluate import recipe_of
+from heedful.cli.files import FileOptions, SkipBad, Truncated
 from heedful.cli.fill_pictures import fill_pictures
 from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import STDIN, Device, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output
 from heedful.cli.table_output import check_json_output, one_line, writing_answers
 from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
@@ -35,7 +36,10 @@ def fill(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON list for each text: for each gap, a list of candidates.")
     ] = False,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Fill gaps in texts with a masked language model (BERT): the most likely words, with their probabilities.
 
@@ -56,10 +60,12 @@ def fill(
     from heedful.machine import prepare_process
 
     check_output(output, source)
-    if recipe_of(model).data.modality == "image":
+    reading = FileOptions(skip_bad, truncated)
+    reading.check(model, recipe := recipe_of(model))
+    if recipe.data.modality == "image":
         given = {"--input": source, "--input-format": input_form, "--column": source_field}
         refuse_text_options({**given, "--count": count, "--json": as_json})
-        fill_pictures(model, text, output, device)
+        fill_pictures(model, text, output, device, reading)
         return
     check_json_output(output, as_json=as_json)
     source = input_file(text, source, input_form)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import typer
 
-from heedful.cli.files import ReadFiles, named_files
+from heedful.cli.files import FileOptions, ReadFiles, named_files
 from heedful.cli.output import check_output, writing
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 
-def fill_pictures(model: str, names: list[str] | None, output: Path | None, device: str) -> None:
+def fill_pictures(model: str, names: list[str] | None, output: Path | None, device: str, reading: FileOptions) -> None:
     """Write a PNG with a row for each picture: as it is, with patches hidden, and with these filled in.
 
     Args:
@@ -19,6 +19,7 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
         names: Pictures, or folders of pictures.
         output: The PNG to write.
         device: The device to compute on.
+        reading: How files are read.
 
     Raises:
         InputError: No pictures are named, some cannot be read, or `output` is not the name of a PNG, or is one
@@ -32,7 +33,7 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
     from heedful.predict.patch_filler import GAP, WHITE, PatchFiller
 
     prepare_process()
-    loaded = load_model(model, device)
+    loaded = reading.applied(model, load_model(model, device))
     filler = loaded.use_as(PatchFiller)
     if output is None or output.suffix.lower() != ".png":
         raise InputError("a model of masked patches fills in pictures: name the one to write, --output FILE.png")
@@ -47,4 +48,4 @@ def fill_pictures(model: str, names: list[str] | None, output: Path | None, devi
         with writing(output) as stream:
             stream.write(png(np.concatenate(rows)))
         typer.echo(f"{output}: {counted(len(rows), 'pictures')}, each as it is, with hidden patches, and filled in")
-    files.check()
+    files.check(skip_bad=reading.skip_bad)

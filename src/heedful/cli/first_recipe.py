@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from heedful.errors import InputError
-from heedful.wording import singular
+from heedful.wording import counted, singular
 
 if TYPE_CHECKING:
     import numpy as np
 
     from heedful.config.schema import Recipe
     from heedful.data.proposals.proposal import Machine
+    from heedful.data.readers.filters import DropReport
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
@@ -86,6 +87,13 @@ def write(file: Path, text: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(file) as stream:
             stream.write(text.encode())
+
+
+def tell_dropped(drops: "DropReport") -> None:
+    """Print on standard error how many rows are left out and why; a header is not one of them."""
+    for reason, count, first in drops.rows():
+        if reason != "header":
+            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {first})", err=True)
 
 
 def write_parts(

@@ -21,6 +21,7 @@ from heedful.cli.options import (
     MODELS,
     STDIN,
     Device,
+    Force,
     InputForm,
     Model,
     Output,
@@ -103,6 +104,7 @@ def generate(
         bool, typer.Option("--json", help="Write a JSON object for each answer, with prompt, tokens and scores.")
     ] = False,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     r"""Continue prompts with a language model; an empty prompt begins a new document.

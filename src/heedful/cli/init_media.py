@@ -13,6 +13,7 @@ from heedful.cli.first_recipe import (
     free_folder,
     json_line,
     relative_path,
+    tell_dropped,
     tell_lengths,
     tell_parts,
     tell_recipe,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
     from heedful.data.proposals.proposal import Corpora, Texts
     from heedful.data.proposals.table_task import TaskChoice
+    from heedful.data.readers.columns import Column
 
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
@@ -66,17 +68,18 @@ class MediaRequest:
         return Path(self.corpus.source)
 
 
-def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8) -> MediaRequest | None:
+def media_request(
+    source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
+) -> MediaRequest | None:
     """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
+
+    `columns` are those of a table.
 
     Raises:
         InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
     """
     from heedful.data.media.media_files import NOUNS
     from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder, target_column
-    from heedful.data.readers.columns import columns_of
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
@@ -86,8 +89,7 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
         kind = kind_of_folder(source, kinds)
         if kind and (wanted.source or wanted.target):
             raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
-    elif ending_of(source) in READERS:
-        columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
+    elif columns:
         wanted_files = [column for column in columns if wanted.source in (None, column.name)]
         files, kind = file_column(wanted_files, kinds) or (None, None)
         if files:
@@ -117,13 +119,15 @@ def init_media(request: MediaRequest) -> None:
     from heedful.data.proposals.media_layout import parts_of_folder
     from heedful.data.proposals.media_survey import LOOKS, survey_media
     from heedful.data.proposals.proposal import Texts
+    from heedful.data.readers.filters import DropReport
 
     folder = free_folder(request.source, request.out, request.task)
     parts = parts_of_folder(request.source, request.data) if request.source.is_dir() else {}
     surveyed = replace(request.corpus, source=str(parts["train"][0] if parts else request.source))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
-        files = list(progress.over(media_files(surveyed, request.data)))
+        files = list(progress.over(media_files(surveyed, request.data, drops := DropReport())))
         found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
+    tell_dropped(drops)
     tell_files(found, request)
     tell_moving([file.path for file in files], request)
     corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")

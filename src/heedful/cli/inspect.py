@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import typer
 
 from heedful.cli.evaluate import recipe_of, recipe_test_set
-from heedful.cli.options import Device
-from heedful.cli.output import writing
+from heedful.cli.options import Device, Force
+from heedful.cli.output import check_output, writing
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
@@ -80,6 +80,7 @@ def inspect(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8642,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Look inside a model in the browser: its attention heads, its numbers step by step, and its beam search."""
     if out is None:
@@ -99,8 +100,7 @@ def inspect(
     if text is None:
         kind, example = INPUTS[recipe_of(model).data.modality]
         raise InputError(f"--out writes one look, so give {kind}: heedful inspect {model} {example} --out {out}")
-    if not out.parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
+    check_output(out, option="--out")
     from heedful.inspector.look import Question
     from heedful.inspector.view import view
 

@@ -6,12 +6,37 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli.output import REPLACES
+
 STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # defaults as help shows them
 
 Model = Annotated[str, typer.Option(help="Folder of a model or of a run.")]
 Output = Annotated[Path | None, typer.Option(help="File to write.", show_default=STDOUT)]
+
+
+def allow_replacing(given: bool) -> bool:
+    """Note whether `--force` is given, for `check_output`."""
+    REPLACES.set(given)
+    return given
+
+
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace a file or folder that heedful did not write, or that was changed since.",
+        callback=allow_replacing,
+    ),
+]
 Device = Annotated[
     str, typer.Option(help="Device to compute on: cpu, cuda, cuda:1, mps, or auto (a GPU if there is one).")
+]
+MaxExtra = Annotated[
+    int | None,
+    typer.Option(
+        help="Length limit of an output: so many tokens more than its input has, or in all if that is not text.",
+        show_default=MODELS,
+    ),
 ]
 Precision = Annotated[
     str,

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,25 +14,71 @@ import typer
 
 from heedful.errors import InputError, Interrupted, RunError
 
+REPLACES: ContextVar[bool] = ContextVar("REPLACES", default=False)  # whether the command was given --force
 
-def check_output(output: Path | None, *inputs: Path | None, option: str = "--output") -> None:
-    """Make sure that an output file can be written and overwrites none of the input files.
+
+def check_output(output: Path | None, *inputs: Path | None, option: str = "--output", kept: bool = False) -> None:
+    """Make sure that an output file can be written, and overwrites neither an input file nor anybody else's file.
 
     Args:
         output: The file to write; None: nothing is written to a file.
         inputs: The files that are read; None: there is no such file.
         option: The option that named the output, for messages.
+        kept: An existing file is read instead of replaced.
 
     Raises:
-        InputError: The output is a folder, lies in no existing folder, or is an input, even under another name.
+        InputError: The output is a folder, lies in no existing folder, or is an input, even under another name; or
+            there is a file that heedful did not write, and `--force` is not given.
     """
+    from heedful.storage.written_files import is_foreign
+
     if output is None:
         return
-    if output.is_dir() or not output.parent.is_dir():
-        raise InputError(f"{option} {output}: name a file, in a folder that is there")
+    if output.is_dir():
+        raise InputError(f"{option} {output}: is a folder; name a file, in a folder that is there")
+    if not output.parent.is_dir():
+        raise InputError(
+            f"{option} {output}: there is no folder {output.parent}; make it, or name a file in a folder that is there"
+        )
     for source in inputs:
         if source and source.exists() and output.exists() and output.samefile(source):
             raise InputError(f"{option} {output}: is read as {source} and would be overwritten; name another file")
+    if not kept and is_foreign(output) and not REPLACES.get():
+        raise InputError(
+            f"{option} {output}: is there already, and heedful did not write it or it was changed since; name another "
+            "file, or replace it with --force"
+        )
+
+
+@contextmanager
+def writing_folder(folder: Path, option: str) -> Iterator[Path]:
+    """Give the folder that a model is written to: a new or empty one, or one that heedful wrote and nobody changed.
+
+    With `--force` it may be any other: then a folder with a temporary name is given, which takes its place at the end.
+
+    Raises:
+        InputError: The folder holds anything else, and `--force` is not given; or the folder is a file, or holds the
+            current folder or that of the user.
+        RunError: Writing failed.
+    """
+    from heedful.storage.atomic import atomic_folder, named_write_errors
+    from heedful.storage.manifest import is_as_written
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{option} {folder}: is a file; name a folder")
+    for place in (Path.cwd(), Path.home()):
+        if place.is_relative_to(folder.resolve()):
+            raise InputError(f"{option} {folder}: holds {place} and cannot be replaced as a whole; name a folder in it")
+    if not folder.exists() or not any(folder.iterdir()) or is_as_written(folder):
+        yield folder
+    elif REPLACES.get():
+        with named_write_errors(folder), atomic_folder(folder.resolve()) as writer:
+            yield writer.path
+    else:
+        raise InputError(
+            f"{option} {folder}: is there already, and holds something other than a model as heedful wrote it; name a "
+            "folder that is free, or give --force, which removes all that is in it"
+        )
 
 
 @contextmanager
@@ -43,6 +90,7 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         Exit: nobody reads standard output any more, as with `| head`.
     """
     from heedful.storage.atomic import atomic_file, is_stream, open_stream
+    from heedful.storage.written_files import note_written
 
     try:
         if path is None:
@@ -53,6 +101,7 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         else:
             with atomic_file(path) as stream:
                 yield stream
+            note_written(path)
     except OSError as error:
         if path is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains once more at its end

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.evaluate import recipe_of
+from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
 from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import STDIN, Device, InputForm, Model, Output, PairField, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, PairField, SourceField, TextsOrTable
 from heedful.cli.output import check_output
 from heedful.cli.predict_files import predict_files
+from heedful.cli.predict_words import as_pretokenized, word_lists
 from heedful.cli.table_output import check_json_output, one_line, writing_answers
 from heedful.cli.tables import check_columns, columns_of, given_texts, wanted_texts
 from heedful.errors import InputError
@@ -43,7 +45,18 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each text, with probabilities.")
     ] = False,
+    pretokenized: Annotated[
+        bool,
+        typer.Option(
+            "--pretokenized",
+            help="For a tagger: take words as they are, between spaces or in a JSON array of words on each line.",
+        ),
+    ] = False,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     r"""Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
 
@@ -53,7 +66,9 @@ def predict(
     that the model's recipe names; it ignores other columns, such as labels,
     and does not take the header for a text. Where the recipe names none that
     the table has, it reads the columns that `heedful init` would take for
-    text, and says so.
+    text, and says so. A tagger cuts a text into words like those of its
+    training data; with --pretokenized, and in a .jsonl file whose lines are or
+    hold arrays of words, the words are given.
 
     An output file whose name ends in .csv, .tsv or .jsonl is a table: the
     columns of the input, and those of the answer. On a line of other output, a
@@ -62,7 +77,7 @@ def predict(
 
     A model of pictures, of sounds or of videos takes files, folders of them,
     and tables that name a file in each row: each line is a file, a tab and its
-    class.
+    class. Files that cannot be read are named at the end.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -70,12 +85,16 @@ def predict(
     from heedful.predict.text_predictor import TextPredictor
 
     check_output(output, source)
-    if recipe_of(model).data.modality != "text":
+    reading = FileOptions(skip_bad, truncated, channel)
+    reading.check(model, recipe := recipe_of(model))
+    if recipe.data.modality != "text":
         if pair_field:
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
+        if pretokenized:
+            raise InputError(f"{model} reads files, not words; leave --pretokenized out")
         source = input_file(text, source, input_form)
         check_columns(source, "--input", source_field)
-        predict_files(model, text or [], source, source_field, output, device, as_json=as_json)
+        predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
         return
     check_json_output(output, as_json=as_json)
     source = input_file(text, source, input_form)
@@ -86,9 +105,12 @@ def predict(
     predictor = loaded.use_as(TextPredictor)
     fields = fields_of(loaded.recipe, pair_field)
     names = (source_field, pair_field)[: len(fields)]
-    given = given_texts(pairs_in(lines, source), source, wanted_texts(loaded.recipe, *names, fields=fields))
-    known = warning_if_unknown(given.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts))
-    rows, read = tee(known)
+    given = word_lists(predictor, source, source_field) or given_texts(
+        pairs_in(lines, source), source, wanted_texts(loaded.recipe, *names, fields=fields)
+    )
+    if pretokenized:
+        given = as_pretokenized(given, predictor, source)
+    rows, read = tee(warning_if_unknown(given.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
     odd = OddTexts(len(fields) if loaded.recipe.data.train else 2)
     columns = () if as_json else predictor.columns
     with (

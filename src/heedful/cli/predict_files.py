@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from heedful.cli.files import ReadFiles, files_in_table, named_files
+from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.errors import InputError
@@ -16,10 +16,11 @@ def predict_files(
     field: str | None,
     output: Path | None,
     device: str,
+    reading: FileOptions,
     *,
     as_json: bool,
 ) -> None:
-    """Write the class of each file, in order; a file that cannot be read is told of on standard error.
+    """Write the class of each file, in order; files that cannot be read are named at the end.
 
     Args:
         model: A model folder or a run.
@@ -28,6 +29,7 @@ def predict_files(
         field: The column of that table that names the files; None: the one of the recipe.
         output: The file to write; None: standard output.
         device: The device to compute on.
+        reading: How files are read.
         as_json: True for a JSON object for each file.
 
     Raises:
@@ -46,7 +48,7 @@ def predict_files(
             "ends in .tsv, .csv or .jsonl"
         )
     prepare_process()
-    loaded = load_model(model, device)
+    loaded = reading.applied(model, load_model(model, device))
     predictor = loaded.use_as(MediaClassifier)
     named = named_files(names, loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
@@ -61,4 +63,4 @@ def predict_files(
             facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
             results.write(json_of_files(facts) if as_json else f"{name}\t{answer}")
             progress.advance()
-    files.check()
+    files.check(skip_bad=reading.skip_bad)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
-from heedful.cli.files import ReadFiles, named_files
+from heedful.cli.files import ReadFiles, SkipBad, check_bad_files, named_files
 from heedful.cli.inputs import input_file, input_lines, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import STDIN, Device, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
 from heedful.cli.table_output import check_json_output, is_table_output, one_line, writing_answers
@@ -25,7 +25,6 @@ from heedful.cli.tables import (
 )
 from heedful.errors import InputError
 from heedful.progress import show_progress
-from heedful.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +101,9 @@ def search(
         typer.Option(help="File with the vectors of the corpus; it is written the first time and read from then on."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write a JSON list for each query.")] = False,
+    skip_bad: SkipBad = False,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     r"""Find the texts or pictures nearest in meaning to a query, with a model trained for ranking or retrieval.
 
@@ -124,7 +125,7 @@ def search(
     backslash as \\.
     """
     check_output(output, source, corpus, index)
-    check_output(index, source, corpus, option="--index")
+    check_output(index, source, corpus, option="--index", kept=True)
     check_json_output(output, as_json=as_json)
     source = input_file(query, source, input_form)
     check_columns(source, "--input", source_field)
@@ -137,22 +138,30 @@ def search(
     asked = queries_of(loaded, query, source, source_field)
     given, columns = asked.given, () if as_json else searched.columns
     each = min(count, len(searched.items)) if columns and is_table_output(output) else 1
+    unread: list[str] = []
     with (
         progress_of("searching", query, source, output, "queries", count=given.count) as progress,
         writing_answers(output, source, given, columns, each=each) as results,
     ):
-        for number, row in enumerate(progress.over(given.rows)):
-            [hits] = searcher.search([asked.item(row)], searched.items, count, vectors)
+        separator = ""
+        for row in progress.over(given.rows):
+            sought = asked.item(row)
+            try:
+                [hits] = searcher.search([sought], searched.items, count, vectors)
+            except InputError as error:
+                if not isinstance(sought, Path):
+                    raise
+                unread.append(str(error))
+                continue
             if results.table:
                 for rank, hit in enumerate(hits, start=1):
                     results.write(row, "", {"rank": rank, "score": hit.score, **searched.found(hit)})
             else:
-                results.write(row, json_line(hits, searched) if as_json else "\n" * bool(number) + table(hits), {})
-    if lost := len(whole) - len(searched.items):
-        kept = set(searched.items)
-        first = next(item for item in whole if item not in kept)
-        read = f"{counted(lost, 'files')} of {len(whole):,} could not be read"
-        raise InputError(f"{corpus}: {read}, and {'was' if lost == 1 else 'were'} not searched; the first: {first}")
+                results.write(row, json_line(hits, searched) if as_json else separator + table(hits), {})
+            separator = "\n"
+    kept = set(searched.items)
+    lost = [f"{item}: not searched" for item in whole if item not in kept] if len(kept) < len(whole) else []
+    check_bad_files([*unread, *lost], len(whole) + len(unread), skip_bad=skip_bad)
 
 
 def encode(
@@ -168,6 +177,7 @@ def encode(
         typer.Option(help="File to write: .jsonl, .npy or .npz.", show_default="standard output, as .jsonl"),
     ] = None,
     device: Device = "auto",
+    _force: Force = False,
 ) -> None:
     """Write the vector of each text, for search or clustering, with a model that was trained for ranking or retrieval.
 
@@ -372,6 +382,8 @@ def vectors_of_pictures(
     places = {path: place for place, path in enumerate(pictures)}
     for path, vector in zip(files.read, found, strict=True):
         vectors[places[path]] = vector
+    for problem in files.bad:
+        typer.echo(f"heedful: {problem}", err=True)
     return vectors
 
 

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.comparison import comparison_lines
+from heedful.cli.files import ScoredFiles
+from heedful.cli.output import check_output
 from heedful.cli.tables import columns_of
-from heedful.errors import InputError
+from heedful.cli.translate import changed
+from heedful.errors import InputError, RunError
 from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.config.schema import DataConfig, Recipe
+    from heedful.evaluate.class_report import ClassReport
 
 
 def test_set(
@@ -64,42 +68,123 @@ def located(recipe: "Recipe", folder: Path | None) -> "DataConfig":
     return replace(recipe.data, root=str(folder or recipe.data.root))
 
 
-def task_scores(model: str, data: "DataConfig", device: str, beam: int | None) -> tuple[dict[str, Any], list[str]]:
+def task_scores(
+    model: str, data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles, plot: Path | None = None
+) -> tuple[dict[str, Any], list[str]]:
     """Score a model on a test set with the metrics of its task: as JSON values, and as lines.
 
+    Args:
+        model: The model.
+        data: The test set.
+        device: The device to compute on.
+        search: Settings of the search that replace those of the recipe.
+        files: How files are read; it has those that cannot be read then, which are left out.
+        plot: The picture of the confusion matrix to write; None: there is none.
+
     Raises:
-        InputError: there is no such model or device, the test set cannot be used, or `beam` is for a model without
-            beam search.
+        InputError: there is no such model or device, the test set cannot be used, `search` is for a model without a
+            search, or `plot` for one whose outputs are not classes.
     """
     from heedful.train.log_file import strict
 
-    loaded = load(model, device, beam)
-    with show_progress(f"evaluating {model}") as progress:
-        scores = loaded.test(data, tell_once(), progress)
+    draw = drawing_of(plot, data) if plot else None
+    loaded = files.options.applied(model, load(model, device, search))
+    if draw and not loaded.recipe.data.labels:
+        raise InputError(f"--plot draws what is confused with what, and {model} does not predict classes; leave it out")
+    tell = tell_once()
+    with show_progress(f"evaluating {model}") as progress, files.testing(loaded, data, tell, progress) as task:
+        scores, classes = task.test(loaded.model) or {}, task.classes
     facts = {"system": model, "task": loaded.recipe.task, "scores": {name: strict(x) for name, x in scores.items()}}
-    return facts, score_lines(scores)
+    lines = score_lines(scores)
+    if classes is None:
+        return facts, lines
+    tell_classes(classes, tell, model)
+    if draw:
+        draw(classes, model)
+    return facts | classes.to_dict(), [*lines, "", *classes.lines()]
+
+
+def tell_classes(classes: "ClassReport", tell: Callable[[str], None], model: str) -> None:
+    """Name classes of which the test set has no example, and warn of a model that predicts one class only."""
+    from heedful.evaluate.class_report import absence, sameness
+
+    for sentence in (absence(classes.absent, "the test set"), sameness(classes, model, "the test set")):
+        if sentence:
+            tell(f"heedful: {sentence}")
+
+
+def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], None]":
+    """Return a function that draws the confusion matrix of a model, given its report and its name, to a file.
+
+    Raises:
+        InputError: matplotlib is missing, or no picture can be written there.
+    """
+    from heedful.data.preparation.digest import files_of
+    from heedful.storage.written_files import note_written
+
+    try:
+        from heedful.inspector.pictures.confusion import draw_confusion
+        from heedful.inspector.pictures.drawing import FORMATS
+    except ModuleNotFoundError as error:
+        raise InputError(f'drawing needs {error.name}: pip install "heedful[plot]"') from error
+    if plot.suffix not in FORMATS:
+        raise InputError(f"--plot {plot}: a picture's name ends in {' or '.join(FORMATS)}")
+    check_output(plot, *(files_of(data.test, data) if data.test else ()), option="--plot")
+
+    def draw(classes: "ClassReport", model: str) -> None:
+        try:
+            missing = draw_confusion(classes, f"model {model}", plot)
+            note_written(plot)
+        except OSError as error:
+            raise RunError(f"cannot write {plot}: {error.strerror or error}") from error
+        typer.echo(f"{plot}: confusion matrix", err=True)
+        if missing:
+            characters = " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing))
+            typer.echo(
+                f"Classes with {characters} are drawn as their number, as no font here has these characters; "
+                "install one that does, such as Noto Sans CJK",
+                err=True,
+            )
+
+    return draw
 
 
 def task_comparison(
-    model: str, baseline: str, task: str, data: "DataConfig", device: str, beam: int | None
+    models: tuple[str, str], data: "DataConfig", device: str, search: dict[str, int], files: ScoredFiles
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare two models of a task on a test set, example by example: as JSON values, and as lines of a table.
 
+    Args:
+        models: the model, and the baseline.
+        data: the test set, and how it is read.
+        device: the device to compute on.
+        search: settings of the search that replace those of the recipes.
+        files: how files are read; it has those that cannot be read then, which are left out.
+
     Raises:
-        InputError: a model, the device or the test set cannot be used, `beam` is for a model without beam search, or
+        InputError: a model, the device or the test set cannot be used, `search` is for a model without a search, or
             the scores of the task do not follow from examples.
     """
     from heedful.evaluate.significance import FEW, compare_outcomes, few_examples
     from heedful.tasks import find_task
 
     tell = tell_once()
+    model, baseline = models
     outcomes = []
+    task = ""
     for name in (baseline, model):
-        loaded = load(name, device, beam)
+        loaded = files.options.applied(name, load(name, device, search))
+        task = loaded.recipe.task
         own = replace(loaded.recipe.data, root=data.root, test=data.test)
-        with show_progress(f"evaluating {name}") as progress:
-            outcomes.append(loaded.outcomes(own, tell, progress))
+        with (
+            show_progress(f"evaluating {name}") as progress,
+            files.testing(loaded, own, tell, progress) as tested,
+        ):
+            outcomes.append(tested.outcomes(loaded.model))
     theirs, ours = outcomes
+    for name, each in zip((baseline, model), outcomes, strict=True):
+        if each.classes:
+            tell_classes(each.classes, tell, name)
     if ours.count != theirs.count:
         raise InputError(
             f"{model} tells {ours.count:,} examples of the test set apart, and {baseline} {theirs.count:,}; they read "
@@ -112,6 +197,8 @@ def task_comparison(
     if left := [name for name in find_task(task).scores if name not in ours.scores]:
         tell(f"heedful: scores of a test set as a whole, such as {left[-1]}, are not compared")
     facts = {"system": model, "task": task, "examples": ours.count, "baseline": baseline}
+    if ours.classes:
+        facts["classes_without_examples"] = ours.classes.absent
     return (
         {**facts, "comparisons": [asdict(found) for found in comparisons]},
         comparison_lines(baseline, model, comparisons, digits=4),
@@ -136,11 +223,11 @@ def check_alike(model: str, recipe: "Recipe", baseline: str, other: "Recipe") ->
         )
 
 
-def load(model: str, device: str, beam: int | None) -> "LoadedModel":
-    """Load a model to evaluate; `beam` replaces the beam size of its recipe, unless it is None.
+def load(model: str, device: str, search: dict[str, int]) -> "LoadedModel":
+    """Load a model to evaluate with some keys of [decode], such as the beam size, other than its recipe says.
 
     Raises:
-        InputError: there is no such model or device, or `beam` is for a model without beam search.
+        InputError: there is no such model or device, or `search` is for a model without a search.
     """
     from heedful.checkpoint import load_model
     from heedful.config.families import FAMILIES
@@ -148,11 +235,12 @@ def load(model: str, device: str, beam: int | None) -> "LoadedModel":
 
     prepare_process()
     loaded = load_model(model, device)
-    if beam is None:
+    if not search:
         return loaded
     if not FAMILIES[loaded.recipe.model.family].pairs:
-        raise InputError(f"--beam is the beam size of a search, and {model} searches for nothing; leave it out")
-    return replace(loaded, recipe=replace(loaded.recipe, decode=replace(loaded.recipe.decode, beam=beam)))
+        option = "--beam is the beam size" if "beam" in search else "--max-extra is the length limit"
+        raise InputError(f"{option} of a search, and {model} searches for nothing; leave it out")
+    return replace(loaded, recipe=changed(loaded, "decode", search))
 
 
 def tell_once() -> Callable[[str], None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import MODELS, Device, Model, Output, Precision
+from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
 from heedful.cli.output import Results, check_output, free_name, json_of_files, writing_results
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
@@ -49,8 +49,10 @@ def transcribe(
         int | None,
         typer.Option(help="Beam size: hypotheses kept at each step; 1 is greedy search.", show_default=MODELS),
     ] = None,
+    max_extra: MaxExtra = None,
     output: Output = None,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     """Write down the speech in files of sound; one file in, one line out.
@@ -58,12 +60,13 @@ def transcribe(
     Subtitles and JSON tell when each segment was said, if the model writes
     time stamps; else a segment is a part of the recording as long as the model
     reads at once. With --format json a line is {"file", "language", "seconds",
-    "text", "segments": [{"start", "end", "text", "pieces", "token_scores"}]}.
+    "text", "complete", "segments": [{"start", "end", "text", "pieces", "token_scores"}]}.
     The score of a token is the natural logarithm of its probability.
 
     After Ctrl-C, what was heard so far is written; with --output, into a file
     that ends in .part.
     """
+    from heedful.decode.cut_outputs import CutOutputs
     from heedful.decode.transcriber import Transcriber
 
     if form in SUBTITLES and len(file) > 1:
@@ -74,8 +77,13 @@ def transcribe(
     options: dict[str, Any] = {}
     if transcriber.settings.transcribe.timestamps != "never":  # as of a model that has learned none
         options["timestamps"] = "long" if form is Form.TEXT else "always"
-    options |= {key: value for key, value in (("beam", beam), ("language", language)) if value is not None}
+    options |= {
+        key: value
+        for key, value in (("beam", beam), ("language", language), ("max_extra", max_extra))
+        if value is not None
+    }
     transcriber = transcriber.with_options(**options)
+    cut = CutOutputs()
     with (
         show_progress("transcribing", "seconds of sound", int(seconds), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,
@@ -84,6 +92,7 @@ def transcribe(
         rest = iter(file)
         try:
             for transcript in found:
+                cut.count(transcript.complete)
                 results.write(written(next(rest), transcript, form, transcriber))
         except KeyboardInterrupt as error:
             waiting = found.heard()
@@ -92,6 +101,8 @@ def transcribe(
             for path, transcript in heard:
                 results.write(written(path, transcript, form, transcriber))
             raise Interrupted(kept(results, output, heard)) from error
+    if line := cut.line(transcriber.settings.decode, transcriber.model.max_target_positions(), "--max-extra"):
+        typer.echo(f"heedful: {line}", err=True)
 
 
 def checked_files(files: list[Path]) -> list["Recording"]:
@@ -161,7 +172,7 @@ def json_line(path: Path, transcript: "Transcript", transcriber: "Transcriber") 
         for segment in transcript.segments
     ]
     facts = {"file": str(path), "language": transcript.language, "seconds": round(transcript.seconds, 3)}
-    return json_of_files({**facts, "text": transcript.text, "segments": segments})
+    return json_of_files({**facts, "text": transcript.text, "complete": transcript.complete, "segments": segments})
 
 
 SUBTITLES = (Form.SRT, Form.VTT)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.inputs import input_file, input_lines, is_typed, progress_of, texts_or_stdin, warning_if_unknown
-from heedful.cli.options import MODELS, STDIN, STDOUT, Device, InputForm, Precision, SourceField
+from heedful.cli.options import MODELS, STDIN, STDOUT, Device, Force, InputForm, MaxExtra, Precision, SourceField
 from heedful.cli.output import check_output
 from heedful.cli.table_output import check_json_output, one_line, writing_answers
 from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
@@ -78,6 +78,7 @@ def translate(
             show_default=MODELS,
         ),
     ] = None,
+    max_extra: MaxExtra = None,
     batch_tokens: Annotated[
         int | None,
         typer.Option(
@@ -98,6 +99,7 @@ def translate(
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
     device: Device = "auto",
+    _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
     r"""Translate sentences, the lines of files, a column of a table, or standard input; one in, one line out.
@@ -134,6 +136,7 @@ def translate(
         "alpha": alpha,
         "n_best": n_best,
         "patience": patience,
+        "max_extra": max_extra,
         "batch_tokens": batch_tokens,
     }
     chosen = {key: value for key, value in changes.items() if value is not None}
@@ -175,24 +178,31 @@ def translate(
             "translated; split long lines into sentences",
             err=True,
         )
-    said.tell_silence(model)
+    said.tell(model, translator)
 
 
 @dataclass
 class Said:
-    """Counts of a model's translations of lines that are not blank, and of the empty translations."""
+    """Counts of a model's translations of lines that are not blank, of the empty ones, and of those that were cut."""
 
     translations: int = 0
     empty: int = 0
+    cut: int = 0
 
     def count(self, translation: "Translation") -> None:
-        """Count a translation, and whether its text is empty; the translation of a blank line is not counted."""
+        """Count a translation, and whether it is empty or cut; the translation of a blank line is not counted."""
         if translation.alternatives:
             self.translations += 1
             self.empty += not translation.text
+            self.cut += not translation.complete
 
-    def tell_silence(self, model: str) -> None:
-        """Warn of empty translations by a model, if there are any."""
+    def tell(self, model: str, translator: "Translator", option: str = "--max-extra") -> None:
+        """Warn of translations by a model that were cut at the length limit, or are empty, if there are any."""
+        from heedful.decode.cut_outputs import CutOutputs
+
+        positions = translator.model.max_target_positions()
+        if line := CutOutputs(self.translations, self.cut).line(translator.config, positions, option):
+            typer.echo(f"heedful: {line}", err=True)
         if self.empty:
             typer.echo(
                 f"heedful: {self.empty:,} of {counted(self.translations, 'translations')} by {model} are empty; a "

@@ -102,7 +102,7 @@ class FolderTranslator:
                 "tokens of a line are translated; split long lines into sentences",
                 err=True,
             )
-        self.said.tell_silence(model)
+        self.said.tell(model, self.translator)
 
 
 def translate_folder(task: FolderTranslation, ray: bool) -> None:

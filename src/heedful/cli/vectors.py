@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.options import Force
 from heedful.cli.output import check_output, writing
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -139,6 +140,7 @@ def plot(
         str,
         typer.Option(help="Method: pca (principal components, most variance) or tsne (t-SNE, neighbours)."),
     ] = "pca",
+    _force: Force = False,
 ) -> None:
     """Draw words in the plane, by the first two principal components of their vectors or by t-SNE."""
     try:
@@ -149,12 +151,15 @@ def plot(
     if out.suffix not in FORMATS:
         raise InputError(f"--out {out}: a picture's name ends in {' or '.join(FORMATS)}")
     check_output(out, option="--out")
+    from heedful.storage.written_files import note_written
+
     if method not in METHODS:
         raise InputError(f"--method {method}: choose one of {', '.join(METHODS)}")
     space = space_of(model)
     chosen = words or space.words[:count]
     picture, told = METHODS[method](space.directions[space.rows(chosen)], chosen, f"model {model}")
     missing = draw_words(picture, out)
+    note_written(out)
     typer.echo(f"{out}: {counted(len(chosen), 'words')}, {told}", err=True)
     if missing:
         typer.echo(f"No font here has {' '.join(sorted(missing))}; words with them are drawn as boxes", err=True)
@@ -190,13 +195,15 @@ METHODS = {"pca": most_variance, "tsne": neighbours_together}
 @app.command()
 def export(
     model: Vectors,
-    out: Annotated[Path, typer.Argument(help="File to write; a file that is there is replaced.")],
+    out: Annotated[Path, typer.Argument(help="File to write.")],
     form: Annotated[
         str, typer.Option("--format", help="Format: word2vec (text), binary (word2vec's), glove or fasttext (.vec).")
     ] = "word2vec",
+    _force: Force = False,
 ) -> None:
     """Write the vectors of a model to a file that other programs read, or turn one format into another."""
     from heedful.data.word_vectors.vector_files import writable, write_vectors
+    from heedful.storage.written_files import note_written
 
     check_output(out, Path(model), option="OUT")
     whole = table_of(model)
@@ -204,6 +211,7 @@ def export(
     if left_out := len(whole.words) - len(table.words):
         typer.echo(f"heedful: {counted(left_out, 'words')} left out: a file of vectors is cut at spaces", err=True)
     write_vectors(out, table, form)
+    note_written(out)
     typer.echo(f"{out}: {counted(len(table.words), 'vectors')} of size {table.matrix.shape[1]}")
 
 

@@ -8,9 +8,12 @@ from heedful.compare.job import Job
 from heedful.compare.process import end_with_parent
 from heedful.compare.work import work
 from heedful.errors import Interrupted
+from heedful.storage.standard_streams import standard_streams
 
 end_with_parent()
 try:
-    sys.exit(work(Job.from_json(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))))
+    with standard_streams():
+        code = work(Job.from_json(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    sys.exit(code)
 except KeyboardInterrupt:  # while measuring; the process that started this one says so
     sys.exit(Interrupted.exit_code)

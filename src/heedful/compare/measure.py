@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_model
+from heedful.checkpoint.load import labels_learned
 from heedful.compare.flops import count_flops, flops_per_update
 from heedful.compare.job import Job, Measured, TestResult
-from heedful.compare.statistics import METRICS
+from heedful.compare.statistics import metrics_of
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, score
@@ -71,12 +72,15 @@ def as_asked(loaded: LoadedModel, recipe: Recipe) -> LoadedModel:
     """
     asked = recipe.data
     data = replace(loaded.recipe.data, root=asked.root, test=asked.test, target_language=asked.target_language)
-    return replace(loaded, recipe=replace(loaded.recipe, data=data, decode=recipe.decode, generate=recipe.generate))
+    decode = recipe.decode
+    if decode.max_extra is None:  # measured in training
+        decode = replace(decode, max_extra=loaded.recipe.decode.max_extra)
+    return replace(loaded, recipe=replace(loaded.recipe, data=data, decode=decode, generate=recipe.generate))
 
 
 def with_labels(recipe: Recipe, trained: Recipe) -> Recipe:
-    """Return a recipe with the classes that its training has found in the data."""
-    return replace(recipe, data=replace(recipe.data, labels=trained.data.labels))
+    """Return a recipe with the classes, or the mean and scale of labels, that its training has found in the data."""
+    return replace(recipe, data=labels_learned(recipe.data, trained.data))
 
 
 def trainer_progress(job: Job) -> dict[str, Any]:
@@ -138,7 +142,7 @@ def with_texts(
     )
     if isinstance(task, Translation):
         language = loaded.recipe.data.target_language
-        scored = score(outputs, [references], Scoring(metrics=METRICS, language=language))
+        scored = score(outputs, [references], Scoring(metrics=metrics_of(outputs, references), language=language))
         return replace(found, scores={one.name: one.value for one in scored} | found.scores, language=language)
     each = [task.measure([output], [wanted]) for output, wanted in zip(outputs, references, strict=True)]
     figures = {name: [scores[name] for scores in each] for name in task.means}

@@ -26,6 +26,7 @@ UNTOLD = (  # alike, or told elsewhere
     "data.test",
     "data.train",
     "data.valid",
+    "data.words",
     "train.max_minutes",
     "train.precision",
 )

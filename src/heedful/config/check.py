@@ -37,6 +37,7 @@ AT_LEAST = {
     "video.tubelet": 1,
     "video.max_frames": 1,
     "audio.rate": 1,
+    "audio.channel": 1,
     "audio.window": 2,
     "audio.hop": 1,
     "audio.mels": 1,

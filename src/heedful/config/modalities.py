@@ -1,6 +1,6 @@
 """Settings of inputs that are no text: pictures and videos, cut into patches, and sound, cut into frames."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -62,6 +62,7 @@ class AudioConfig:
     """Settings of sound: how it is resampled, augmented and cut into frames (Radford et al. 2022, section 2.2)."""
 
     rate: int = 16_000  # samples a second; sound of another rate is resampled
+    channel: int | None = field(default=None, repr=False)  # of each file, from 1; None: the mean of all channels
     features: Literal["log_mel", "samples"] = "log_mel"  # of a frame: log-mel spectrum, or the samples as they are
     window: int = 400  # samples of a frame that the spectrum is computed from; frames of samples have hop samples
     hop: int = 160  # samples from one frame to the next
@@ -109,4 +110,5 @@ class TranscribeConfig:
     suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
     suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
     no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)
+    vad: bool = False  # detect speech, and read nothing else; a converted Whisper: true. Digital silence is never read
     overlap: float = 0.15  # without time stamps: share of a window that it has in common with the one before

@@ -29,10 +29,11 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class TranscribeOptions(DecodeOptions, total=False):
-    """Options of a transcription: two keys of [transcribe], and the keys of [decode]."""
+    """Options of a transcription: keys of [transcribe], and the keys of [decode]."""
 
     language: str | None
     timestamps: Literal["always", "long", "never"]
+    vad: bool
 
 
 class GenerateOptions(TypedDict, total=False):

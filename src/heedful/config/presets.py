@@ -104,7 +104,7 @@ _VASWANI: Values = {
         "keep_last": 5,
         "average_last": 5,
     },
-    "decode": {"beam": 4, "penalty": "gnmt", "alpha": 0.6, "max_extra": 50},
+    "decode": {"beam": 4, "penalty": "gnmt", "alpha": 0.6},
 }
 
 # Transformer-Tiny of Wu et al. (2021, "Good for Misconceived Reasons"), best on the 29,000 pairs of Multi30k. How it is

@@ -38,6 +38,12 @@ def room_for_pairs(recipe: Recipe) -> float:
     return min(positions(recipe), target) if recipe.data.modality == "text" else target
 
 
+def standardises(recipe: Recipe) -> bool:
+    """True if the mean and scale of labels that a recipe gives, if any, are numbers to divide by."""
+    mean, scale = recipe.data.label_mean or 0.0, recipe.data.label_scale
+    return math.isfinite(mean) and (scale is None or 0 < scale < math.inf)
+
+
 def recurrent(recipe: Recipe) -> RecurrentConfig:
     """The settings of the recurrent model of a recipe."""
     return cast("RecurrentConfig", recipe.model)
@@ -48,11 +54,34 @@ def text_cnn(recipe: Recipe) -> TextCNNConfig:
     return cast("TextCNNConfig", recipe.model)
 
 
+WITH_CLASSES = ("classification", "image_classification", "audio_classification", "video_classification", "tagging")
+
 RULES = (
     Rule(
         "data.labels",
         lambda r: len(set(r.data.labels)) < len(r.data.labels) or not all(label.strip() for label in r.data.labels),
         "data.labels names each class once, and none is empty; take out what stands there twice",
+    ),
+    Rule(
+        "train.class_weights",
+        lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and ":" not in r.task,
+        'train.class_weights are of classes or tags, and task = "{r.task}" has none; leave it out',
+    ),
+    Rule(
+        "train.class_weights",
+        lambda r: isinstance(r.train.class_weights, dict) and min(r.train.class_weights.values(), default=1) <= 0,
+        "train.class_weights has a number that is not more than 0; give each class a larger one, or leave it out",
+    ),
+    Rule(
+        "data.label_scale",
+        lambda r: (r.data.label_mean is None) != (r.data.label_scale is None) or not standardises(r),
+        "data.label_mean = {r.data.label_mean} and data.label_scale = {r.data.label_scale} go together, as a finite "
+        "number and one above 0; give both, or leave both out to take those of the training data",
+    ),
+    Rule(
+        "data.words",
+        lambda r: bool(r.data.words) and (r.task != "tagging" or not all(word.strip() for word in r.data.words)),
+        'data.words are words that a model for task = "tagging" keeps whole, and none is empty; leave data.words out',
     ),
     Rule(
         "data.train",
@@ -79,16 +108,16 @@ RULES = (
     ),
     Rule(
         "model.max_positions",
-        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) == room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "a translation may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
+        "{r.decode.extra} tokens, more than the model.max_positions = {r.model.learned_positions} that are "
         "learned; raise model.max_positions to at least that sum",
     ),
     Rule(
         "model.max_target_positions",
-        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.max_extra,
+        lambda r: pairs(r) and positions(r) != room_for_pairs(r) < r.data.filters.max_tokens + r.decode.extra,
         "an output may have data.filters.max_tokens + decode.max_extra = {r.data.filters.max_tokens} + "
-        "{r.decode.max_extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
+        "{r.decode.extra} tokens, more than the model.max_target_positions = {r.model.learned_target_positions} "
         "that are learned; raise it to at least that sum",
     ),
     Rule(

@@ -16,6 +16,8 @@ Poolers = Literal["dense", "attention", "none"]
 Shardings = Literal["none", "full", "hybrid"]
 Modality = Literal["text", "image", "audio", "video"]
 
+EXTRA = 50  # the least decode.max_extra that training chooses, and what it is where nothing was measured
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
@@ -62,8 +64,12 @@ class DataConfig:
     documents: Literal["file", "section", "paragraph", "line"] = "file"  # section: up to two blank lines or more
     cross_documents: bool = True  # let attention cross the documents that are packed into one sequence
     labels: tuple[str, ...] = ()  # the classes or tags, in order; none: those of the training data
+    label_mean: float | None = None  # regression learns (number - label_mean) / label_scale; none: of the training data
+    label_scale: float | None = None  # the standard deviation; 1.0 with label_mean = 0.0: numbers as they are
+    words: tuple[str, ...] = ()  # words that a tagger keeps whole in a text; none: those of the training data
     bad_utf8: Literal["error", "skip", "replace"] = "error"
-    bad_files: Literal["error", "skip"] = "error"  # training pictures, sounds or videos that cannot be read
+    bad_files: Literal["error", "skip", "skip_all"] = "error"  # that cannot be read; skip: in training only
+    truncated_files: Literal["error", "read"] = "error"  # sounds and images that are cut off; read: what is there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +247,7 @@ class TrainConfig:
     batch_tokens: int = 4096  # batch size: sentences x the longest side of the batch, padding included
     accumulate: int = 1  # gradient accumulation: batches per update
     label_smoothing: float = 0.1  # label smoothing, part of every loss that is shown; perplexity is without it
+    class_weights: Literal["balanced"] | dict[str, float] | None = None  # of classes in the loss; balanced: all alike
     # mixed precision. auto: bfloat16 where the hardware computes it, else float32; bfloat16: float32 master weights
     precision: Literal["auto", "float32", "bfloat16", "autocast"] = "auto"
     compile: bool = False
@@ -279,8 +286,13 @@ class DecodeConfig:
     alpha: float = 0.6  # strength of the length penalty
     n_best: int = 1  # translations of each text in JSON and from translate_lines; plain output is the best of them
     patience: float = 1.0  # done with patience x beam finished hypotheses (Kasai et al. 2022); 0: none live can win
-    max_extra: int = 50  # longest output: source length + max_extra tokens
+    max_extra: int | None = None  # longest output: source length + max_extra tokens; None: what training texts need
     batch_tokens: int = 8192  # source tokens x beam in one batch; changes speed and memory, never results
+
+    @property
+    def extra(self) -> int:
+        """The value of `max_extra`; 50 where it is not set, and no training has measured it."""
+        return EXTRA if self.max_extra is None else self.max_extra
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from heedful.config.modalities import AudioConfig
-from heedful.config.schema import DecodeConfig, FilterConfig
+from heedful.config.schema import EXTRA, FilterConfig
 from heedful.convert.model import Model, expected, recipe_of
 from heedful.convert.names import Weights, compare
 from heedful.convert.vocabulary import check_rows, reorder, silence
@@ -97,7 +97,7 @@ def tables_of(
     audio = AudioConfig(**description.audio)
     seconds = description.fields["max_positions"] * audio.stride * audio.hop / audio.rate  # the encoder reads no less
     room = description.fields["max_target_positions"]
-    extra = min(DecodeConfig.max_extra, room // 2)
+    extra = min(EXTRA, room // 2)
     english = {} if languages else {"source_language": "en", "target_language": "en"}
     filters = {"max_tokens": min(FilterConfig.max_tokens, room - extra)}
     return {
@@ -106,6 +106,7 @@ def tables_of(
         "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0, "max_extra": extra},
         "transcribe": {
             "languages": languages,
+            "vad": True,
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },

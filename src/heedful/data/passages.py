@@ -37,8 +37,9 @@ def check_count(documents: int, masking: MaskingConfig) -> None:
     """
     if masking.next_sentence and documents < 2:
         raise InputError(
-            "the text of training, or of validation, is one document, and masking.next_sentence takes passages "
-            'from two: set data.documents to "paragraph", give more files, or set masking.next_sentence = false'
+            "the text of training, or of validation, is one document, and masking.next_sentence takes passages from "
+            'two: give more documents (data.documents says what one is: a "file", or a "paragraph" with a blank line '
+            "after it), or set masking.next_sentence = false"
         )
 
 

@@ -28,6 +28,7 @@ class Captioner(Predictor[SourceToTarget, str]):
     def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, recipe: Recipe) -> None:
         super().__init__(model)
         self.tokenizers = tokenizers
+        self.tokenizer = tokenizers.target
         self.config = recipe.decode
         self.reader = MediaReader(model, recipe)
 
@@ -86,8 +87,12 @@ class Captioner(Predictor[SourceToTarget, str]):
 
     def search(self, inputs: Tensor, padding_mask: Tensor) -> list[list[Hypothesis]]:
         """Search for the texts about a batch of inputs (B N F), within `max_extra` and the model's positions."""
-        limit = min(self.config.max_extra, self.model.max_target_positions() or self.config.max_extra)
-        return search(self.model.start(inputs, padding_mask), [limit] * len(inputs), self.config)
+        return search(self.model.start(inputs, padding_mask), [self.longest_output] * len(inputs), self.config)
+
+    @property
+    def longest_output(self) -> int:
+        """The most tokens of a text, <eos> counted."""
+        return min(self.config.extra, self.model.max_target_positions() or self.config.extra)
 
     def text(self, hypothesis: Hypothesis) -> str:
         """The text of a hypothesis."""

@@ -3,11 +3,13 @@
 R recordings of a batch, N samples, T frames, F features.
 """
 
+import logging
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from os import PathLike
 from typing import Unpack, overload
@@ -24,6 +26,7 @@ from heedful.config.schema import Recipe
 from heedful.data.media.log_mel import log_mel
 from heedful.data.media.recordings import Sound, recording_of
 from heedful.data.media.resampling import Samples
+from heedful.data.media.voice import has_network, speech_stretches
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.inference import evaluating
@@ -38,9 +41,11 @@ from heedful.models.model import SourceToTarget
 from heedful.text.speech_tokens import SpeechTokens
 from heedful.text.tokenizer import Tokenizer
 
+LOG = logging.getLogger(__name__)
+
 WINDOW = 16  # recordings read side by side
 UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is probable (section 4.5)
-OF_TRANSCRIBE = ("language", "timestamps")  # options that are keys of [transcribe]
+OF_TRANSCRIBE = ("language", "timestamps", "vad")  # options that are keys of [transcribe]
 UNKNOWN = "tgt"  # data.target_language where a recipe does not say
 ONE = (str, bytes, PathLike, np.ndarray, torch.Tensor)  # types of a single recording
 GIVE = "the name of a file, bytes or an array of samples"
@@ -60,6 +65,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     Raises:
         InputError: [transcribe] names tokens or languages that the vocabulary lacks.
     """
+
+    tokenizer: Tokenizer
 
     def __init__(self, model: SourceToTarget, tokenizer: Tokenizer, recipe: Recipe) -> None:
         super().__init__(model)
@@ -154,11 +161,20 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             InputError: it is no recording, or cannot be read.
         """
         audio, transcribe = self.settings.audio, self.settings.transcribe
-        recording, length = recording_of(sound, audio), round(audio.max_seconds * audio.rate)
+        truncated = self.settings.data.truncated_files == "read"
+        recording, length = recording_of(sound, audio, truncated=truncated), round(audio.max_seconds * audio.rate)
         wanted = {"always": True, "long": recording.length > length, "never": False}[transcribe.timestamps]
         stamped = wanted and self.tokens.times
         windows = StampedWindows(length, self.tokens) if stamped else OverlappingWindows(length, transcribe.overlap)
-        return Reading(recording, windows, language=transcribe.language or self.language)
+        stretches = speech_stretches(recording, network=transcribe.vad and self._hears_speech())
+        return Reading(recording, windows, stretches, language=transcribe.language or self.language)
+
+    def _hears_speech(self) -> bool:
+        """True if the network that detects speech is installed; otherwise a warning says so, once."""
+        if has_network():
+            return True
+        _warn_of_missing_network()
+        return False
 
     def read_on(self, going: list[Reading], done: Done) -> None:
         """Transcribe the next window of each reading.
@@ -200,7 +216,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         state = SpeechState(self.model.start(frames, padding_mask), rules.to(self.device))
         fed = self._prompt(state, batch)
         room = (self.model.max_target_positions() or math.inf) - fed
-        limits = [int(min(room, audio.tokens(len(sound)) + config.max_extra)) for sound in samples]
+        limits = [int(min(room, audio.tokens(len(sound)) + config.extra)) for sound in samples]
         found = search(state, limits, replace(config, n_best=1))
         return [(best, silent) for (best,), silent in zip(found, self._silence(state), strict=True)]
 
@@ -231,6 +247,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
 
     def _take(self, reading: Reading, found: Hypothesis, silence: float) -> None:
         """Add the output for the present window to a reading, unless it is an unlikely text of a silent window."""
+        reading.complete &= found.complete
         likely = sum(found.token_scores) / len(found.token_scores) > UNLIKELY
         if silence > self.settings.transcribe.no_speech and not likely:
             reading.windows.skip(reading)
@@ -251,6 +268,14 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 f"[transcribe] of the recipe: the vocabulary of {len(self.tokenizer)} tokens has no {what}; put the "
                 "tokenizer there that the model was made with"
             )
+
+
+@lru_cache(maxsize=1)
+def _warn_of_missing_network() -> None:
+    LOG.warning(
+        "pauses are transcribed, too, in which a Whisper may write what nobody says: silero-vad, which detects speech, "
+        "is not installed (pip install 'heedful[speech]'); --no-vad, or transcribe.vad = false, leaves it out"
+    )
 
 
 class Transcripts(Iterator[Transcript]):

@@ -32,11 +32,13 @@ class Transcript:
         segments: what was said, in order; none in silence. Without time stamps, a segment is a window of the recording.
         seconds: the length of the recording; of one that was not heard to its end, of what was heard.
         language: the code of the language, such as "en"; None if the model does not say.
+        complete: False if what was said in a window of the recording reached the length limit, and was cut there.
     """
 
     segments: list[Segment]
     seconds: float
     language: str | None = None
+    complete: bool = True
 
     @property
     def text(self) -> str:

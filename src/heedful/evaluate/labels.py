@@ -86,4 +86,4 @@ def matthews(matrix: np.ndarray) -> float:
     predicted = [int(n) for n in matrix.sum(0)]
     covariance = int(np.trace(matrix)) * total - sum(i * j for i, j in zip(expected, predicted, strict=True))
     spread = [total**2 - sum(n * n for n in counts) for counts in (expected, predicted)]
-    return covariance / (spread[0] ** 0.5 * spread[1] ** 0.5) if all(spread) else 0.0
+    return max(-1.0, min(1.0, covariance / (spread[0] ** 0.5 * spread[1] ** 0.5))) if all(spread) else 0.0

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.wording import counted
 
 SIGNIFICANT = 0.05  # a difference with a p-value below is taken for more than chance
 FEW = 100  # examples, below which a bootstrap tells little
-LOWER_IS_BETTER = frozenset({"loss", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
+LOWER_IS_BETTER = frozenset({"loss", "rmse", "perplexity", "byte_perplexity", "next_sentence_loss", "wer", "cer"})
 
 
 class Interval(NamedTuple):
@@ -72,10 +73,12 @@ class Outcomes:
     Attributes:
         count: The number of examples.
         measure: Computes the scores, by name, of the examples with given numbers, int64, from 0, which may repeat.
+        classes: The report class by class; None where the outputs are not classes.
     """
 
     count: int
     measure: Callable[[np.ndarray], dict[str, float]]
+    classes: ClassReport | None = None
 
     @property
     def scores(self) -> dict[str, float]:

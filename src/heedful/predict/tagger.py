@@ -18,9 +18,10 @@ from heedful.decode.viterbi import viterbi
 from heedful.errors import InputError
 from heedful.models import TokenClassifier
 from heedful.predict.batching import Text
-from heedful.predict.text_predictor import TextPredictor
+from heedful.predict.text_predictor import TextPredictor, as_pair
 from heedful.text.tokenizer import Tokenizer
-from heedful.text.words import WordRow, rows_of_words, split_words
+from heedful.text.word_cutting import WordCutter
+from heedful.text.words import CutText, WordRow, rows_of_words
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,18 @@ class TaggedWords:
 
 
 class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
-    """Tagger of words: a trained model with its tokenizer, which gives only tag sequences that the scheme allows."""
+    """Tagger of words: a trained model with its tokenizer, which gives only tag sequences that the scheme allows.
+
+    An input is a string, which is cut into words as those of the training data are, or a list of words inside a list of
+    inputs: `tagger.predict([["O'Brien", "lives", "here", "."]])`.
+    """
 
     columns = ("words", "tags")
 
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.causal = model.backbone.causal
+        self.cutter = WordCutter(data.words)
         self.tags = data.labels
         self.follows = np.array(
             [[may_follow(before, tag, data.labels) for tag in data.labels] for before in data.labels]
@@ -81,13 +87,17 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
         return [row.ids for row in self.rows(self.words(text))]
 
     def words(self, text: Text) -> list[str]:
-        """Split a text at spaces and, unless the model's tokenizer is for pretokenized text, around punctuation marks.
+        """Cut a text as the words of the training data are cut; the words of a `CutText` are as they are given.
+
+        A model whose tokenizer is for pretokenized text has words that end at spaces only.
 
         Raises:
             InputError: the input is a pair of texts.
         """
         line = single(text)
-        return line.split() if self.reader.tokenizer.config.pretokenized else split_words(line)
+        if isinstance(line, CutText):
+            return list(line.words)
+        return line.split() if self.reader.tokenizer.config.pretokenized else self.cutter.cut(line)
 
     def check(self, text: Text) -> None:
         """Check that an input is a single text.
@@ -140,6 +150,18 @@ def as_words(given: object) -> Sequence[str]:
 
 
 SENTENCES = InputKind("sentence", (str,), as_words, "a list of words")
+
+
+def as_sentence(given: object) -> Text:
+    """Convert an input, a string or a list of words, to a text; a pair stays one, which `single` refuses.
+
+    Raises:
+        InputError: the input is neither.
+    """
+    return Text(CutText(given)) if isinstance(given, list) else as_pair(given)
+
+
+Tagger.inputs = InputKind("text", (str, Text), as_sentence, "a string or a list of words")
 
 
 def single(text: Text) -> str:

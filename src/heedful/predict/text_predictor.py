@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import TypeVar, overload
+from typing import ClassVar, TypeVar, overload
 
 from heedful.config.schema import DataConfig
 from heedful.decode.inputs import InputKind, as_text, described
@@ -28,13 +28,17 @@ class TextPredictor(Predictor[M_co, A_co]):
         data: its settings for data; the model reads at most `data.max_length` tokens.
 
     Attributes:
+        inputs: how an input is read.
         columns: the names of the columns that `heedful predict` writes for an answer to a table.
     """
 
-    columns: tuple[str, ...] = ()
+    tokenizer: Tokenizer
+    inputs: ClassVar[InputKind[Text]]
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
+        self.tokenizer = tokenizer
         self.reader = BatchedModel(model, tokenizer, data.max_length)
 
     @overload
@@ -51,7 +55,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: an input is not a text, or of a kind that the model does not read.
         """
-        return PAIRS.one_or_all(self.answers, texts)
+        return self.inputs.one_or_all(self.answers, texts)
 
     __call__ = predict
 
@@ -61,7 +65,7 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: under the same conditions as `predict`.
         """
-        return self.answers(PAIRS.each(texts))
+        return self.answers(self.inputs.each(texts))
 
     def check(self, text: Text) -> None:
         """Check that the model reads a text or a pair of texts; a predictor that reads only some overrides this.
@@ -97,4 +101,4 @@ def as_pair(given: object) -> Text:
     return Text(given)
 
 
-PAIRS = InputKind("text", (str, Text), as_pair, "a string")
+TextPredictor.inputs = PAIRS = InputKind("text", (str, Text), as_pair, "a string")

@@ -114,6 +114,16 @@ def check_sizes(folder: Path) -> Manifest:
     return manifest
 
 
+def is_as_written(folder: Path) -> bool:
+    """True if a folder holds the files of its manifest in their sizes, and no others."""
+    try:
+        manifest = check_sizes(folder)
+    except InputError:
+        return False
+    files = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.relative_to(folder).as_posix() for path in files} == {MANIFEST, *manifest.files}
+
+
 def manifest_text(files: Mapping[str, Entry], facts: Mapping[str, Any]) -> bytes:
     """Format the bytes of `manifest.json` from the entries of the files and the facts."""
     return seal({"format": FORMAT, **facts, "files": {name: vars(entry) for name, entry in files.items()}})

@@ -3,7 +3,7 @@
 B batch, C classes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,11 +17,13 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
+from heedful.evaluate.class_report import report_of_matrix
 from heedful.evaluate.labels import accuracy, class_tallies, confusion_matrix, macro_f1, matthews
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask, row_of
 from heedful.text.tokenizer import Tokenizer
@@ -35,14 +37,16 @@ class Classification(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
-        return replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
+        """Fill in the classes of the training data in a recipe, unless the recipe names them, and their weights."""
+        recipe = replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
+        return with_class_weights(recipe, lambda corpus: (one.label for one in read_labelled(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
         """Iterate over the labelled examples of a corpus; if the classes are known, each label is checked."""
         check_files(corpus, recipe.data)
-        examples = at_least_one(read_labelled(corpus, recipe.data), corpus.source, DropReport())
+        drops = DropReport()
+        examples = at_least_one(read_labelled(corpus, recipe.data, drops), corpus.source, drops)
         return known_labels(examples, corpus, recipe) if recipe.data.labels else examples
 
     @staticmethod
@@ -80,7 +84,8 @@ class Classification(TextTask):
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.ids, batch.padding_mask, batch.segments)
-        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
@@ -90,12 +95,17 @@ class Classification(TextTask):
             return torch.stack([decided, batch.targets[:, 0]], dim=1)
 
         predicted, expected = self.results_of(model, decide).T
-        classes = len(self.recipe.data.labels)
+        return label_outcomes(predicted, expected, self.recipe.data.labels)
 
-        def measure(chosen: np.ndarray) -> Scores:
-            return label_scores(confusion_matrix(predicted[chosen], expected[chosen], classes))
 
-        return Outcomes(len(expected), measure)
+def label_outcomes(predicted: np.ndarray, expected: np.ndarray, labels: Sequence[str]) -> Outcomes:
+    """Make the outcomes of a classifier from the predicted and the expected class ids of N examples, both (N,)."""
+
+    def measure(chosen: np.ndarray) -> Scores:
+        return label_scores(confusion_matrix(predicted[chosen], expected[chosen], len(labels)))
+
+    matrix = confusion_matrix(predicted, expected, len(labels))
+    return Outcomes(len(expected), measure, report_of_matrix(matrix, labels))
 
 
 def label_scores(matrix: np.ndarray) -> Scores:

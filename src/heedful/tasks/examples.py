@@ -92,7 +92,11 @@ class ExampleTask(Task[B], Generic[B, S]):
         if store is None:
             return None
         losses = self.summary(self.mean_losses(model, self.batches_of(store, model)))
-        return self.scores_of_nan(losses) or self.outcomes(model).scores | losses
+        if scores := self.scores_of_nan(losses):
+            return scores
+        outcomes = self.outcomes(model)
+        self.classes = outcomes.classes
+        return outcomes.scores | losses
 
     @property
     def valid(self) -> tuple[CorpusConfig, S]:

@@ -18,7 +18,7 @@ from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.media.medium import medium_of, padded
 from heedful.data.preparation.examples import given_tokenizer, one_tokenizer
-from heedful.data.preparation.media import check_media, prepare_media, read_files
+from heedful.data.preparation.media import check_media, prepare_media, read_files, skips_bad
 from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.random_numbers import AUGMENTATION, Chance
 from heedful.data.readers.filters import DropReport
@@ -48,8 +48,7 @@ class MediaTask(ExampleTask[B, MediaStore]):
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
         """Iterate over the files of a corpus, read as in training, to find errors early."""
-        skip = recipe.data.bad_files == "skip" and corpus in recipe.data.train
-        return read_files(corpus, recipe, DropReport(), skip=skip)
+        return read_files(corpus, recipe, DropReport(), skip=skips_bad(recipe, training=corpus in recipe.data.train))
 
     @classmethod
     def prepare(cls, recipe: Recipe, folder: Path, report: Callable[[str], None]) -> Any:

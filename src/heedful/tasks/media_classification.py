@@ -17,15 +17,14 @@ from heedful.data.media.media_files import MediaFile, media_files, media_labels
 from heedful.data.random_numbers import MIXUP, Chance
 from heedful.data.stores.media_store import MediaStore
 from heedful.errors import InputError
-from heedful.evaluate.labels import confusion_matrix
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, share_cross_entropy
 from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
-from heedful.tasks.classification import label_scores
+from heedful.tasks.class_weights import class_weights, with_class_weights
+from heedful.tasks.classification import label_outcomes
 from heedful.tasks.media import MediaTask, places
-from heedful.tasks.task import Scores
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 
 
@@ -53,8 +52,9 @@ class MediaClassification(MediaTask[MediaBatch]):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
-        return replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+        """Fill in the classes of the training data in a recipe, unless the recipe names them, and their weights."""
+        recipe = replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+        return with_class_weights(recipe, lambda corpus: (file.target for file in media_files(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -127,7 +127,8 @@ class MediaClassification(MediaTask[MediaBatch]):
     def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.inputs, batch.padding_mask)
-        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
 
     def outcomes(self, model: SequenceClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
@@ -137,12 +138,7 @@ class MediaClassification(MediaTask[MediaBatch]):
             return torch.stack([decided, batch.shares.argmax(-1)], dim=1)
 
         predicted, expected = self.results_of(model, decide).T
-        classes = len(self.recipe.data.labels)
-
-        def measure(chosen: np.ndarray) -> Scores:
-            return label_scores(confusion_matrix(predicted[chosen], expected[chosen], classes))
-
-        return Outcomes(len(expected), measure)
+        return label_outcomes(predicted, expected, self.recipe.data.labels)
 
 
 def of_length(inputs: Float32[Tensor, "B N *F"], rows: int) -> Float32[Tensor, "B M *F"]:

@@ -45,9 +45,15 @@ class MediaToText(WritingTask, MediaTextTask[PairBatch]):
     means = ("exact_match",)
 
     def __init__(self, recipe: Recipe, examples: PreparedData[MediaStore]) -> None:
-        super().__init__(recipe, examples)
+        lengths = [store.lengths for store in examples.train]
+        super().__init__(self.with_length_limit(recipe, lengths), examples)
         valid = recipe.data.valid
         self.references = [file.target for file in media_files(valid, recipe.data)] if valid else []
+
+    @classmethod
+    def extra_tokens(cls, lengths: np.ndarray) -> np.ndarray:
+        """Return the lengths of the targets (n,): a caption may have `decode.max_extra` tokens, whatever it is of."""
+        return lengths[:, 1].astype(np.int64)
 
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
@@ -77,19 +83,24 @@ class MediaToText(WritingTask, MediaTextTask[PairBatch]):
         own = list(self.reducer.share(range(len(store))))
         self.progress.begin("files", len(own))
         found = []
-        for text in self.written(model, config, (self.medium.read(store.content(index)) for index in own)):
-            found.append(text)
+        for output in self.written(model, config, (self.medium.read(store.content(index)) for index in own)):
+            found.append(output)
             self.progress.advance(1)
-        return list(zip(self.reducer.in_order(found), self.references, strict=True))
+        found = self.reducer.in_order(found)
+        self.tell_cut(model, [complete for _, complete in found])
+        return [(text, reference) for (text, _), reference in zip(found, self.references, strict=True)]
 
     def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
         """Write the text about one validation file, by its number from 0."""
         _, store = self.valid
-        return next(self.written(model, config, iter([self.medium.read(store.content(number))])))
+        return next(self.written(model, config, iter([self.medium.read(store.content(number))])))[0]
 
-    def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
-        """Write the text about each decoded input, decoded as the settings say."""
-        return Captioner(model, self.tokenizers, replace(self.recipe, decode=config)).texts(decoded)
+    def written(
+        self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]
+    ) -> Iterator[tuple[str, bool]]:
+        """Write the text about each decoded input, as the settings say; False if a text was cut at the length limit."""
+        captioner = Captioner(model, self.tokenizers, replace(self.recipe, decode=config))
+        return ((found[0].text, found[0].hypothesis.complete) for found in captioner.alternatives(decoded))
 
 
 class Captioning(MediaToText):
@@ -106,6 +117,7 @@ class Captioning(MediaToText):
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score captions by exact match, and by SacreBLEU from 0 to 100."""
         scoring = Scoring(metrics=("bleu",), language=self.recipe.data.target_language)
+        outputs, references = self.alike(outputs), self.alike(references)
         return {
             "exact_match": exact_match(outputs, references),
             "bleu": score(outputs, [references], scoring)[0].value,
@@ -141,6 +153,11 @@ class SpeechRecognition(MediaToText):
             return recipe
         return replace(recipe, transcribe=replace(speech, language=written))
 
+    @classmethod
+    def extra_tokens(cls, lengths: np.ndarray) -> np.ndarray:
+        """Compute how many tokens each target (n,) is longer than what the encoder makes of its sound."""
+        return lengths[:, 1].astype(np.int64) - lengths[:, 0]
+
     @staticmethod
     def target(file: MediaFile, corpus: CorpusConfig, recipe: Recipe, tokenizers: TokenizerPair) -> list[int]:
         """Encode the words that are spoken in a file, behind the prompt of a Whisper if the vocabulary is one's."""
@@ -153,10 +170,12 @@ class SpeechRecognition(MediaToText):
         """Create the predictor that writes down the speech of recordings."""
         return Transcriber(model, tokenizers.target, recipe)
 
-    def written(self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]) -> Iterator[str]:
-        """Write down the speech of each recording."""
+    def written(
+        self, model: SourceToTarget, config: DecodeConfig, decoded: Iterator[np.ndarray]
+    ) -> Iterator[tuple[str, bool]]:
+        """Write down the speech of each recording; False if a transcript was cut at the length limit."""
         transcriber = Transcriber(model, self.tokenizers.target, replace(self.recipe, decode=config))
-        return (transcript.text for transcript in transcriber.transcribe_each(decoded))
+        return ((transcript.text, transcript.complete) for transcript in transcriber.transcribe_each(decoded))
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score transcripts by word error rate, character error rate and exact match."""
@@ -164,6 +183,7 @@ class SpeechRecognition(MediaToText):
 
     def resampled(self, outputs: Sequence[str], references: Sequence[str]) -> Outcomes:
         """Count the errors of each transcript, so that the error rates of any resample can be computed."""
+        outputs, references = self.alike(outputs), self.alike(references)
         words, characters = word_errors(outputs, references), character_errors(outputs, references)
         right = np.array([exact_match([text], [wanted]) for text, wanted in zip(outputs, references, strict=True)])
         return Outcomes(

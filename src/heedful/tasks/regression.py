@@ -4,7 +4,8 @@ B batch.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,24 +13,43 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.preparation.prepared_data import PreparedData
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import read_scored
-from heedful.data.stores.pair_store import Rows
+from heedful.data.stores.pair_store import PairStore, Rows
 from heedful.evaluate.correlation import pearson, spearman
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import TextClassifier
-from heedful.predict.scorer import Scorer
-from heedful.tasks.task import Scores
+from heedful.predict.scorer import Scorer, Standardisation
+from heedful.tasks.task import Mean, Scores
 from heedful.tasks.texts import TextBatch, TextTask, row_of
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 
 class Regression(TextTask):
-    """Regression task: a text or a pair of texts has a number, in the units of the training data."""
+    """Regression task: a text or a pair of texts has a number, in the units of the training data.
 
-    scores = ("spearman", "pearson", "loss")
+    The model learns the numbers standardised by mean and scale of the training data, which are stored in the recipe of
+    the model; all that is reported is in the unit of the numbers.
+    """
+
+    scores = ("spearman", "pearson", "rmse", "loss")
+
+    def __init__(self, recipe: Recipe, examples: PreparedData[PairStore]) -> None:
+        super().__init__(recipe, examples)
+        self.labels = Standardisation.of(recipe.data)
+
+    @classmethod
+    def resolve(cls, recipe: Recipe) -> Recipe:
+        """Fill in the mean and the scale of the numbers of the training data, unless the recipe has them."""
+        data = recipe.data
+        if data.label_scale is not None or not data.train:
+            return recipe
+        labels = [example.score for corpus in data.train for example in read_scored(corpus, data)]
+        found = Standardisation.of_labels(labels) if labels else Standardisation()
+        return replace(recipe, data=replace(data, label_mean=found.mean, label_scale=found.scale))
 
     @staticmethod
     def texts(corpus: CorpusConfig, recipe: Recipe) -> Iterator[str]:
@@ -54,10 +74,16 @@ class Regression(TextTask):
         return Scorer(model, tokenizers.source, recipe.data)
 
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
-        """Compute the squared error of the predicted numbers for a batch."""
-        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - numbers(batch.targets)
+        """Compute the squared error of the standardised numbers for a batch."""
+        wanted = self.labels.standardised(numbers(batch.targets))
+        error = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float() - wanted
         total = error.square().sum()
         return (Loss(total, total.detach(), len(error)),)
+
+    def summary(self, means: Sequence[Mean]) -> Scores:
+        """Compute the mean squared error and its root, in the unit of the numbers."""
+        loss = super().summary(means)["loss"] * self.labels.scale**2
+        return {"rmse": math.sqrt(loss), "loss": loss}
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Predict the numbers of the validation examples; scores are Spearman and Pearson correlation.
@@ -69,7 +95,8 @@ class Regression(TextTask):
             predicted = model(batch.ids, batch.padding_mask, batch.segments)[:, 0].float()
             return torch.stack([predicted, numbers(batch.targets)], dim=1)
 
-        predicted, expected = self.results_of(model, predict).T
+        predicted, expected = self.results_of(model, predict).astype(np.float64).T
+        predicted = self.labels.restored(predicted)
 
         def measure(chosen: np.ndarray) -> Scores:
             if len(chosen) < 2:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from heedful.config.schema import CorpusConfig, DataConfig, DecodeConfig, Recipe
+from heedful.config.check import AT_MOST
+from heedful.config.schema import EXTRA, CorpusConfig, DataConfig, DecodeConfig, Recipe
 from heedful.data.batches import BatchPlan, assemble, encode_with_bpe_dropout
 from heedful.data.preparation.pairs import PreparedPairs, check_pairs, prepare_pairs, some_pairs
 from heedful.data.random_numbers import seed_of
@@ -26,6 +28,7 @@ from heedful.data.readers.corpus import SentencePair, read_pairs
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.pair_store import PairStore
+from heedful.decode.cut_outputs import CutOutputs
 from heedful.decode.translator import Translator
 from heedful.evaluate.significance import Outcomes, mean_outcomes
 from heedful.losses import Loss, cross_entropy, perplexity
@@ -36,6 +39,8 @@ from heedful.text.tokenizer import BOS, PAD
 from heedful.text.tokenizer_pair import TokenizerPair
 
 WITHOUT_DECODING = ("loss", "perplexity")  # scores that need no decoding
+NEARLY_ALL = 0.999  # the share of the training texts that the length limit has room for: a few may be mistakes
+SPARE = 1.25  # times what these need: other texts may be a little longer
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,48 @@ class WritingTask(Task[PairBatch]):
     families = ("encoder_decoder",)
     means: ClassVar[tuple[str, ...]] = ()
 
+    @classmethod
+    def with_length_limit(cls, recipe: Recipe, lengths: Sequence[np.ndarray]) -> Recipe:
+        """Fill in `decode.max_extra`, unless the recipe has it, so that outputs may be as long as training texts.
+
+        Args:
+            recipe: The recipe.
+            lengths: Of each training corpus the lengths of sources and targets (n, 2), each with its <eos>.
+        """
+        if recipe.decode.max_extra is not None:
+            return recipe
+        needed = np.concatenate([cls.extra_tokens(each) for each in lengths])
+        measured = SPARE * float(np.quantile(needed, NEARLY_ALL, method="higher"))
+        extra = min(max(EXTRA, math.ceil(measured)), AT_MOST["decode.max_extra"])
+        return replace(recipe, decode=replace(recipe.decode, max_extra=extra))
+
+    @classmethod
+    def extra_tokens(cls, lengths: np.ndarray) -> np.ndarray:
+        """Compute how many tokens each target (n,) is longer than its source, as `decode.max_extra` counts them."""
+        return lengths[:, 1].astype(np.int64) - (lengths[:, 0] - 1)
+
+    def alike(self, texts: Sequence[str]) -> list[str]:
+        """Treat texts as the tokenizer treats what the model learns: in one normal form and, if so, in lower case."""
+        config = self.tokenizers.target.config
+        form = "NFKC" if config.normalization == "nfkc" else "NFC"
+        normal = [normalize(form, text) for text in texts]
+        return [text.lower() for text in normal] if config.lowercase else normal
+
+    def tell_lower_case(self, references: Sequence[str]) -> None:
+        """Report that the case of references does not count, if they have capitals, which the model never learned."""
+        if self.tokenizers.target.config.lowercase and any(text != text.lower() for text in references):
+            self.tell(
+                "scores compare lower-cased text on both sides, as tokenizer.lowercase = true is how the model writes"
+            )
+
+    def tell_cut(self, model: SourceToTarget, complete: Sequence[bool]) -> None:
+        """Report outputs of the validation set that were cut at their length limit."""
+        cut = CutOutputs()
+        for each in complete:
+            cut.count(each)
+        if line := cut.line(self.recipe.decode, model.max_target_positions()):
+            self.tell(line)
+
     @abstractmethod
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score output texts against their references, with the metrics of the task."""
@@ -149,7 +196,11 @@ class WritingTask(Task[PairBatch]):
         given = self.given(model)
         if given is None:
             return None
-        return self.scores_of_nan(given) or given | self.measure(*zip(*self.outputs(model, config), strict=True))
+        if undefined := self.scores_of_nan(given):
+            return undefined
+        outputs, references = zip(*self.outputs(model, config), strict=True)
+        self.tell_lower_case(references)
+        return given | self.measure(outputs, references)
 
     def outcomes(self, model: SourceToTarget) -> Outcomes:
         """Score each output separately, for significance tests of scores that are means over outputs, such as ROUGE.
@@ -173,9 +224,10 @@ class SequenceToSequence(WritingTask):
     command = "heedful write"
 
     def __init__(self, recipe: Recipe, prepared: PreparedPairs) -> None:
+        lengths = [store.lengths for store in prepared.train]
+        recipe = self.with_length_limit(recipe, lengths)
         super().__init__(recipe, prepared.tokenizers, prepared.digest)
         self.prepared = prepared
-        lengths = [store.lengths for store in prepared.train]
         self.plan = BatchPlan(lengths, prepared.weights, recipe.train.batch_tokens, recipe.train.seed)
 
     def check_data(self) -> None:
@@ -251,11 +303,12 @@ class SequenceToSequence(WritingTask):
         own = list(self.reducer.share(sources))
         self.progress.begin("texts", len(own))
         outputs = translator.translate_lines(own, done=self.progress.advance)
-        found = self.reducer.in_order([(output.text, output.truncated) for output in outputs])
-        if cut := sum(truncated for _, truncated in found):
+        found = self.reducer.in_order([(output.text, output.truncated, output.complete) for output in outputs])
+        self.tell_cut(model, [complete for *_, complete in found])
+        if cut := sum(truncated for _, truncated, _ in found):
             limit = f"the {translator.longest_source - 1:,} tokens that the model reads"
             self.tell(f"texts longer than {limit}, and cut to that: {cut:,} of {len(found):,}")
-        return [(text, reference) for (text, _), reference in zip(found, references, strict=True)]
+        return [(text, reference) for (text, *_), reference in zip(found, references, strict=True)]
 
     def write(self, model: SourceToTarget, config: DecodeConfig, number: int) -> str:
         """Decode one raw validation text, by its number from 0, by itself."""
@@ -271,7 +324,7 @@ class TextToText(SequenceToSequence):
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score outputs by exact match: the share equal to the reference, word for word."""
-        return {"exact_match": exact_match(outputs, references)}
+        return {"exact_match": exact_match(self.alike(outputs), self.alike(references))}
 
 
 def exact_match(outputs: Sequence[str], references: Sequence[str]) -> float:

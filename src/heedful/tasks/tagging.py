@@ -17,16 +17,20 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.tagged import Tagged, read_tagged, tags_of, with_beginnings
 from heedful.data.stores.pair_store import Rows
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.f1 import F1Counts
+from heedful.evaluate.labels import confusion_matrix
 from heedful.evaluate.significance import Outcomes
-from heedful.evaluate.spans import span_tally
+from heedful.evaluate.spans import span_tallies, span_tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TokenClassifier
 from heedful.predict.tagger import Tagger
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.word_cutting import special_words
 from heedful.text.words import rows_of_words
 
 IGNORE = 0  # the target of a token that stands for no word; tags are counted from 1
@@ -39,8 +43,24 @@ class Tagging(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the tags of the training data in a recipe, unless the recipe names the tags."""
-        return replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data)))
+        """Fill in the tags of the training data and the words that stay whole, unless the recipe names them.
+
+        Weights of the tags become numbers.
+        """
+        words = recipe.data.words or special_words(
+            word
+            for corpus in recipe.data.train
+            for sentence in read_tagged(corpus, recipe.data)
+            for word in sentence.words
+        )
+        recipe = replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
+
+        def tags_in(corpus: CorpusConfig) -> Iterator[str]:
+            return (
+                tag for sentence in read_tagged(corpus, recipe.data) for tag in known_tags(sentence, corpus, recipe)
+            )
+
+        return with_class_weights(recipe, tags_in)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -96,7 +116,8 @@ class Tagging(TextTask):
         """Compute the cross-entropy of the tags for a batch."""
         stands = batch.targets != IGNORE
         logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
-        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing, weights),)
 
     def outcomes(self, model: TokenClassifier) -> Outcomes:
         """Tag the validation sentences; scores are F1, precision and recall of spans, and accuracy of tags."""
@@ -115,7 +136,20 @@ class Tagging(TextTask):
             scores = {"f1": tally.f1, "precision": tally.precision, "recall": tally.recall}
             return scores | {"accuracy": right / words}
 
-        return Outcomes(len(counts), measure)
+        return Outcomes(len(counts), measure, tag_report(predicted, expected, self.recipe.data.labels))
+
+
+def tag_report(
+    predicted: Sequence[Sequence[str]], expected: Sequence[Sequence[str]], tags: Sequence[str]
+) -> ClassReport:
+    """Make the report of a tagger: counts of the spans of each kind, and the confusion matrix of the kinds of words."""
+    kinds = list(dict.fromkeys(tag[2:] for tag in tags if tag != "O"))
+    tallies = span_tallies(predicted, expected)
+    counts = {kind: tallies.get(kind, F1Counts(0, 0, 0)) for kind in kinds}
+    labels = ("O", *kinds)
+    numbers = {tag: labels.index(tag[2:] or tag) for tag in {"O", *tags}}
+    ours, theirs = ([numbers[tag] for row in rows for tag in row] for rows in (predicted, expected))
+    return ClassReport(counts, labels, confusion_matrix(ours, theirs, len(labels)), "words")
 
 
 def sentence_counts(predicted: Sequence[str], expected: Sequence[str]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import torch
 
 from heedful.config.schema import CorpusConfig, Modality, Recipe
 from heedful.errors import InputError
+from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import Model
@@ -78,6 +79,7 @@ class Task(ABC, Generic[B]):
         tell: called with remarks on the text that is scored.
         progress: reports the progress of `validate` and `test`.
         reducer: shares the validation set among the processes of a run, and joins what they found.
+        classes: the report class by class of the last validation or test; None for a task without classes.
     """
 
     modality: ClassVar[Modality] = "text"
@@ -88,6 +90,7 @@ class Task(ABC, Generic[B]):
     reads_files: ClassVar[bool] = False
     scores: ClassVar[tuple[str, ...]]
     tell: Callable[[str], object] = staticmethod(lambda _: None)
+    classes: ClassReport | None = None
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tokenizers import Regex, pre_tokenizers
 
+from heedful.errors import InputError
 from heedful.text.pipeline import UNK
 from heedful.text.sequence import sequence
 from heedful.text.tokenizer import Tokenizer
@@ -22,6 +23,26 @@ class Spelled(NamedTuple):
 
     ids: list[int]
     first: int
+
+
+class CutText(str):
+    """A text that is given as words: a string of the words with spaces between them, which remembers the words."""
+
+    words: tuple[str, ...]
+
+    def __new__(cls, words: Sequence[object]) -> "CutText":
+        """Join words to a text.
+
+        Raises:
+            InputError: a word is not a string, is empty or holds nothing but spaces.
+        """
+        for number, word in enumerate(words, start=1):
+            if not isinstance(word, str) or not word.strip():
+                raise InputError(f"word {number} is {word!r}; each word is a string that is not empty")
+        strings = tuple(map(str, words))
+        text = super().__new__(cls, " ".join(strings))
+        text.words = strings
+        return text
 
 
 class WordRow(NamedTuple):

@@ -7,8 +7,8 @@ batches, `tasks.sequence_to_sequence` makes tensors of them and computes the los
 `train.trainer` and `train.training_step` do the rest.
 """
 
-from collections.abc import Iterable
-from contextlib import closing, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil
@@ -23,6 +23,7 @@ from heedful.parallel import Reducer, all_processes, join_process_group, kind_of
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
 from heedful.train.agreement import check_agreement, settings
+from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
@@ -41,7 +42,12 @@ class Outcome:
 
 
 def train(
-    recipe: Recipe, folder: Path, console: Console, data: Path | None = None, resumption: Resumption = EXACTLY
+    recipe: Recipe,
+    folder: Path,
+    console: Console,
+    data: Path | None = None,
+    resumption: Resumption = EXACTLY,
+    callbacks: Callbacks = NO_CALLBACKS,
 ) -> Outcome:
     """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
 
@@ -51,10 +57,12 @@ def train(
         console: the terminal.
         data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
         resumption: how the run resumes if the folder holds an interrupted one.
+        callbacks: called during training; each process calls its own.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
+        CallbackError: a callback has raised an exception; the run is saved.
     """
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
@@ -77,15 +85,35 @@ def train(
         ):
             trainer.task.tell = cache(logger.say)  # each remark once, however many validations make it
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
-            trainer.begin(logger)
-            while not trainer.is_finished() and not interruption.of_any(reducer):
-                trainer.update(logger)
-                waiting.adapt()
+            with saved_if_a_callback_fails(trainer, logger):
+                trainer.callbacks = callbacks
+                trainer.begin(logger)
+                while not trainer.is_finished() and not interruption.of_any(reducer):
+                    trainer.update(logger)
+                    waiting.adapt()
             trainer.save()
             if interruption.of_any(reducer):
+                trainer.call("on_end", {})
                 return Outcome(trainer.state.update, interruption.exit_code)
-            trainer.finish(logger)
+            scores = trainer.finish(logger)
+            trainer.call("on_end", scores, finished=True)
             return Outcome(trainer.state.update, 0)
+
+
+@contextmanager
+def saved_if_a_callback_fails(trainer: Trainer, logger: Logger) -> Iterator[None]:
+    """Save the run if a callback raises an exception in the block, so that it can resume.
+
+    Raises:
+        CallbackError: one did.
+    """
+    try:
+        yield
+    except CallbackError as failed:
+        trainer.save()
+        update = trainer.state.update
+        logger.say(f"a callback has failed ({type(failed.error).__name__}); the run is saved after update {update}")
+        raise
 
 
 def open_trainer(
@@ -109,7 +137,16 @@ def open_trainer(
     if claimed:
         tell(console, mend_logs(folder, saved))
     precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
-    recipe = replace(recipe, train=replace(recipe.train, precision=precision))
+    mean, scale = reducer.from_first(lambda: labels_of(recipe, saved, console))
+    extra = recipe.decode.max_extra
+    if extra is None:
+        extra = reducer.from_first(lambda: saved.recipe.decode.max_extra if saved else None)
+    recipe = replace(
+        recipe,
+        train=replace(recipe.train, precision=precision),
+        data=replace(recipe.data, label_mean=mean, label_scale=scale),
+        decode=replace(recipe.decode, max_extra=extra),
+    )
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
@@ -152,6 +189,19 @@ def precision_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> 
     elif precision != "float32" and choice.precision == "float32":
         console.print(f"precision: {precision}, which is slow here ({choice.reason})", soft_wrap=True)
     return precision
+
+
+def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> list[float | None]:
+    """Choose the mean and the scale that standardise the labels: those of the resumed run, else of the recipe.
+
+    A run of an older version has learned the labels as they are; that it resumes in another way than a new run begins
+    is printed.
+    """
+    data = (saved.recipe if saved else recipe).data
+    if (data.label_mean, data.label_scale) != (recipe.data.label_mean, recipe.data.label_scale):
+        begun = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
+        tell(console, [f"the run resumes with the {begun} with which it was begun"])
+    return [data.label_mean, data.label_scale]
 
 
 def open_logger(trainer: Trainer) -> Logger:

@@ -26,6 +26,9 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "data.root",  # the digest of the data itself is compared instead
     "tokenizer.path",  # likewise
     "data.test",
+    "data.label_mean",  # those of the run are taken
+    "data.label_scale",
+    "data.words",  # texts are cut by them, and the words of tagged data are not
     "decode.beam",  # validation decodes greedily, so that settings of beam search and its batch size are free
     "decode.penalty",
     "decode.alpha",
@@ -157,8 +160,14 @@ def free_keys(recipe: Recipe) -> set[str]:
     """List the recipe keys, or tables of keys, that may change when a run is resumed: no result depends on them."""
     timed = LIMITS if recipe.optimizer.schedule in DECAYING else set()
     decodes = FAMILIES[recipe.model.family].pairs and recipe.train.validate_decoding and recipe.data.valid
-    automatic = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
-    return FREE - timed | automatic if decodes else FREE - timed | automatic | {"decode"}
+    more = {"train.precision"} if recipe.train.precision == "auto" else set()  # the run's own precision is taken
+    if recipe.decode.max_extra is None:
+        more.add("decode.max_extra")  # likewise its own limit
+    if recipe.train.average_last == 1:  # else the checkpoints of which the final model is the mean would be others
+        more.add("train.save_every")
+    if not decodes:
+        more.add("decode")
+    return FREE - timed | more
 
 
 def check_state(saved: Checkpoint) -> TrainerState:

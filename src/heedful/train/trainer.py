@@ -19,8 +19,9 @@ from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.tasks.task import Batch, Scores, Task
+from heedful.tasks.task import Batch, Mean, Scores, Task
 from heedful.train.agreement import check_agreement, checksum
+from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
     Updates,
@@ -87,6 +88,7 @@ class Trainer:
         self.state = TrainerState()
         self.plan = lru_cache(maxsize=2)(task.epoch)
         self.saved_at = time.monotonic()
+        self.callbacks = NO_CALLBACKS
 
     def build(self) -> Model:
         """Build a new model on the device of this process."""
@@ -163,6 +165,7 @@ class Trainer:
         self.state.seconds += seconds
         self.count(done, logger)
         note_time(self.state, self.recipe.train)
+        self.call("on_update", done)
         self.saver.report()
         validates = self.validation_is_due()
         if validates or self.save_is_due(minutes):
@@ -254,9 +257,29 @@ class Trainer:
         if scores is not None:
             logger.record_validation(self.state.update, scores)
         self.note(scores)
+        if scores is not None:
+            self.call("on_validation", scores)
         if scores is not None and (line := silence_line(self.state, scores, self.task.best)):
             self.task.tell(line)
         logger.restart_clock()
+
+    def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
+        """Call a method of the callbacks after an update, after a validation or at the end.
+
+        Raises:
+            CallbackError: a callback has raised an exception.
+        """
+
+        def event() -> TrainingEvent:
+            scores = dict(what) if isinstance(what, dict) else self.scores_of_update(what)
+            return TrainingEvent(self.state.update, scores, self.model, self.folder, finished)
+
+        self.callbacks.call(method, event)
+
+    def scores_of_update(self, update: Update) -> Scores:
+        """Mean losses of one update, its learning rate and the norm of its gradient."""
+        means = [Mean.of(*term) for term in zip(update.losses, update.nlls, update.counts, strict=True)]
+        return {**self.task.summary(means), "lr": update.lr, "norm": update.norm}
 
     def note(self, scores: Scores | None) -> None:
         """Note validation scores for early stopping, and mark the best checkpoint."""
@@ -317,7 +340,7 @@ class Trainer:
             state=told,
         )
 
-    def finish(self, logger: Logger) -> None:
+    def finish(self, logger: Logger) -> Scores:
         """Choose the final model, write it to `folder / "model"`, and its scores to `folder / "result.json"`.
 
         Raises:
@@ -336,6 +359,7 @@ class Trainer:
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
         self.reducer.from_first(lambda: logger.conclude(end, chosen.scores or {}))
+        return chosen.scores or {}
 
     def mean(self, updates: Updates) -> dict[str, Tensor]:
         """Average the weights of saved checkpoints."""

@@ -18,6 +18,7 @@ from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.errors import InputError
 from heedful.models import Model, weights
+from heedful.predict.scorer import Standardisation
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -237,6 +238,7 @@ def transfers(recipe: Recipe, model: Model) -> list[Transfer]:
         resized = resized_positions(start.recipe, recipe, values)
         values |= resized
         names = pairs_of_names(start, model, values)
+        values |= standardised_head(start.recipe, recipe, values)
         if start.recipe.data.labels != recipe.data.labels and not model.predicts_tokens:
             names = {there: here for there, here in names.items() if not here.startswith(HEAD)}
         if not names:
@@ -312,6 +314,19 @@ def values_of(start: LoadedModel, model: Model) -> dict[str, Tensor]:
             )
         values[POSITIONS] = values[POSITIONS] + values[SEGMENTS][0]
     return values
+
+
+def standardised_head(start: Recipe, recipe: Recipe, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The output layer of a regression that learned numbers as they are, as one of standardised numbers.
+
+    Its predictions stay the same. One that learned standardised numbers is taken as it is: numbers in another unit, or
+    from another range, are predicted from the start.
+    """
+    labels, learned = Standardisation.of(recipe.data), Standardisation.of(start.data)
+    if recipe.task != start.task or recipe.data.label_scale is None or learned != Standardisation():
+        return {}
+    bias = labels.standardised(values[f"{HEAD}bias"])
+    return {f"{HEAD}weight": values[f"{HEAD}weight"] / labels.scale, f"{HEAD}bias": bias}
 
 
 def fits(there: Tensor, here: Tensor, *, of_tokens: bool) -> bool:

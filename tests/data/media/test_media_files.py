@@ -9,6 +9,7 @@ import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media.media_files import MediaFile, files_below, media_files, media_labels, read_content
+from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
 
 
@@ -118,6 +119,15 @@ def test_columns_of_a_table_may_have_other_names_and_part_is_of_its_rows(tmp_pat
     assert found(tmp_path, "audio", **fields, part=(0.5, 0.7)) == [("5.mp3", "x5"), ("6.mp3", "x6")]
 
 
+def test_rows_without_a_class_are_left_out_with_a_count(tmp_path):
+    (tmp_path / "list.tsv").write_text("source\ttarget\na.png\tcat\nb.png\t \nc.png\tdog\n")
+    drops = DropReport()
+    data = DataConfig(root=str(tmp_path), modality="image")
+    files = media_files(CorpusConfig(source="list.tsv"), data, drops)
+    assert [(file.path.name, file.target) for file in files] == [("a.png", "cat"), ("c.png", "dog")]
+    assert drops.rows() == [("empty label", 1, "list.tsv, line 3")]
+
+
 def test_an_absolute_name_in_a_table_is_taken_as_it_is(tmp_path):
     (tmp_path / "list.tsv").write_text(f"source\ttarget\n{tmp_path}/elsewhere/a.png\tcat\n")
     assert found(tmp_path, source="list.tsv") == [("elsewhere/a.png", "cat")]
@@ -126,7 +136,6 @@ def test_an_absolute_name_in_a_table_is_taken_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("list.tsv", "source\ttarget\na.png\tcat\nb.png\t \n", r"list.tsv, line 3: 'target' is empty; fill it in"),
         ("list.tsv", "source\ttarget\na.png\n", r"list.tsv, line 2: .*"),
         ("list.jsonl", '{"source": "a.png"}\n', r"list.jsonl, line 1: .*target"),
         ("list.zip", "", r"list.zip: pictures come from a folder .* or from one table \(.tsv, .csv, .jsonl, .txt\)"),

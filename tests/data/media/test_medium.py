@@ -118,7 +118,8 @@ def test_samples_in_memory_are_read_as_those_of_a_file():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.zeros(7, np.int16), "is no sound; give samples from -1.0 to 1.0 of one channel, 1,000 a second"),
+        (np.zeros(7, np.int64), "is no sound; give samples from -1.0 to 1.0, or of int16, .* channel, 1,000 a second"),
+        (32_768 * np.ones(7), "its samples reach 32,768, and those of sound are from -1 to 1; divide them by"),
         (np.zeros((7, 2)), "is no sound"),
         (np.zeros(0), "it has no samples"),
         (np.array([0.1, np.nan]), "1 of its 2 samples are no finite numbers"),

@@ -99,7 +99,7 @@ def test_bad_utf8_is_named_with_file_line_byte_and_remedy(write):
 )
 def test_bad_utf8_is_skipped_or_replaced_on_demand(write, bad):
     path = write(b"one\n" + bad + b"\r\nthree\n")
-    with pytest.raises(InputError, match="line 2, byte"):
+    with pytest.raises(InputError, match=r"line 2[,:] (byte|holds a lone surrogate)"):
         list(read_lines(path))
     assert list(read_lines(path, bad_utf8="skip")) == ["one", "three"]
     first, replaced, last = read_lines(path, bad_utf8="replace")
@@ -206,3 +206,20 @@ def test_an_unfinished_reading_closes_its_file(write):
     lines = read_lines(write(b"one\ntwo\n"))
     assert next(lines) == "one"
     del lines  # a file left open would be a ResourceWarning, and warnings are errors
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_line_ends_of_old_macs_are_refused_by_name(write, compress):
+    lines = b"one fish\rtwo fish\rred fish\r"
+    for content in (lines, lines.removesuffix(b"\r"), lines.replace(b" ", b"\t")):
+        with pytest.raises(InputError, match=r"text\.en: its lines end in carriage returns alone.*line feeds; convert"):
+            list(read_lines(write(compress(content))))
+    assert list(read_lines(write(compress(b"one\rfish")))) == ["one\rfish"]
+    assert list(read_lines(write(compress(b"one\rtwo\rfish\nred")))) == ["one\rtwo\rfish", "red"]
+    assert list(read_lines(write(compress(b"one\r\ntwo\r\nred")))) == ["one", "two", "red"]
+
+
+def test_half_a_character_is_called_so_and_not_another_encoding(write):
+    with pytest.raises(InputError, match=r"line 2: holds a lone surrogate \(U\+D83D\).*bad_utf8") as caught:
+        list(read_lines(write(b"one\ntwo \xed\xa0\xbd\n")))
+    assert "iconv" not in str(caught.value)

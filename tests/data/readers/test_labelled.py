@@ -5,6 +5,7 @@ import json
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import MOST_LABELS, Example, ScoredText, labels_of, read_labelled, read_scored
 from heedful.errors import InputError
 
@@ -63,23 +64,27 @@ def test_a_lost_label_is_not_searched_for_by_length(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("label", ["", " ", "\u3000"])
-def test_an_empty_label_is_refused_with_its_line(corpus, label):
-    with pytest.raises(InputError, match=r"a\.tsv, line 2: the label is empty"):
-        list(read_labelled(corpus("a.tsv", f"one\t1\ntwo\t{label}\n"), DataConfig()))
-
-
-@pytest.mark.parametrize(
-    ("empty", "told"),
-    [
-        (range(1, 3), r"a\.jsonl: 2 labels are empty, in the lines 2, 3; fill them in, or take the lines out"),
-        (range(1, 8), r"7 labels are empty, in the lines 2, 3, 4, 5, 6, \.\.\.; fill"),
-    ],
-)
-def test_all_empty_labels_are_told_at_once(corpus, empty, told):
-    labels = [None if i in empty else "good" for i in range(11)]
-    lines = "".join(json.dumps({"text": "t", "y": label}) + "\n" for label in labels)
-    with pytest.raises(InputError, match=told):
-        list(read_labelled(corpus("a.jsonl", lines, source_field="text", target_field="y"), DataConfig()))
+@pytest.mark.parametrize("read", [read_labelled, read_scored])
+@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl", "two files"])
+def test_a_row_with_an_empty_label_is_left_out_with_a_count(corpus, tmp_path, label, read, ending):
+    rows = [("one", "1"), ("two", label), ("three", "3"), ("four", label)]
+    settings = {}
+    if ending == ".jsonl":
+        content = "".join(json.dumps({"source": text, "target": x or None}) + "\n" for text, x in rows)
+    elif ending == "two files":
+        content = "".join(f"{text}\n" for text, _ in rows)
+        corpus("labels", "".join(f"{x}\n" for _, x in rows))
+        settings = {"target": str(tmp_path / "labels")}
+    else:
+        content = "".join(f"{text}{',' if ending == '.csv' else chr(9)}{x}\n" for text, x in rows)
+    name = "texts" if settings else f"a{ending}"
+    drops = DropReport()
+    assert [example.text for example in read(corpus(name, content, **settings), DataConfig(), drops)] == [
+        "one",
+        "three",
+    ]
+    place = tmp_path / ("labels" if settings else name)
+    assert drops.rows() == [("empty label", 2, f"{place}, line 2")]
 
 
 def test_a_number_is_read_with_its_text(corpus):

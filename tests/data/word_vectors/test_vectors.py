@@ -77,6 +77,10 @@ def test_pieces_find_their_vectors(tmp_path):
     ("content", "message"),
     [
         (b"a 1 2 3\nb 1 2\n", "line 2: 2 numbers where the first vector has 3"),
+        (
+            b"2 2\nthe 1 2\nwindows 10 1 2\n",
+            'first line promises 2; check the file, or write its word as "windows_10" if',
+        ),
         (b"a 1 2 3\nb 1 x 3\n", "line 2: not a word and 3 numbers"),
         (b"a 1 2 3\nb 1 1e39 3\n", 'the vector of "b", number 2, has numbers that are not finite'),
         (b"a 1 2 3\nb 1 nan 3\n", 'the vector of "b", number 2, has numbers that are not finite'),
@@ -84,7 +88,16 @@ def test_pieces_find_their_vectors(tmp_path):
         (binary(b"")[:-5], "ends in vector 4 of 4"),
         (b"3 2\na 1 2\nb 1\n", "line 3: 1 number where the first line promises 2; check the file"),
     ],
-    ids=["short line", "no number", "too large", "not finite", "empty", "cut off", "short line below a header"],
+    ids=[
+        "short line",
+        "space in a word",
+        "no number",
+        "too large",
+        "not finite",
+        "empty",
+        "cut off",
+        "short line below a header",
+    ],
 )
 def test_what_is_wrong_is_told_with_its_place(content, message, tmp_path):
     path = tmp_path / "vectors"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media import pictures, sounds, videos
 from heedful.data.readers.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
+from heedful.data.readers.documents import drop_made_folders
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files, visible_folders
@@ -38,7 +39,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     In a folder, each folder is a class, and all files of the right kind below it belong to it; `part` is taken of each
     class. In a table `source_field` holds the place of a file, relative to the table, and `target_field` its class or
     text; `part` is taken of its rows. With `data.labelled` = False files alone are read: those in the folder itself,
-    too, and of a table the column of files only.
+    too, and of a table the column of files only. Rows with an empty class or text are left out.
 
     Args:
         corpus: `source` names a folder or a table (.csv, .tsv, .jsonl).
@@ -53,6 +54,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if not place.exists():
         raise InputError(f"{place}: there is no such folder or table; correct the name, or give --data FOLDER")
     if place.is_dir():
+        drop_made_folders(place, DropReport() if report is None else report)
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
     if ending_of(place) not in TABLES or corpus.target is not None:
@@ -68,9 +70,10 @@ def _labelled_rows(
 ) -> Iterator[MediaFile]:
     fields = (corpus.source_field, corpus.target_field)
     for line, (name, target) in read_rows(corpus, data, fields, report, label=corpus.target_field):
-        if not target.strip():
-            raise InputError(f"{corpus.source}, line {line}: {corpus.target_field!r} is empty; fill it in")
-        yield MediaFile(place.parent / name, target.strip(), line)
+        if target.strip():
+            yield MediaFile(place.parent / name, target.strip(), line)
+        elif report is not None:
+            report.drop("empty label", corpus.source, line)
 
 
 def _unlabelled_rows(

@@ -76,14 +76,15 @@ class Pictures(Medium):
     endings = pictures.ENDINGS
     noun = "picture"
 
-    def __init__(self, config: ImageConfig) -> None:
+    def __init__(self, config: ImageConfig, *, truncated: bool = False) -> None:
         self.config = config
+        self.truncated = truncated
         self.mixup = config.mixup
         self.mean, self.std = torch.tensor(config.mean), torch.tensor(config.std)
 
     def read(self, content: bytes) -> np.ndarray:
         """Decode the bytes of a picture file, at the size of the settings."""
-        return read_picture(content, self.config)
+        return read_picture(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
         """Bring pixels of 8 bits, (H W), (H W 1), (H W 3) or (H W 4), to the size and channels of the settings."""
@@ -143,12 +144,13 @@ class Sounds(Medium):
     endings = sounds.ENDINGS
     noun = "sound"
 
-    def __init__(self, config: AudioConfig) -> None:
+    def __init__(self, config: AudioConfig, *, truncated: bool = False) -> None:
         self.config = config
+        self.truncated = truncated
 
     def read(self, content: bytes) -> np.ndarray:
         """Decode the bytes of a sound file, at the rate of the settings."""
-        return read_sound(content, self.config)
+        return read_sound(content, self.config, truncated=self.truncated)
 
     def from_array(self, values: np.ndarray) -> np.ndarray:
         """Check samples (N) of one channel at the rate of the settings."""
@@ -179,8 +181,8 @@ def sample_frames(samples: Float32[Tensor, " N"], config: AudioConfig) -> Float3
 
 
 MEDIA: dict[str, Callable[[Recipe], Medium]] = {  # by `data.modality`
-    "image": lambda recipe: Pictures(recipe.image),
-    "audio": lambda recipe: Sounds(recipe.audio),
+    "image": lambda recipe: Pictures(recipe.image, truncated=recipe.data.truncated_files == "read"),
+    "audio": lambda recipe: Sounds(recipe.audio, truncated=recipe.data.truncated_files == "read"),
     "video": lambda recipe: Videos(recipe.image, recipe.video),
 }
 

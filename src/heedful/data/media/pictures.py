@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -39,19 +40,22 @@ TURNS = {  # what brings a picture upright, by that tag
     8: "ROTATE_90",
 }
 
+SWITCH = Lock()
+
 Pixels = UInt8[np.ndarray, "H W C"]
 
 
-def read_picture(content: bytes, config: ImageConfig) -> Pixels:
+def read_picture(content: bytes, config: ImageConfig, *, truncated: bool = False) -> Pixels:
     """Read the bytes of a picture file as pixels (H W C), turned upright by its EXIF data and resized.
 
     Of an animated picture the first frame is read. Transparent pixels lie on white. Pictures of 16 bits, and of
-    numbers from 0 to 1, are scaled to 8 bits; CMYK becomes RGB.
+    numbers from 0 to 1, are scaled to 8 bits; CMYK becomes RGB. With `truncated`, what is there of an image that is cut
+    off is read, and the rest is black or grey.
 
     Raises:
         InputError: The bytes are no picture, cut off, damaged, or have more than `max_pixels` pixels.
     """
-    with opened(content, config.max_pixels) as picture:
+    with opened(content, config.max_pixels) as picture, loading(truncated=truncated):
         return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
 
 
@@ -81,6 +85,25 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
         raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
     except DAMAGE as error:
         raise InputError(f"the {noun} is damaged or cut off ({error}); save it again") from error
+
+
+@contextmanager
+def loading(*, truncated: bool) -> Iterator[None]:
+    """Let Pillow unpack images that are cut off, if that is asked for: a switch of the whole process, put back after.
+
+    One image at a time is unpacked then.
+    """
+    from PIL import ImageFile
+
+    if not truncated:
+        yield
+        return
+    with SWITCH:
+        before, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, True
+        try:
+            yield
+        finally:
+            ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
 def check_size(picture: Any, max_pixels: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from heedful.config.modalities import AudioConfig
+from heedful.data.media.channels import ChannelMixer
 from heedful.data.media.resampling import CROSSINGS, ROLLOFF, Samples, resampled
 from heedful.data.media.sounds import (
     BLOCK,
@@ -74,20 +75,20 @@ class ArrayRecording(Recording):
 
 
 class FileRecording(Recording):
-    """Recording in a file or its bytes: only what is asked for is read, resampled, and its channels averaged.
+    """Recording in a file or its bytes: only what is asked for is read, resampled, and its channels made into one.
 
     What is read in pieces is what is read as a whole: a piece is resampled with the samples around it. The file is read
     from its beginning on, as not every kind can be entered in the middle (of an MP3 other samples come then), and what
     was read last is kept.
     """
 
-    def __init__(self, source: Path | bytes, config: AudioConfig) -> None:
+    def __init__(self, source: Path | bytes, config: AudioConfig, *, truncated: bool = False) -> None:
         self.name = str(source) if isinstance(source, Path) else "the recording"
         self.rate = config.rate
-        self._source = source
+        self._source, self._truncated = source, truncated
         sound = self._opened()
         with sound, self._naming():
-            self._rate, self._frames = sound.samplerate, frames_of(sound, source)
+            self._rate, self._frames = sound.samplerate, frames_of(sound, source, truncated=truncated)
         if not self._frames:
             raise InputError(f"{self.name}: it has no samples")
         common = gcd(self._rate, self.rate)
@@ -96,6 +97,8 @@ class FileRecording(Recording):
         self._sound: Any = None  # opened, and read as far as `_last`
         self._first = self._last = 0  # of what is kept
         self._kept: Samples = np.zeros(0, np.float32)
+        self._channel = config.channel
+        self._mixer = ChannelMixer(config.channel)
 
     def read(self, begin: int, end: int) -> Samples:
         """Read a part of the file: whole periods of the resampling that hold it, and those around them."""
@@ -131,6 +134,7 @@ class FileRecording(Recording):
         self._sound = None
         self._first = self._last = 0
         self._kept = np.zeros(0, np.float32)
+        self._mixer = ChannelMixer(self._channel)
 
     def _piece(self, begin: int, end: int) -> Samples:
         """Read a part of the file at its own rate, from what is kept and from the file behind it."""
@@ -154,11 +158,14 @@ class FileRecording(Recording):
         with self._naming():
             if len(samples) < count:
                 check_count(self._last + len(samples), self._frames)
-        return samples.mean(axis=1)
+            mixed = self._mixer.mix(samples)
+            if self._last + len(samples) == self._frames:
+                self._mixer.check()
+        return mixed
 
     def _opened(self) -> Any:
         with self._naming():
-            return open_sound(self._source)
+            return open_sound(self._source, truncated=self._truncated)
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
@@ -169,8 +176,13 @@ class FileRecording(Recording):
             raise InputError(f"{self.name}: {error}") from error
 
 
-def recording_of(sound: object, config: AudioConfig) -> Recording:
+def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False) -> Recording:
     """Open a recording: a file by its name, the bytes of one, or an array of samples at the rate of the settings.
+
+    Args:
+        sound: the recording.
+        config: the settings of sound.
+        truncated: True to read what is there of a file that is cut off.
 
     Raises:
         InputError: there is no such file, it is no sound, or the array holds no samples of one channel.
@@ -178,15 +190,15 @@ def recording_of(sound: object, config: AudioConfig) -> Recording:
     if isinstance(sound, np.ndarray | torch.Tensor):
         return ArrayRecording(sound, config)
     if isinstance(sound, bytes):
-        return FileRecording(sound, config)
+        return FileRecording(sound, config, truncated=truncated)
     if not isinstance(sound, str | PathLike):
         raise InputError(
             f"{type(sound).__name__} is no recording; give the name of a file, its bytes, or an array of samples"
         )
-    return file_recording(Path(fspath(sound)), config)
+    return file_recording(Path(fspath(sound)), config, truncated=truncated)
 
 
-def file_recording(path: Path, config: AudioConfig) -> FileRecording:
+def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) -> FileRecording:
     """Open a file of sound.
 
     Raises:
@@ -196,4 +208,4 @@ def file_recording(path: Path, config: AudioConfig) -> FileRecording:
         raise InputError(f"{path}: is a folder; name the files of sound in it")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file; name a file of sound")
-    return FileRecording(path, config)
+    return FileRecording(path, config, truncated=truncated)

@@ -11,29 +11,41 @@ import numpy as np
 from jaxtyping import Float32
 
 from heedful.config.modalities import AudioConfig
+from heedful.data.media.channels import ChannelMixer
 from heedful.data.media.resampling import Samples, resampled
+from heedful.data.media.wav_headers import STREAMED, true_header
 from heedful.errors import InputError
 
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au")
 
 FASTEST = 768_000  # samples a second: more are a damaged header
-STREAMED = 2**31 - 2**16  # bytes of a WAV file; more stand in files that were written before their length was known
 UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, as libsndfile says
 BLOCK = 1 << 16  # samples that are read at a time
+SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
+SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
+LOUDEST = 8.0  # the largest sample; sound is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
 
 
-def read_sound(content: bytes, config: AudioConfig) -> Samples:
+def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
     """Read the bytes of a sound file as samples of one channel at the rate of the settings, mostly from -1 to 1.
 
-    Channels are averaged.
+    Channels are averaged, unless `channel` names one.
+
+    Args:
+        content: The bytes.
+        config: The settings.
+        truncated: True to read what is there of a file that is cut off.
 
     Raises:
-        InputError: The bytes are no sound, cut off, damaged, without samples or with some that are no numbers, or
-            longer than `max_seconds`.
+        InputError: The bytes are no sound, cut off, damaged, without samples or with some that are no numbers or far
+            beyond 1; the channels cancel each other; or the sound is longer than `max_seconds`.
     """
-    samples, rate = read_channels(content, config.max_seconds)
-    return checked(resampled(checked(samples.mean(axis=1)), rate, config.rate))
+    samples, rate = read_channels(content, config.max_seconds, truncated=truncated)
+    mixer = ChannelMixer(config.channel)
+    mixed = checked(mixer.mix(samples))
+    mixer.check()
+    return checked(resampled(mixed, rate, config.rate))
 
 
 def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
@@ -49,53 +61,66 @@ def from_samples(values: np.ndarray, config: AudioConfig) -> Samples:
 def as_samples(values: np.ndarray, rate: int) -> Samples:
     """Check samples in memory, of one channel at a rate, and return them as float32.
 
+    Integers of 16 and 32 bits, and unsigned ones of 8, are scaled as they are in WAV files.
+
     Raises:
-        InputError: The array has another shape, no fractions, or nothing in it; or some are no numbers.
+        InputError: The array has another shape, another type, or nothing in it; or some are no numbers.
     """
-    if values.ndim != 1 or values.dtype.kind != "f":
+    scale = SCALES.get(values.dtype.name)
+    if values.ndim != 1 or (scale is None and values.dtype.kind != "f"):
         raise InputError(
-            f"an array of type {values.dtype} and shape {values.shape} is no sound; give samples from -1.0 to 1.0 of "
-            f"one channel, {rate:,} a second, and several sounds in a list"
+            f"an array of type {values.dtype} and shape {values.shape} is no sound; give samples from -1.0 to 1.0, or "
+            f"of int16, int32 or uint8, of one channel, {rate:,} a second, and several sounds in a list"
         )
+    if scale is not None:
+        values = (values.astype(np.float64) - scale[0]) / scale[1]
     return checked(np.ascontiguousarray(values, dtype=np.float32))
 
 
-def read_channels(content: bytes, most: float) -> tuple[Float32[np.ndarray, "N C"], int]:
+def read_channels(content: bytes, most: float, *, truncated: bool = False) -> tuple[Float32[np.ndarray, "N C"], int]:
     """Read all channels of a sound file (N C), and its samples a second; at most so many seconds.
 
     Raises:
         InputError: As for `read_sound`.
     """
-    with opened(content) as sound:
-        frames = frames_of(sound, content)
+    with opened(content, truncated=truncated) as sound:
+        frames = frames_of(sound, content, truncated=truncated)
         check_length(frames / sound.samplerate, most)
         samples = sound.read(frames, dtype="float32", always_2d=True)  # GSM cannot tell how many follow
         check_count(len(samples), frames)
         return samples, sound.samplerate
 
 
-def frames_of(sound: Any, source: bytes | Path) -> int:
+def frames_of(sound: Any, source: bytes | Path, *, truncated: bool = False) -> int:
     """Find the number of samples of each channel of an open sound file, made of `source`.
 
-    A file that does not tell, as FLAC that was written into a pipe, is read to its end for that.
+    A file that does not tell, as FLAC that was written into a pipe, is read to its end for that, and so is one that may
+    be cut off.
 
     Raises:
         InputError: It is damaged.
     """
-    if sound.frames != UNTOLD:
+    if sound.frames != UNTOLD and not truncated:
         return sound.frames
-    with open_sound(source) as again:
-        return sum(map(len, blocks(again, UNTOLD)))
+    count = 0
+    with open_sound(source, truncated=truncated) as again:
+        try:
+            for block in blocks(again, UNTOLD, SMALL_BLOCK if truncated else BLOCK):
+                count += len(block)
+        except InputError:
+            if not truncated:
+                raise
+    return count
 
 
-def blocks(sound: Any, most: int) -> Iterator[Float32[np.ndarray, "N C"]]:
+def blocks(sound: Any, most: int, size: int = BLOCK) -> Iterator[Float32[np.ndarray, "N C"]]:
     """Read at most so many samples of an open sound file (N C), block by block; behind them may stand other things.
 
     Raises:
         InputError: It is damaged.
     """
     try:
-        while len(block := sound.read(min(BLOCK, most), dtype="float32", always_2d=True)):
+        while len(block := sound.read(min(size, most), dtype="float32", always_2d=True)):
             yield block
             most -= len(block)
     except soundfile().LibsndfileError as error:
@@ -103,20 +128,20 @@ def blocks(sound: Any, most: int) -> Iterator[Float32[np.ndarray, "N C"]]:
 
 
 @contextmanager
-def opened(content: bytes) -> Iterator[Any]:
+def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
     """Open the bytes of a sound file with soundfile; its samples are not read yet.
 
     Raises:
         InputError: The bytes are no sound, cut off or damaged.
     """
-    with open_sound(content) as sound:
+    with open_sound(content, truncated=truncated) as sound:
         try:
             yield sound
         except soundfile().LibsndfileError as error:
             raise unreadable(error) from error
 
 
-def open_sound(source: bytes | Path) -> Any:
+def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
     """Open a sound file, or its bytes, with soundfile, to be closed by the caller; its samples are not read yet.
 
     Raises:
@@ -125,7 +150,8 @@ def open_sound(source: bytes | Path) -> Any:
     library = soundfile()
     try:
         with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
-            check_whole(stream)
+            check_whole(stream, truncated=truncated)
+            source = with_true_header(stream, source)
         sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
@@ -138,12 +164,22 @@ def open_sound(source: bytes | Path) -> Any:
     return sound
 
 
+def with_true_header(stream: BinaryIO, source: bytes | Path) -> bytes | Path:
+    """Return a sound file as it is, or its bytes with its length written into a header that does not tell it."""
+    size = stream.seek(0, SEEK_END)
+    header = true_header(stream, size)
+    if header is None:
+        return source
+    stream.seek(len(header))
+    return header + stream.read()
+
+
 def unreadable(error: Any) -> InputError:
     """Make the error of a file that libsndfile cannot read."""
     return InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})")
 
 
-def check_whole(stream: BinaryIO) -> None:
+def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
     """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
 
     The headers of WAV, AIFF and AU tell how many there are, and each page of an Ogg file tells its size.
@@ -154,6 +190,8 @@ def check_whole(stream: BinaryIO) -> None:
     header, size = stream.read(12), stream.seek(0, SEEK_END)
     if not size:
         raise InputError("the file is empty; take it out, or save it again")
+    if truncated:
+        return
     announced = announced_bytes(header)
     if announced is not None and size < announced < STREAMED:
         raise InputError(f"it is cut off: {size:,} of {announced:,} bytes are there; save it again")
@@ -206,15 +244,20 @@ def check_length(seconds: float, most: float) -> None:
 
 
 def checked(samples: Samples) -> Samples:
-    """Return samples as they are if there are some, and all are numbers.
+    """Return samples as they are if there are some, and all are numbers that can be samples.
 
     Raises:
-        InputError: There are none, or some are infinite or no numbers.
+        InputError: There are none, or some are infinite, no numbers, or far beyond 1.
     """
     if not len(samples):
         raise InputError("it has no samples")
     if not np.isfinite(samples).all():
         raise InputError(f"{np.sum(~np.isfinite(samples)):,} of its {len(samples):,} samples are no finite numbers")
+    if (loudest := float(np.abs(samples).max())) > LOUDEST:
+        raise InputError(
+            f"its samples reach {loudest:,.6g}, and those of sound are from -1 to 1; divide them by what is 1 in them, "
+            "such as 32,768 for samples of 16 bits"
+        )
     return samples
 
 

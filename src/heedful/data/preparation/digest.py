@@ -20,13 +20,17 @@ UNREAD = {
     "root",
     "modality",
     "labelled",
+    "label_mean",  # the stores hold the numbers as they are
+    "label_scale",
     "bad_files",
+    "truncated_files",
     "train",
     "valid",
     "test",
     "source_language",
     "target_language",
     "max_length",
+    "words",
     "cross_documents",
 }
 UNNAMED = {"source", "target", "weight"}

@@ -51,25 +51,28 @@ def prepare_media(
         report: Called with sentences that say what is done.
 
     Raises:
-        InputError: As in `prepare_data`; or a file cannot be read, unless it is for training and `data.bad_files` is
-            "skip"; or a text for validation is longer than the positions that a decoder learns.
+        InputError: As in `prepare_data`; or a file cannot be read, unless `data.bad_files` is "skip_all" or, for
+            training, "skip"; or a text for validation is longer than the positions that a decoder learns.
         RunError: The folder cannot be written.
     """
     check_media(recipe)
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         (corpus,) = corpora
-        skip = recipe.data.bad_files == "skip" and place.name != VALID
+        skip = skips_bad(recipe, training=place.name != VALID)
         read = (
             (file, MediaExample(content, tokens, target(file, corpus, tokenizers)))
             for file, content, tokens in read_files(corpus, recipe, drops, skip=skip)
         )
         kept = (example for _, example in read) if place.name == VALID else short_enough(read, corpus, recipe, drops)
-        examples = at_least_one(kept, corpus.source, drops, "files")
+        written = _counted(kept, corpus, drops) if FAMILIES[recipe.model.family].pairs else kept
+        examples = at_least_one(written, corpus.source, drops, "files")
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
 
-    reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio)))
+    channel = f", channel {recipe.audio.channel}" if recipe.audio.channel else ""
+    truncated = ", truncated" if recipe.data.truncated_files == "read" else ""
+    reading = ", ".join(map(str, (recipe.image, recipe.video, recipe.audio))) + channel + truncated
     of_whisper = recipe.task == "speech_recognition" and recipe.tokenizer.kind == "foreign"
     prompt = f", behind the prompt for {recipe.transcribe.language}" if of_whisper else ""
     media = Preparation(
@@ -112,6 +115,13 @@ def short_enough(
             yield example
 
 
+def _counted(examples: Iterable[MediaExample], corpus: CorpusConfig, drops: DropReport) -> Iterator[MediaExample]:
+    """Yield files with their texts unchanged, and count the tokens of the texts."""
+    for example in examples:
+        drops.count_tokens(f"target tokens of {corpus.source}", example.target)
+        yield example
+
+
 def check_media(recipe: Recipe) -> None:
     """Check that a recipe names training data; nothing is read.
 
@@ -120,6 +130,11 @@ def check_media(recipe: Recipe) -> None:
     """
     if not recipe.data.train:
         raise InputError("the recipe names no training data; give it a [[data.train]] with source")
+
+
+def skips_bad(recipe: Recipe, *, training: bool) -> bool:
+    """True if files of a set that cannot be read are left out."""
+    return recipe.data.bad_files == "skip_all" or (training and recipe.data.bad_files == "skip")
 
 
 def read_files(
@@ -160,5 +175,6 @@ def read_files(
                 if not skip:
                     raise
                 drops.drop("bad file", str(error), None)
+                drops.bad_files.append(str(error))
             else:
                 yield file, content, found

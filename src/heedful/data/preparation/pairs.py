@@ -63,7 +63,8 @@ def prepare_pairs(
             encoded = _encode(_clean_pairs(pairs, corpus, pair_filter, drops), tokenizers)
             rows = _fitting_rows(encoded, corpus, pair_filter, drops)
         vocab_size = max(len(tokenizers.source), len(tokenizers.target))
-        store = PairStore.write(place, some_pairs(rows, corpus.source, drops), vocab_size)
+        rows = _counted(some_pairs(rows, corpus.source, drops), corpus, drops)
+        store = PairStore.write(place, rows, vocab_size)
         report(f"{corpus.source}: {counted(len(store), 'pairs')}, {drops}")
 
     pairs = Preparation(
@@ -171,6 +172,14 @@ def _fitting_rows(
             drops.drop(reason, corpus.source, pair.line)
         else:
             yield source, target
+
+
+def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
+    """Yield rows unchanged, and count their tokens on both sides."""
+    for source, target in rows:
+        drops.count_tokens(f"source tokens of {corpus.source}", source)
+        drops.count_tokens(f"target tokens of {corpus.target or corpus.source}", target)
+        yield source, target
 
 
 def some_pairs(pairs: Iterable[T], name: str, drops: DropReport) -> Iterator[T]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -25,8 +25,9 @@ from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
 from heedful.storage.manifest import MANIFEST
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.unknown_tokens import unknown_lines
 
-REPORT = "report.json"  # counts of what was dropped, and the digest of all that the data depends on
+REPORT = "report.json"  # counts of what was dropped and of unknown tokens, and the digest of all the data depends on
 FORMAT = 2  # of the stores as well
 DAMAGED = "damaged"  # stands for the digest of data whose report is damaged
 VALID = "valid"  # name of the store of the validation data
@@ -133,6 +134,8 @@ def prepare_data(
         return total
 
     def opened(drops: DropReport) -> PreparedData[S]:
+        for sentence in unknown_lines(drops.tokens, recipe.tokenizer):
+            report(sentence)
         stores = [preparation.open(folder / name) for name in preparation.parts]
         return PreparedData(
             tokenizers=preparation.load(folder / "tokenizer"),
@@ -196,7 +199,8 @@ def made_once(
         )
     with named_write_errors(folder), atomic_folder(folder) as writer:
         drops = make(writer.path)
-        document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict()}
+        tokens = {name: asdict(found) for name, found in drops.tokens.items()}
+        document = {"format": FORMAT, "digest": digest, "dropped": drops.to_dict(), "tokens": tokens}
         writer.write(REPORT, [json.dumps(document, indent=2).encode()])
     return read(drops)
 
@@ -207,7 +211,8 @@ def _stored(folder: Path) -> tuple[DropReport, int, str] | None:
         if not folder.exists() or not any(folder.iterdir()):
             return None
         stored = json.loads((folder / REPORT).read_bytes())
-        return DropReport.from_dict(stored["dropped"]), stored.get("format", 1), stored["digest"]
+        drops = DropReport.from_dict(stored["dropped"], stored.get("tokens"))
+        return drops, stored.get("format", 1), stored["digest"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if _holds_only_stores(folder):
             return DropReport(), FORMAT, DAMAGED

@@ -1,9 +1,11 @@
 """Survey of labelled text: its classes, the lengths of its texts, contradictions, and texts that may be held out."""
 
+import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -45,11 +47,22 @@ class LabelSurvey:
 
     @property
     def lookalikes(self) -> list[list[str]]:
-        """Groups of labels that differ only in capitals or blanks."""
-        groups: dict[str, list[str]] = defaultdict(list)
+        """Groups of labels that differ only in capitals or blanks, or are the same number, such as 1 and 1.0."""
+        groups: dict[str | Decimal, list[str]] = defaultdict(list)
         for label in self.labels:
-            groups["".join(label.split()).casefold()].append(label)
+            groups[sense_of(label)].append(label)
         return [group for group in groups.values() if len(group) > 1]
+
+
+def sense_of(label: str) -> str | Decimal:
+    """The number that a label is, or the label without capitals and blanks; of two labels with one sense, one slipped.
+
+    A whole number that begins with 0 or + is a code rather than a number.
+    """
+    written = "".join(label.split()).casefold()
+    if re.fullmatch(r"-?(0|[1-9]\d*)([.]\d+)?(e[+-]?\d+)?", written, re.ASCII):
+        return Decimal(written)
+    return written
 
 
 def text_of(example: Example) -> str:

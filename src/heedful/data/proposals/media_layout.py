@@ -19,6 +19,7 @@ Share = tuple[float, float]
 
 GUESSED: tuple[Kind, ...] = ("image", "audio")  # a video ends like a picture, so that the user has to ask for it
 NAMES = {"train": ("train", "training"), "valid": ("valid", "val", "validation", "dev"), "test": ("test", "testing")}
+UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "unknown", "nolabel")  # folders that are no class
 FILES = 0.9  # share of the values of a column of files that end like those of a kind
 
 

@@ -4,6 +4,7 @@
 Where one side of a parallel text holds such a character, every later pair is shifted; so files are split as bytes.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,8 @@ class ByteStream(Protocol):
 BLOCK = 1 << 20  # bytes that are read at a time to count lines
 SOME = 1 << 10  # bytes of a line that tell whether it holds more than byte order marks
 LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, and would have to be held in memory
+
+SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # in UTF-8, of a JSON escape without its other half
 
 FOREIGN_BEGINNINGS = {
     b"\xff\xfe": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
@@ -107,7 +110,9 @@ def decode_lines(
     Raises:
         InputError: As in `read_lines`.
     """
-    for line in decode_text(stream, name, bad_utf8=bad_utf8, longest=longest):
+    for number, line in enumerate(decode_text(stream, name, bad_utf8=bad_utf8, longest=longest), start=1):
+        if number == 1 and line is not None:
+            _refuse_carriage_returns(line, name)
         yield line if line is None else line.removesuffix("\n")
 
 
@@ -162,10 +167,16 @@ def decode_utf8(raw: bytes, name: str, line: int, bad_utf8: BadUtf8) -> str | No
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         if bad_utf8 == "error":
+            if surrogate := SURROGATE.match(raw, error.start):
+                number = ord(surrogate[0].decode("utf-8", "surrogatepass"))
+                problem = f"{name}, line {line}: holds a lone surrogate (U+{number:04X}), which is half of a character"
+                remedy = f"repair what was cut, such as the escape \\u{number:04x}"
+            else:
+                problem = f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8"
+                remedy = "convert the file (for example `iconv -f LATIN1 -t UTF-8`)"
             raise InputError(
-                f"{name}, line {line}, byte {error.start + 1}: 0x{raw[error.start]:02X} is not valid UTF-8; "
-                "convert the file (for example `iconv -f LATIN1 -t UTF-8`), or have such lines left out: with `heedful "
-                'init --bad-utf8 skip`, or with data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
+                f"{problem}; {remedy}, or have such lines left out: with `heedful init --bad-utf8 skip`, or with "
+                'data.bad_utf8 = "skip" in a recipe; "replace" marks what is lost'
             ) from error
         return raw.decode("utf-8", "replace") if bad_utf8 == "replace" else None
 
@@ -198,6 +209,14 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
+
+
+def _refuse_carriage_returns(first_line: str, name: str) -> None:
+    if not first_line.endswith("\n") and first_line.rstrip("\r").count("\r") > 1:  # a single one may be in a text
+        raise InputError(
+            f"{name}: its lines end in carriage returns alone, as on old Macs, and not in line feeds; convert it with "
+            "`tr '\\r' '\\n' < OLD > NEW`, or save it again with line ends of Unix or Windows"
+        )
 
 
 def _refuse_foreign(first_line: bytes, name: str) -> None:

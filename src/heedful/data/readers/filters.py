@@ -8,11 +8,13 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, Self, get_args
 
 from heedful.config.schema import FilterConfig
+from heedful.text.unknown_tokens import UnknownTokens
 
 NO_LETTER = re.compile(r"[\W_]+")
 
@@ -20,8 +22,10 @@ Reason = Literal[
     "header",  # a first row that names columns, none of which the recipe asks for by name
     "bad UTF-8",
     "bad file",  # a picture or a sound that cannot be read
+    "being a run, model or recipe folder",  # which heedful, not the user, put below the folder that is read
     "empty source",
     "empty target",
+    "empty label",
     "too many characters",
     "wrong script",
     "duplicate",
@@ -48,10 +52,18 @@ LETTER_NAMES = {
 
 @dataclass
 class DropReport:
-    """Counts of pairs that were dropped for each reason, or kept with a remark, with the place of the first one."""
+    """Counts of pairs that were dropped for each reason, or kept with a remark, with the place of the first one.
+
+    Attributes:
+        counts: The number of pairs for each reason or remark.
+        examples: The place of the first one.
+        tokens: The tokens of the encoded texts, by what was counted, such as "target tokens of train.de".
+    """
 
     counts: dict[Reason | Remark, int] = field(default_factory=dict)
     examples: dict[Reason | Remark, str] = field(default_factory=dict)
+    tokens: dict[str, UnknownTokens] = field(default_factory=dict)
+    bad_files: list[str] = field(default_factory=list, compare=False)  # what is wrong with each; not stored
 
     def drop(self, reason: Reason, name: str, line: int | None) -> None:
         """Count one dropped pair that stands in file `name` at `line`, counted from 1; None: the file itself."""
@@ -61,11 +73,19 @@ class DropReport:
         """Count one example that is kept, though something about it is odd."""
         self._count(remark, name, line)
 
+    def count_tokens(self, name: str, ids: Sequence[int]) -> None:
+        """Count the tokens of an encoded text, and those that are unknown, under what they are."""
+        self.tokens.setdefault(name, UnknownTokens()).count(ids)
+
     def merge(self, other: Self) -> None:
         """Add the counts of another drop report; the place of the first pair stays the first one met."""
+        for name, found in other.tokens.items():
+            total = self.tokens.setdefault(name, UnknownTokens())
+            total.tokens, total.unknown = total.tokens + found.tokens, total.unknown + found.unknown
         for reason, count in other.counts.items():
             self.counts[reason] = self.counts.get(reason, 0) + count
             self.examples.setdefault(reason, other.examples[reason])
+        self.bad_files += other.bad_files
 
     def rows(self) -> list[tuple[Reason, int, str]]:
         """Return (reason, count, place of the first dropped pair), in the order in which the filters run."""
@@ -86,12 +106,13 @@ class DropReport:
         return {reason: {"count": count, "first": example} for reason, count, example in found}
 
     @classmethod
-    def from_dict(cls, values: dict[str, dict[str, Any]]) -> Self:
-        """Return the drop report that `to_dict` turned into JSON-ready values."""
+    def from_dict(cls, values: dict[str, dict[str, Any]], tokens: dict[str, dict[str, int]] | None = None) -> Self:
+        """Return the drop report that `to_dict` turned into JSON-ready values, with counts of tokens by their names."""
         known: list[Reason | Remark] = [reason for reason in (*REASONS, *REMARKS) if reason in values]
         return cls(
             counts={reason: values[reason]["count"] for reason in known},
             examples={reason: values[reason]["first"] for reason in known},
+            tokens={name: UnknownTokens(**found) for name, found in (tokens or {}).items()},
         )
 
     def _count(self, reason: Reason | Remark, name: str, line: int | None) -> None:

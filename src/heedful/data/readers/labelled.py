@@ -13,7 +13,6 @@ from heedful.errors import InputError
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
 LARGEST_SCORE = 1e15  # the squares of many of them are summed in float32
-SHOWN = 5  # lines without a label
 
 
 class Example(NamedTuple):
@@ -37,19 +36,21 @@ class ScoredText(NamedTuple):
 def read_labelled(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[Example]:
     """Yield the labelled examples of a corpus, or of its `part`, in file order; each label becomes one line.
 
-    The text stands in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`.
+    The text is in `source_field`, a second one in `pair_field` where that is set, the label in `target_field`. Rows
+    with an empty label are left out, and `report` counts them.
 
     Raises:
-        InputError: As in `read_rows`; or labels are empty: the message counts all of them.
+        InputError: As in `read_rows`.
     """
+    report = DropReport() if report is None else report
     pair_field = [] if corpus.pair_field is None else [corpus.pair_field]
     fields = (corpus.source_field, *pair_field, corpus.target_field)
     rows = read_rows(corpus, data, fields, report, label=corpus.target_field)
     for line, (text, *pair, label) in rows:
-        example = Example(line, text, pair[0] if pair else None, LINE_ENDS.sub(" ", label.strip()))
-        if not example.label:
-            raise InputError(_missing(corpus, [line, *(row.line for row in rows if not row.texts[-1].strip())]))
-        yield example
+        if label.strip():
+            yield Example(line, text, pair[0] if pair else None, LINE_ENDS.sub(" ", label.strip()))
+        else:
+            report.drop("empty label", corpus.target or corpus.source, line)
 
 
 def read_scored(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[ScoredText]:
@@ -120,17 +121,6 @@ def in_order(labels: Collection[str]) -> tuple[str, ...]:
     if None in numbers.values():
         return tuple(sorted(labels))
     return tuple(sorted(labels, key=lambda label: (numbers[label], label)))
-
-
-def _missing(corpus: CorpusConfig, lines: list[int]) -> str:
-    """The message on lines without a label: all are counted at once, so that one look mends them."""
-    if len(lines) == 1:
-        return f"{_place(corpus, lines[0])}: the label is empty; fill it in, or take the line out"
-    shown = ", ".join(f"{line:,}" for line in lines[:SHOWN]) + ", ..." * (len(lines) > SHOWN)
-    return (
-        f"{corpus.target or corpus.source}: {len(lines):,} labels are empty, in the lines {shown}; fill them in, or "
-        "take the lines out"
-    )
 
 
 def _number(label: str) -> float | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from heedful.data.readers.files import BadUtf8, decode_lines, decode_unfolded, decode_utf8, ending_of, open_bytes
 from heedful.data.readers.names import find_name, hint_of_name
-from heedful.data.readers.separators import check_separators
+from heedful.data.readers.separators import CHARACTERS, DECLARED, check_objects, separator_of
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -31,8 +31,8 @@ JSON_KINDS = {
 }
 
 REMEDIES = {  # for a row that is shorter or longer than others
-    "commas": "mend it or take it out. A text that holds commas or line ends is written in quotes",
-    "tabs": "mend it or take it out. Texts that hold tabs or line ends fit into .csv, in quotes, or into .jsonl",
+    ".csv": "fix it or take it out. A text that holds {separator} or line ends is written in quotes",
+    ".tsv": "fix it or take it out. Texts that hold {separator} or line ends fit into .csv, in quotes, or into .jsonl",
 }
 
 Cells = tuple[int, list[str] | None]  # the line at which a row of a table begins, and its cells; None: to be skipped
@@ -53,17 +53,17 @@ class Fields(NamedTuple):
 
 
 def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[RawRow]:
-    r"""Yield the rows of a table: of a .csv file, with commas between its columns, or else of one with tabs.
+    r"""Yield the rows of a table, whatever separates its columns.
 
-    Between tabs a quote is a character like any other. Between commas a quoted text may hold commas and line ends, a
-    blank line is not a row, and a line end inside a text stays as it is; a line of bad UTF-8 cannot be skipped, since
-    it may end a quotation.
+    Between the tabs of a .tsv file a quote is a character like any other. Elsewhere a quoted text may hold separators
+    and line ends, a blank line is not a row, and a line end inside a text stays as it is; a line of bad UTF-8 cannot be
+    skipped, since it may end a quotation.
 
     Raises:
         InputError: The file cannot be read, has no such column, a row is too short or longer than the first one, a
             quotation does not end, or bad UTF-8 is to be skipped in a .csv file.
     """
-    separators = "commas" if ending_of(path) == ".csv" else "tabs"
+    separators = separator_of(path, bad_utf8)
     columns: list[int] | None = None
     width = 0  # of the first row
     for line, cells in cells_of(path, bad_utf8):
@@ -84,7 +84,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
         if not max(columns) < len(cells) <= width:
             raise InputError(
                 f"{path}, line {line}: this row is broken: it has {counted(len(cells), 'columns')}, and the first row "
-                f"has {width:,}; {REMEDIES[separators]}"
+                f"has {width:,}; {REMEDIES.get(ending_of(path), REMEDIES['.tsv']).format(separator=separators)}"
             )
         yield RawRow(line, tuple(cells[column] for column in columns))
 
@@ -97,7 +97,7 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
     Raises:
         InputError: The file cannot be read, is a table, a line is not an object, lacks a key, or a value is not text.
     """
-    check_separators(path, bad_utf8)
+    check_objects(path, bad_utf8)
     with open_bytes(path) as stream:
         for number, line in enumerate(decode_lines(stream, str(path), bad_utf8=bad_utf8), start=1):
             if line is None:
@@ -109,16 +109,18 @@ def rows_of_objects(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[R
 
 
 def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
-    """Yield the line number and the cells of each row of a table: of a .csv file, or else of one with tabs.
+    """Yield the line number and the cells of each row of a table, whatever separates its columns.
 
     Raises:
-        InputError: The file cannot be read, or as in `cells_of_csv`.
+        InputError: The file cannot be read, as in `separator_of`, or as in `cells_of_csv`.
     """
+    separator = separator_of(path, bad_utf8)
     with open_bytes(path) as stream:
-        if ending_of(path) == ".csv":
-            yield from cells_of_csv(decode_unfolded(stream, str(path), bad_utf8=bad_utf8), path)
-        else:
+        if separator == "tabs" and ending_of(path) != ".csv":
             yield from cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
+        else:
+            lines = decode_unfolded(stream, str(path), bad_utf8=bad_utf8)
+            yield from cells_of_csv(lines, path, CHARACTERS[separator])
 
 
 def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
@@ -126,13 +128,15 @@ def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
     return ((number, None if line is None else line.split("\t")) for number, line in enumerate(lines, start=1))
 
 
-def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
+def cells_of_csv(lines: Iterator[str | None], path: Path, separator: str = ",") -> Iterator[Cells]:
     """Yield the line number and the cells of each row of a .csv table, from lines of text with their line ends.
+
+    A line such as `sep=;` at the beginning is not a row.
 
     Raises:
         InputError: A quotation does not end, or a line of bad UTF-8 is to be skipped.
     """
-    reader = csv.reader(_unbroken(lines, path), strict=True)
+    reader = csv.reader(_unbroken(lines, path), strict=True, delimiter=separator)
     while True:
         line = reader.line_num + 1
         try:
@@ -144,7 +148,7 @@ def cells_of_csv(lines: Iterator[str | None], path: Path) -> Iterator[Cells]:
                 f"{path}, line {line}: not sound CSV ({error}); a text that holds quotes is written in quotes, with "
                 "its own doubled. Tables without quoting are .tsv files; very long texts fit into .jsonl"
             ) from error
-        if cells:
+        if cells and not (line == 1 and DECLARED.fullmatch(separator.join(cells))):
             yield line, cells
 
 

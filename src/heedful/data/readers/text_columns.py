@@ -18,7 +18,7 @@ from heedful.data.readers.files import decode_lines, ending_of, open_bytes
 from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, PAIR_NAMES, TEXT_NAMES
 from heedful.data.readers.names import find_name, folded, hint_of_name
 from heedful.data.readers.rows import USUAL_FIELDS, cells_of, names_columns, parse_object
-from heedful.data.readers.separators import check_separators
+from heedful.data.readers.separators import check_objects
 from heedful.errors import InputError
 from heedful.text.languages import base_language, language_called
 
@@ -60,7 +60,8 @@ def choose_columns(path: Path, wanted: WantedTexts) -> ChosenColumns:
     Raises:
         InputError: The table cannot be read, has no column that an option names, or it is in doubt which holds texts.
     """
-    check_separators(path, "error")
+    if ending_of(path) == ".jsonl":
+        check_objects(path, "error")
     known = first_names(path)
     if any(wanted.named):
         pairs = zip(wanted.named, wanted.fields, strict=True)
@@ -74,7 +75,7 @@ def choose_columns(path: Path, wanted: WantedTexts) -> ChosenColumns:
     if len(columns) == len(wanted.fields):
         return ChosenColumns(by_place or fields_of(columns, columns, has_keys=has_keys))
     found = guess(columns, wanted)
-    texts = found and fields_of(found, columns, has_keys=has_keys)
+    texts = None if found is None else fields_of(found, columns, has_keys=has_keys)
     meant = [columns[int(place) - 1] for place in by_place or ()]
     if by_place and is_plausible(meant, wanted, sure=texts in (None, by_place)):
         return ChosenColumns(by_place)
@@ -187,7 +188,7 @@ def may_be_text(column: Column, wanted: WantedTexts) -> bool:
     name = folded(column.name)
     is_target = wanted.target is not None and not name.isdecimal() and name == folded(wanted.target)
     is_other = is_target or name in LABEL_NAMES | OTHER_NAMES
-    return not (is_other or column.lists or column.all_numbers or is_of_classes(column, wanted))
+    return not (is_other or column.is_note or column.lists or column.all_numbers or is_of_classes(column, wanted))
 
 
 def of_language(columns: Sequence[Column], language: str) -> list[Column]:

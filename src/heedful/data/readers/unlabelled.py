@@ -26,8 +26,7 @@ def read_texts(path: Path, fields: Sequence[str], report: DropReport | None = No
         report: Counts a header that names none of the fields.
 
     Raises:
-        InputError: As in `heedful.data.readers.corpus.read_rows`; or other characters separate the columns than the
-            name says.
+        InputError: As in `heedful.data.readers.corpus.read_rows`.
     """
     report = DropReport() if report is None else report
     names_columns = ending_of(path) in NAMED and has_header(path)

@@ -119,7 +119,11 @@ def text_entries(rows: Iterable[bytes], path: Path, first: int, size: int | None
         if not word or (len(word) > 1 and is_number(word[-1])):
             found = counted(max(len(fields) - 1, 0), "numbers")
             promise = "the first line promises" if first > 1 else "the first vector has"
-            raise InputError(f"{path}, line {number}: {found} where {promise} {max(size, 0)}; check the file")
+            remedy = "check the file"
+            if len(word) > 1:  # a word with a space whose last part is a number, or a number too many
+                name = b"_".join(word).decode("utf-8", errors="replace")
+                remedy += f', or write its word as "{name}" if it has a space in it'
+            raise InputError(f"{path}, line {number}: {found} where {promise} {max(size, 0)}; {remedy}")
         try:
             with np.errstate(over="ignore"):  # what is too large becomes infinite, which `checked` refuses
                 vector = np.array(fields[-size:], dtype=np.float32)

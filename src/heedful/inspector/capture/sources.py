@@ -97,14 +97,13 @@ def _(subject: Translator, given: Given) -> Writing:
     inputs = torch.tensor([[*ids, EOS]], device=subject.device)
     read = Pieces.of([*ids, EOS], subject.tokenizers.source)
     source = Source(inputs, torch.ones_like(inputs, dtype=torch.bool), read)
-    extra = subject.config.max_extra
-    most = len(ids) + extra, subject.longest_source + extra
+    most = subject.longest_output(len(ids)), subject.longest_output(subject.longest_source)
     return Writing(subject.model, subject.tokenizers.target, subject.config, source, *most)
 
 
 @writing.register
 def _(subject: Captioner, given: Given) -> Writing:
-    most, source = subject.config.max_extra, media_source(subject, given)
+    most, source = subject.longest_output, media_source(subject, given)
     return Writing(subject.model, subject.tokenizers.target, subject.config, source, most, most + 1)
 
 
@@ -114,7 +113,7 @@ def _(subject: Transcriber, given: Given) -> Writing:
     rules = SpeechRules.of(subject.tokens, settings.transcribe, range(0), len(subject.tokenizer)).to(subject.device)
     with evaluating(model):
         prompt = speech_prompt(subject, SpeechState(model.start(source.inputs, source.padding_mask), rules))
-    limit = len(source.read.ids) + settings.decode.max_extra
+    limit = len(source.read.ids) + settings.decode.extra
     if (room := model.max_target_positions()) is not None:
         limit = min(limit, room - 1 - len(prompt))
     return Writing(model, subject.tokenizer, settings.decode, source, limit, limit + 1, rules, prompt)

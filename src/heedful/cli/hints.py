@@ -1,0 +1,225 @@
+"""Hints for commands and options that heedful does not have: what users of other toolkits type, and what they mean."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
+
+COMMANDS = {  # by names in other toolkits, without - and _: the words after `heedful`
+    "answer": "predict",
+    "apply": "predict",
+    "average": "train RECIPE --set train.average_last=5",
+    "avgcheckpoints": "train RECIPE --set train.average_last=5",
+    "ask": "predict",
+    "bleu": "evaluate",
+    "chat": "write",
+    "classify": "predict",
+    "complete": "generate",
+    "create": "init",
+    "decode": "translate",
+    "embed": "encode",
+    "embeddings": "encode",
+    "eval": "evaluate",
+    "finetune": "train RECIPE --set train.start=MODEL",
+    "fit": "train",
+    "heatmap": "attention",
+    "help": "--help",
+    "index": "search",
+    "infer": "predict",
+    "inference": "predict",
+    "interactive": "translate",
+    "learn": "train",
+    "mask": "fill",
+    "new": "init",
+    "preprocess": "init",
+    "prepare": "init",
+    "pretrain": "train",
+    "quickstart": "init",
+    "recipes": "config presets",
+    "resume": "train",
+    "retrieve": "search",
+    "run": "train",
+    "sample": "generate",
+    "score": "evaluate",
+    "serve": "inspect",
+    "setup": "init",
+    "similar": "vectors nearest",
+    "start": "init",
+    "summarise": "write",
+    "summarize": "write",
+    "tag": "predict",
+    "test": "evaluate",
+    "tokenise": "tokenizer encode",
+    "tokenize": "tokenizer encode",
+    "transcript": "transcribe",
+    "ui": "inspect",
+    "validate": "evaluate",
+    "version": "--version",
+    "visualise": "inspect",
+    "visualize": "inspect",
+    "web": "inspect",
+}
+OPTIONS = {  # by names in other toolkits: the options that do this, of which a command has one at most
+    "b": ("--batch-tokens",),
+    "batch_size": ("--batch-tokens",),
+    "beam_size": ("--beam",),
+    "beams": ("--beam",),
+    "checkpoint": ("--model",),
+    "ckpt": ("--model",),
+    "column": ("--source-field",),
+    "compute_type": ("--precision",),
+    "cuda": ("--device",),
+    "data_dir": ("--data",),
+    "dataset": ("--data",),
+    "fp16": ("--precision",),
+    "gpu": ("--device",),
+    "gpus": ("--processes",),
+    "half": ("--precision",),
+    "hypothesis": ("--hypotheses",),
+    "i": ("--input",),
+    "input": ("--input", "--source"),
+    "input_file": ("--input", "--source"),
+    "k": ("--count", "--top-k"),
+    "label": ("--target-field",),
+    "label_column": ("--target-field",),
+    "lang": ("--language", "--source-language"),
+    "language": ("--language", "--source-language"),
+    "length": ("--max-tokens",),
+    "length_penalty": ("--alpha",),
+    "lenpen": ("--alpha",),
+    "m": ("--model",),
+    "max_length": ("--max-tokens", "--max-extra"),
+    "max_new_tokens": ("--max-tokens", "--max-extra"),
+    "metric": ("--metrics",),
+    "min_length": ("--min-tokens",),
+    "min_new_tokens": ("--min-tokens",),
+    "model_name_or_path": ("--model",),
+    "model_path": ("--model",),
+    "model_type": ("--kind", "--from"),
+    "n": ("--samples", "--n-best", "--count"),
+    "n_gpu": ("--processes",),
+    "nbest": ("--n-best",),
+    "nproc_per_node": ("--processes",),
+    "num_beams": ("--beam",),
+    "num_gpus": ("--processes", "--gpus"),
+    "num_return_sequences": ("--samples", "--n-best"),
+    "num_samples": ("--samples", "--n-best"),
+    "o": ("--output", "--out"),
+    "out": ("--output", "--out"),
+    "outfile": ("--output", "--out"),
+    "output": ("--output", "--out"),
+    "output_dir": ("--out", "--output"),
+    "output_file": ("--output", "--out"),
+    "overwrite": ("--force",),
+    "overwrite_output_dir": ("--force",),
+    "ref": ("--reference",),
+    "references": ("--reference",),
+    "s": ("--source", "--seed"),
+    "save_dir": ("--out", "--output"),
+    "source_lang": ("--source-language", "--language"),
+    "src": ("--input", "--source"),
+    "src_lang": ("--source-language", "--language"),
+    "target_lang": ("--target-language", "--language"),
+    "temp": ("--temperature",),
+    "test_file": ("--input", "--source"),
+    "text_column": ("--source-field",),
+    "tgt": ("--reference",),
+    "tgt_lang": ("--target-language", "--language"),
+    "topk": ("--top-k", "--count"),
+    "topp": ("--top-p",),
+    "world_size": ("--processes",),
+    "y": ("--yes", "--force"),
+}
+
+
+class HintedGroup(TyperGroup):
+    """Group of all commands; an error about a command or an option that is not there says what may be meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is named; the error where there is none names the one that does this."""
+        try:
+            return super().resolve_command(ctx, args)
+        except USAGE_ERROR as error:
+            if meant := meant_command(args[0], self):
+                _explain(error, f"No such command '{args[0]}'.", f"`heedful {meant}`")
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error about an option that it lacks names the option or the key that does this."""
+        arguments = [*ctx._protected_args, *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except USAGE_ERROR as error:
+            option, command = getattr(error, "option_name", None), getattr(error, "ctx", None)
+            if option and command and hasattr(error, "possibilities"):
+                written = next((word.partition("=")[0] for word in arguments if word.startswith(option)), option)
+                if meant := meant_option(written, command.command, self, getattr(error, "possibilities", None)):
+                    _explain(error, f"No such option: {written}", meant)
+            raise
+
+
+def _explain(error: Any, problem: str, meant: str) -> None:
+    error.message = f"{problem.rstrip('.')}. Did you mean {meant}?"
+    error.possibilities = None
+
+
+def meant_command(name: str, group: Any) -> str | None:
+    """Find the words after `heedful` that do what a command of this name does elsewhere; None if none is known."""
+    folded = re.sub(r"[-_]", "", name.lower())
+    if folded in COMMANDS or folded in group.commands:
+        return COMMANDS.get(folded, folded)
+    inner = [words for words, _ in commands_of(group) if folded in (words[-1], "".join(words)) and words != (name,)]
+    return "` or `heedful ".join(" ".join(words) for words in inner) or None
+
+
+def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | None) -> str | None:
+    """Find what is meant by an option that a command does not have, as the end of a question; None: nothing is known.
+
+    Args:
+        option: The option as it is written, such as --batch_size.
+        command: The command.
+        group: All commands.
+        near: Options of the command with a similar spelling.
+    """
+    from heedful.config.keys import all_keys, nearest, same_name
+
+    name = option.lstrip("-").replace("-", "_").lower()
+    spelled, own = f"--{name.replace('_', '-')}", options_of(command)
+    others = OPTIONS.get(name, ())
+    if same := [each for each in (spelled, *others) if each in own]:
+        return same[0]
+    keys = sorted(same_name(name, list(all_keys())), key=lambda key: not key.startswith(("train.", "optimizer.")))
+    if keys and "--set" in own:
+        return f"--set {keys[0]}=VALUE"
+    if owned := [found for each in (spelled, *others) if (found := elsewhere(each, group))]:
+        return owned[0]
+    if keys:
+        return f"`heedful train RECIPE --set {keys[0]}=VALUE`"
+    if near:
+        return " or ".join(near)
+    close = nearest(name) if "--set" in own else []
+    return f"--set {close[0]}=VALUE" if close else None
+
+
+def elsewhere(option: str, group: Any) -> str:
+    """Name an option together with the commands that have it; "" if none has."""
+    owners = [" ".join(words) for words, command in commands_of(group) if option in options_of(command)]
+    return f"{option} of `heedful {'`, `heedful '.join(owners)}`" if owners else ""
+
+
+def options_of(command: Any) -> list[str]:
+    """List the options of a command, in all their spellings."""
+    return [spelling for parameter in command.params for spelling in parameter.opts if spelling.startswith("-")]
+
+
+def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Iterate over all commands of a group and of the groups in it: the words that name each, and the command."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands_of(command, (*before, name))
+        else:
+            yield (*before, name), command

@@ -1,0 +1,82 @@
+"""Names that other toolkits have for commands and options lead to those of heedful."""
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from heedful.cli import app
+from heedful.cli.hints import COMMANDS, OPTIONS, commands_of, options_of
+
+ALL = {" ".join(words): command for words, command in commands_of(get_command(app))}
+
+
+def told(*arguments: str) -> str:
+    """What a mistake is answered with, without the frame around it."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(("name", "words"), COMMANDS.items())
+def test_a_command_of_another_toolkit_names_the_one_that_does_this(name, words):
+    assert f"No such command '{name}'. Did you mean `heedful {words}`?" in told(name, "x")
+    assert words.startswith("--") or any(words.startswith(command) for command in ALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fine-tune", "train RECIPE --set train.start=MODEL"),
+        ("Train", "train"),
+        ("presets", "config presets"),
+        ("check", "config check` or `heedful runs check"),
+        ("run_s", "runs"),
+    ],
+)
+def test_names_are_compared_without_case_and_hyphens_and_in_all_groups(name, words):
+    assert f"Did you mean `heedful {words}`?" in told(name)
+
+
+def test_a_slip_still_names_the_command_that_is_spelled_like_it():
+    assert "Did you mean 'train'?" in told("trian")
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("train r.toml --lr 3", "--lr. Did you mean --set optimizer.lr=VALUE?"),
+        ("train r.toml --learning-rate=3", "--learning-rate. Did you mean --set optimizer.lr=VALUE?"),
+        ("train r.toml --epochs 3", "--epochs. Did you mean --set train.max_epochs=VALUE?"),
+        ("train r.toml --batch-size 3", "--batch-size. Did you mean --set train.batch_tokens=VALUE?"),
+        ("train r.toml --batch_size 3", "--batch_size. Did you mean --set train.batch_tokens=VALUE?"),
+        ("train r.toml --train.seed=3", "--train.seed. Did you mean --set train.seed=VALUE?"),
+        ("train r.toml --patience 3", "--patience. Did you mean --set train.patience=VALUE?"),
+        ("train r.toml --output_dir x", "--output_dir. Did you mean --out?"),
+        ("train r.toml --gpus 2", "--gpus. Did you mean --processes?"),
+        ("config check r.toml --epochs 3", "Did you mean --set train.max_epochs=VALUE?"),
+        ("compare r.toml --out x --lr 3", "Did you mean --set optimizer.lr=VALUE?"),
+        ("init a.en --lang en", "--lang. Did you mean --source-language?"),
+        ("transcribe --lang en", "--lang. Did you mean --language?"),
+        ("evaluate m --lang zh", "--lang. Did you mean --language?"),
+        ("generate --num-samples 3", "--num-samples. Did you mean --samples?"),
+        ("generate --max_new_tokens 3", "--max_new_tokens. Did you mean --max-tokens?"),
+        ("translate --num-beams 3", "--num-beams. Did you mean --beam?"),
+        ("translate -src x", "-src. Did you mean --input?"),
+        ("translate -o x", "-o. Did you mean --output?"),
+        ("translate --lr 3", "--lr. Did you mean `heedful train RECIPE --set optimizer.lr=VALUE`?"),
+        ("predict --temperature 1", "--temperature. Did you mean --temperature of `heedful generate`?"),
+        ("generate --temprature 1", "--temprature. Did you mean --temperature?"),
+        ("tokenizer train a --vocab 9 --out x", "--vocab. Did you mean"),
+    ],
+)
+def test_an_option_of_another_toolkit_names_the_option_or_the_key_that_does_this(line, meant):
+    assert meant in told(*line.split())
+
+
+def test_an_option_that_nobody_knows_is_only_refused():
+    assert "No such option: --wibble " in f"{told('translate', '--wibble')} "
+
+
+def test_every_option_of_a_hint_leads_to_something_that_is_there():
+    known = {option for command in ALL.values() for option in options_of(command)}
+    assert {option for options in OPTIONS.values() for option in options} <= known
