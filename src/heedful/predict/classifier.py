@@ -17,6 +17,8 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         decision: how a class is chosen, such as by a threshold.
     """
 
+    columns = ("label",)
+
     def __init__(self, model: TextClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.labels = data.labels

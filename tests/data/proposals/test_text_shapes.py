@@ -79,8 +79,6 @@ HONEST = {
     "lists.jsonl": '{"text": "a dog", "tags": ["x"]}\n' * 5,
     "one.csv": "text\na dog\na cat\n",
     "tabs.csv": "a text, of words\t1\nanother one\t0\n" * 5,
-    "semicolons.csv": "text;score\nA dog runs;4,5\nA cat runs;3,5\n" * 5,
-    "commas.tsv": "text,score\nA dog runs,4.5\nA cat runs,3.5\n" * 5,
 }
 
 
