@@ -152,6 +152,7 @@ def open_trainer(
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
+    task.tell = lambda sentence: tell(console, [sentence])
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:
