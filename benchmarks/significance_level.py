@@ -8,6 +8,7 @@ import argparse
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,36 +24,44 @@ from heedful.tasks.classification import label_scores
 
 WORDS = [f"w{number}" for number in range(50)]
 EXAMPLES = 100
-Rates = tuple[float, float]  # of errors of the two systems
 
 
-def texts(seed: int, rates: Rates = (0.25, 0.25)) -> tuple[list[str], list[str], list[str]]:
+@dataclass(frozen=True)
+class Systems:
+    """Two systems: the seed of their errors, the rates of these, and the number of examples of the test set."""
+
+    seed: int
+    rates: tuple[float, float] = (0.25, 0.25)
+    examples: int = EXAMPLES
+
+
+def texts(systems: Systems) -> tuple[list[str], list[str], list[str]]:
     """Return references, and the outputs of two systems that replace words at the given rates."""
-    rng = random.Random(seed)
-    rows = [[rng.choice(WORDS) for _ in range(12)] for _ in range(EXAMPLES)]
+    rng = random.Random(systems.seed)
+    rows = [[rng.choice(WORDS) for _ in range(12)] for _ in range(systems.examples)]
     one, two = (
         [" ".join(word if rng.random() >= rate else rng.choice(WORDS) for word in row) for row in rows]
-        for rate in rates
+        for rate in systems.rates
     )
     return [" ".join(row) for row in rows], one, two
 
 
-def translations(seed: int, samples: int, rates: Rates) -> list[Comparison]:
+def translations(systems: Systems, samples: int) -> list[Comparison]:
     """Compare two translators by all metrics of `heedful evaluate --against`."""
-    references, one, two = texts(seed, rates)
+    references, one, two = texts(systems)
     return paired_bootstrap(one, two, [references], Scoring(metrics=METRICS), samples)
 
 
-def compared_translations(seed: int, _samples: int, rates: Rates) -> list[Comparison]:
+def compared_translations(systems: Systems, _samples: int) -> list[Comparison]:
     """Compare two translators as `heedful compare` does."""
-    references, one, two = map(tuple, texts(seed, rates))
+    references, one, two = map(tuple, texts(systems))
     return Translations(two, references, "", ("bleu",)).against(Translations(one, references, "", ("bleu",)))
 
 
-def compared_texts(seed: int, _samples: int, rates: Rates) -> list[Comparison]:
+def compared_texts(systems: Systems, _samples: int) -> list[Comparison]:
     """Compare two systems by a mean over texts, as `heedful compare` does."""
-    references, *systems = texts(seed, rates)
-    pairs = [list(zip(lines, references, strict=True)) for lines in systems]
+    references, *outputs = texts(systems)
+    pairs = [list(zip(lines, references, strict=True)) for lines in outputs]
     one, two = (
         ScoredTexts(
             {"rouge_l": [rouge_l(*pair).f1 for pair in each], "rouge_1": [rouge_n(*pair, 1).f1 for pair in each]}
@@ -62,10 +71,10 @@ def compared_texts(seed: int, _samples: int, rates: Rates) -> list[Comparison]:
     return two.against(one)
 
 
-def error_rates(seed: int, samples: int, rates: Rates) -> list[Comparison]:
+def error_rates(systems: Systems, samples: int) -> list[Comparison]:
     """Compare two systems by word and character error rate."""
-    references, *systems = texts(seed, rates)
-    one, two = (rates_of(lines, references) for lines in systems)
+    references, *outputs = texts(systems)
+    one, two = (rates_of(lines, references) for lines in outputs)
     return compare_outcomes(one, two, samples)
 
 
@@ -75,14 +84,15 @@ def rates_of(lines: list[str], references: list[str]) -> Outcomes:
     return Outcomes(len(lines), lambda chosen: {"wer": words.rate(chosen), "cer": characters.rate(chosen)})
 
 
-def classes(count: int) -> Callable[[int, int, Rates], list[Comparison]]:
+def classes(count: int) -> Callable[[Systems, int], list[Comparison]]:
     """Return a comparison of two classifiers of so many classes."""
 
-    def compare(seed: int, samples: int, rates: Rates) -> list[Comparison]:
-        rng = np.random.default_rng(seed)
-        expected = rng.integers(count, size=EXAMPLES)
+    def compare(systems: Systems, samples: int) -> list[Comparison]:
+        rng = np.random.default_rng(systems.seed)
+        expected = rng.integers(count, size=systems.examples)
         predicted = (
-            np.where(rng.random(EXAMPLES) < rate, rng.integers(count, size=EXAMPLES), expected) for rate in rates
+            np.where(rng.random(systems.examples) < rate, rng.integers(count, size=systems.examples), expected)
+            for rate in systems.rates
         )
         one, two = (labelled(each, expected, count) for each in predicted)
         return compare_outcomes(one, two, samples)
@@ -97,11 +107,11 @@ def labelled(predicted: np.ndarray, expected: np.ndarray, count: int) -> Outcome
     )
 
 
-def correlations(seed: int, samples: int, rates: Rates) -> list[Comparison]:
+def correlations(systems: Systems, samples: int) -> list[Comparison]:
     """Compare two regressions."""
-    rng = np.random.default_rng(seed)
-    expected = rng.normal(size=EXAMPLES)
-    one, two = (correlated(expected + 2 * rate * rng.normal(size=EXAMPLES), expected) for rate in rates)
+    rng = np.random.default_rng(systems.seed)
+    expected = rng.normal(size=systems.examples)
+    one, two = (correlated(expected + 2 * rate * rng.normal(size=systems.examples), expected) for rate in systems.rates)
     return compare_outcomes(one, two, samples)
 
 
@@ -114,11 +124,13 @@ def correlated(predicted: np.ndarray, expected: np.ndarray) -> Outcomes:
     )
 
 
-def spans(seed: int, samples: int, rates: Rates) -> list[Comparison]:
+def spans(systems: Systems, samples: int) -> list[Comparison]:
     """Compare two taggers by F1, precision and recall of spans."""
-    rng = np.random.default_rng(seed)
-    expected = rng.integers(1, 4, size=EXAMPLES)
-    one, two = (tagged(rng.binomial(expected, 1 - rate), rng.poisson(0.3, EXAMPLES), expected) for rate in rates)
+    rng = np.random.default_rng(systems.seed)
+    expected = rng.integers(1, 4, size=systems.examples)
+    one, two = (
+        tagged(rng.binomial(expected, 1 - rate), rng.poisson(0.3, systems.examples), expected) for rate in systems.rates
+    )
     return compare_outcomes(one, two, samples)
 
 
@@ -133,7 +145,7 @@ def tagged(correct: np.ndarray, wrong: np.ndarray, expected: np.ndarray) -> Outc
     return Outcomes(len(counts), measure)
 
 
-KINDS: dict[str, Callable[[int, int, Rates], list[Comparison]]] = {
+KINDS: dict[str, Callable[[Systems, int], list[Comparison]]] = {
     "translation": translations,
     "compare, translations": compared_translations,
     "compare, texts": compared_texts,
@@ -145,11 +157,15 @@ KINDS: dict[str, Callable[[int, int, Rates], list[Comparison]]] = {
 }
 
 
-def rejections(kind: str, pairs: int, samples: int, rates: Rates = (0.25, 0.25)) -> Counter[str]:
-    """Count, for each metric of a kind of systems, the pairs whose difference is significant; 0 counts too."""
+def rejections(kind: str, pairs: int, samples: int, like: Systems = Systems(0)) -> Counter[str]:
+    """Count, for each metric of a kind of systems, the pairs whose difference is significant; 0 counts too.
+
+    The pairs are as `like` says, with seeds from 0.
+    """
     rejected: Counter[str] = Counter()
     for seed in range(pairs):
-        rejected.update({found.name: int(found.is_significant) for found in KINDS[kind](seed, samples, rates)})
+        compared = KINDS[kind](replace(like, seed=seed), samples)
+        rejected.update({found.name: int(found.is_significant) for found in compared})
     return rejected
 
 

@@ -1,5 +1,7 @@
 """What somebody tries first in a notebook, each try in a line or two."""
 
+import subprocess
+import sys
 from collections import UserList
 from importlib.resources import files
 from pathlib import Path
@@ -134,3 +136,18 @@ def test_dir_lists_the_public_names_only():
     import heedful
 
     assert dir(heedful) == sorted(heedful.__all__)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import heedful.train.in_process; heedful.train.in_process.train",
+        "import heedful, heedful.train.log_file; heedful.train.log_file.records",
+        "import heedful.train.in_process as module; module.TrainingResult",
+        "import heedful.train as train; import heedful.train.in_process; train.in_process.train",
+        "from heedful.train import in_process; import heedful; heedful.train.in_process is in_process or exit(1)",
+        "import heedful; heedful.train.__name__ == 'train' and callable(heedful.train) or exit(1)",
+    ],
+)
+def test_the_modules_of_training_are_imported_as_any_others(program):
+    subprocess.run([sys.executable, "-c", program], check=True)

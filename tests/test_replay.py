@@ -18,7 +18,7 @@ from heedful.errors import DivergedError, InputError
 from heedful.nn.feedforward import FeedForward
 from heedful.replay import measure, replay
 from heedful.train.log_file import LOG
-from interrupted import train, train_aloud
+from interrupted import stop_after, train, train_aloud
 from reversal import SETTINGS, recipe, write_pairs
 from toy_vectors import toy_recipe
 
@@ -36,6 +36,11 @@ def pairs(tmp_path_factory):
 def norms(folder):
     records = map(json.loads, (folder / LOG).read_text().splitlines())
     return {record["update"]: record["norm"] for record in records if "norm" in record}
+
+
+def rates(folder):
+    records = map(json.loads, (folder / LOG).read_text().splitlines())
+    return {record["update"]: record["lr"] for record in records if "lr" in record}
 
 
 LOGGED = {"log_every": 1, "save_every": 5, "keep_last": 2, "accumulate": 2}
@@ -73,6 +78,38 @@ def test_an_update_of_every_architecture_comes_out_as_the_run_had_it(model, pair
     assert found.norm == found.logged_norm
     assert len(found.batches) == 2
     assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == before
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_an_update_whose_rate_depends_on_the_minutes_comes_out_as_the_run_had_it(schedule, pairs, tmp_path):
+    values = deepcopy(SETTINGS)
+    values["data"]["root"] = str(pairs)
+    values["optimizer"] |= {"schedule": schedule, "warmup": 0}
+    values["train"] |= LOGGED | {"max_updates": 23, "validate_every": 100, "max_minutes": 1.0}
+    train(recipe_from_dict(values, "test"), tmp_path / "run")
+    for update in (3, 12, 23):
+        found = replay(tmp_path / "run", update, QUIET)
+        assert found.norm == found.logged_norm
+
+
+@pytest.mark.parametrize("stop", [4, 11])
+def test_a_run_that_minutes_end_resumes_with_the_times_of_its_updates(stop, pairs, tmp_path, monkeypatch):
+    values = deepcopy(SETTINGS)
+    values["data"]["root"] = str(pairs)
+    values["optimizer"] |= {"schedule": "linear", "warmup": 0}
+    values["train"] |= LOGGED | {"max_updates": 23, "validate_every": 100, "max_minutes": 1.0}
+    settings = recipe_from_dict(values, "test")
+    with monkeypatch.context() as patch:
+        stop_after(stop, patch)
+        train(settings, tmp_path / "run")
+    begun = rates(tmp_path / "run")
+    train(settings, tmp_path / "run")
+    resumed = rates(tmp_path / "run")
+    assert len(begun) == stop
+    assert len(resumed) == 23
+    assert {update: resumed[update] for update in begun} == begun
+    assert [resumed[update] for update in sorted(resumed)] == sorted(resumed.values(), reverse=True)
+    assert replay(tmp_path / "run", stop + 1, QUIET).norm == norms(tmp_path / "run")[stop + 1]
 
 
 def test_an_update_of_word_vectors_comes_out_as_the_run_had_it(tmp_path):

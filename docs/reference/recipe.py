@@ -84,6 +84,8 @@ def values(hint: Any) -> str:
         return ", ".join(f'`"{value}"`' for value in get_args(hint))
     if get_origin(hint) is tuple:
         return "list of " + values(get_args(hint)[0]) + "s"
+    if get_origin(hint) is dict:
+        return f"table of {values(get_args(hint)[1])}s"
     options = [kind for kind in get_args(hint) if kind is not NoneType]
     if options:
         return ", ".join(map(values, options))

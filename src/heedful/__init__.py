@@ -149,7 +149,8 @@ def load(
         precision: "float32", or "int8": less memory and almost the same results, on a CPU. It is faster (up to 2.6
             times) where the processor multiplies 8-bit integers (VNNI) and the model is large; a small model gains
             little or nothing, and without VNNI it is slower.
-        task: the task that the model is to have, as in its recipe; None: any task.
+        task: the task that the model is to have, as in its recipe; None: any task. With "ranking" any model of one
+            text, such as a BERT or a GPT, gives sentence vectors: the means of its hidden states.
 
     Raises:
         InputError: there is no such model or precision, its files are damaged, the device cannot be used, or the model
@@ -158,11 +159,15 @@ def load(
     from heedful.checkpoint.load import load_model
     from heedful.decode.inputs import described
     from heedful.errors import InputError
+    from heedful.predict.retriever import Retriever
 
     if not isinstance(model, str | PathLike):
         raise InputError(f"{described(model)} is no model to load; give its folder, or the name of a model in the box")
     loaded = load_model(fspath(model), device, precision)
     if task not in (None, loaded.recipe.task):
+        encoder = loaded.encoder() if task == "ranking" else None
+        if isinstance(encoder, Retriever):
+            return encoder
         known = loaded.recipe.task
         raise InputError(f'{model} is a model for the task "{known}", and not "{task}"; load it with task="{known}"')
     return loaded.use()
@@ -171,9 +176,11 @@ def load(
 def train(
     recipe: "str | Path | Recipe | Mapping[str, Any]",
     out: str | Path | None = None,
-    data: str | Path | None = None,
+    data: "str | Path | Iterable[Any] | Mapping[str, Any] | None" = None,
     set: Mapping[str, Any] | None = None,
     console: "Console | None" = None,
+    callbacks: Iterable[object] = (),
+    allow_change: Iterable[str] = (),
 ) -> "TrainingResult":
     """Train a model in this process, as `heedful train` does; an interrupted run is resumed.
 
@@ -185,10 +192,16 @@ def train(
     Args:
         recipe: a TOML file or a folder with a `config.toml`; or a `Recipe`, or nested mappings like the tables of one.
         out: the folder of the run; None: "runs/NAME", by the name of the recipe.
-        data: the folder where the recipe's relative data paths start; None: the folder that the recipe names.
+        data: the folder where the recipe's relative data paths start; None: the folder that the recipe names. Or the
+            training data itself: an iterable of rows (dictionaries, tuples or texts), a dictionary of columns, or a
+            data frame; or a dictionary of such data with the keys "train", "valid" and "test".
         set: other values for settings of the recipe, such as `{"train.seed": 2}` or `{"train": {"seed": 2}}`.
         console: the console for progress; None: standard error, or below the cell of a notebook. A
             `rich.console.Console(quiet=True)` shows nothing.
+        callbacks: objects with one or several of the methods `on_update(event)`, `on_validation(event)` and
+            `on_end(event)`; see `heedful.train.callbacks`. If one raises an exception, the run is saved and the
+            exception is raised here.
+        allow_change: keys of the recipe, such as "optimizer.lr", that may differ from those of the run that resumes.
 
     Returns:
         The result of the run: its folder, its scores, its log, and the model, ready for use.
@@ -199,7 +212,11 @@ def train(
     """
     from heedful.train.in_process import train as run
 
-    return run(recipe, out, data, set or {}, console)
+    return run(recipe, out, data, set or {}, console, callbacks, allow_change)
+
+
+# `import heedful.train.in_process` finds the modules of the package that has the name of the function.
+train.__dict__ = import_module("heedful.train").__dict__
 
 
 @overload
@@ -224,11 +241,13 @@ def trace(
 ) -> "Trace | list[Trace]":
     """Trace a model on a text, or on each of several texts: run the model and record its intermediate values.
 
+    A language model reads the text alone; to trace a continuation as well, give it as the target.
+
     `heedful.trace("en-de", "Two dogs are running.")["dec.0.cross.attn"]` gives attention weights of the first layer.
 
     Args:
         model: what `load` takes, or what it returns.
-        text: the input; a language model continues it. A string has one trace, an iterable of strings a list of traces.
+        text: the input. A string has one trace, an iterable of strings a list of traces.
             For a model of pictures or sound: the name of a file, its bytes, or an array of pixels or samples.
         target: the output that a translator, captioner or language model is to have written, instead of its own; or
             the second text of a pair. A target belongs to one text.

@@ -49,17 +49,43 @@ def cross_entropy(
     return Loss(total, nll, target.numel())
 
 
-def label_cross_entropy(logits: Float[Tensor, "N V"], target: Int[Tensor, " N"], smoothing: float = 0.0) -> Loss:
-    """Cross-entropy of a few classes from their logits, computed in float32."""
+def label_cross_entropy(
+    logits: Float[Tensor, "N V"],
+    target: Int[Tensor, " N"],
+    smoothing: float = 0.0,
+    weights: Float[Tensor, " V"] | None = None,
+) -> Loss:
+    """Cross-entropy of a few classes from their logits, computed in float32.
+
+    With `weights` the loss of an example, smoothing included, counts as often as the weight of its class says. The
+    count stays the number of examples, so that the loss does not depend on how examples are cut into batches.
+    """
     logits = logits.float()
-    total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
+    if weights is None:
+        total = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum")
+    else:
+        each = F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="none")
+        total = (weights[target] * each).sum()
     return Loss(total, F.cross_entropy(logits, target, reduction="sum").detach(), target.numel())
 
 
-def share_cross_entropy(logits: Float[Tensor, "N V"], shares: Float[Tensor, "N V"], smoothing: float = 0.0) -> Loss:
-    """Cross-entropy of a few classes for examples that belong to several, each to a share; computed in float32."""
+def share_cross_entropy(
+    logits: Float[Tensor, "N V"],
+    shares: Float[Tensor, "N V"],
+    smoothing: float = 0.0,
+    weights: Float[Tensor, " V"] | None = None,
+) -> Loss:
+    """Cross-entropy of a few classes for examples that belong to several, each to a share; computed in float32.
+
+    With `weights` it is the sum of the losses of the classes, each times its share and its weight.
+    """
     logits = logits.float()
-    total = F.cross_entropy(logits, shares, label_smoothing=smoothing, reduction="sum")
+    if weights is None:
+        total = F.cross_entropy(logits, shares, label_smoothing=smoothing, reduction="sum")
+    else:
+        log_p, weighted = logits.log_softmax(-1), shares * weights
+        smoothed = (1 - smoothing) * log_p + smoothing * log_p.mean(-1, keepdim=True)
+        total = -(weighted * smoothed).sum()
     return Loss(total, F.cross_entropy(logits, shares, reduction="sum").detach(), len(logits))
 
 

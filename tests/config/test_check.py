@@ -74,8 +74,11 @@ def of_media(modality: str, batch_tokens: int, values: dict) -> dict:
 
 
 # key of the rule -> values that break it, and what the message must hold
+WEIGHTS = {"model": {"family": "encoder"}, "train": {"class_weights": {"O": 1, "B-place": 0.0}}}
 BROKEN = [
     ("data.labels", {"task": "classification", "data": {"labels": ["a", "b", "a"]}}, "each class once"),
+    ("train.class_weights", {"train": {"class_weights": "balanced"}}, 'task = "translation" has none; leave it out'),
+    ("train.class_weights", {"task": "tagging", **WEIGHTS}, "a number that is not more than 0"),
     ("data.label_scale", {"task": "regression", "data": {"label_mean": 3.0}}, "give both, or leave both out"),
     ("data.words", {"task": "classification", "data": {"words": ["U.S."]}}, "leave data.words out"),
     ("data.train", {"data": {"valid": {"source": "a", "part": [0.9, 0.9]}}}, "from a smaller to a larger share"),

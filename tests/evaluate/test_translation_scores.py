@@ -126,7 +126,7 @@ def test_tokenised_bleu_without_a_common_four_gram_is_zero_like_the_scripts():
 def test_a_perfect_translation_scores_100_and_no_edits():
     lines = sentences(1, 7)
     found = score(lines, [lines], Scoring(metrics=METRICS))
-    assert [entry.value for entry in found] == pytest.approx([100, 100, 0, 100])
+    assert [entry.value for entry in found] == pytest.approx([100, 100, 0, 100, 100, 100])
 
 
 def compared(seed, samples=199):

@@ -1,5 +1,6 @@
 import gzip
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,6 +70,17 @@ def test_time_follows_from_flops_utilisation_and_communication() -> None:
     assert plan.speed.hours == pytest.approx(1009 * seconds / 3600)
     assert plan.speed.gpu_hours == pytest.approx(3 * plan.speed.hours)
     assert plan.speed.tokens_per_second == pytest.approx(plan.work.tokens / seconds)
+
+
+@pytest.mark.parametrize("gpus", [1, 3])
+def test_a_run_that_minutes_end_is_planned_up_to_them(gpus: int) -> None:
+    whole = planned(gpus, {"train.max_epochs": 7})
+    minutes = 60 * whole.speed.hours / 4
+    short = planned(gpus, {"train.max_epochs": 7, "train.max_minutes": minutes})
+    assert short.work.updates == math.ceil(whole.work.updates / 4)
+    assert short.speed.hours == pytest.approx(minutes / 60)
+    assert short.speed.gpu_hours == pytest.approx(gpus * minutes / 60)
+    assert planned(gpus, {"train.max_epochs": 7, "train.max_minutes": 5 * minutes}) == whole
 
 
 def test_one_gpu_sends_nothing() -> None:

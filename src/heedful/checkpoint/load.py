@@ -26,11 +26,14 @@ from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
-from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
+from heedful.machine.random_state import own_random_numbers
+from heedful.models import SentenceEncoder
+from heedful.models.backbone import BackboneModel
 from heedful.models.model import load_weights
 from heedful.nn.int8 import INFERENCE_PRECISIONS
+from heedful.predict.retriever import Retriever
 from heedful.progress import ProgressReporter
 from heedful.storage.manifest import MANIFEST, Manifest, read_manifest
 from heedful.tasks import find_task
@@ -66,13 +69,35 @@ class LoadedModel:
     def use_as(self, kind: type[U]) -> U:
         """Create the predictor of the model and check that it is of one kind, such as a `Translator`.
 
+        Any model of one text, such as a BERT or a GPT, can be used as a `Retriever`.
+
         Raises:
             InputError: the model was trained for another task; the message names the command for that task.
         """
-        used = self.use()
+        used = self.encoder() if kind is Retriever else self.use()
         if not isinstance(used, kind):
             command = find_task(self.recipe.task).command or "heedful.load"
             raise InputError(f'{self.path} is a model for the task "{self.recipe.task}"; use it with `{command}`')
+        return used
+
+    def encoder(self) -> AnyPredictor:
+        """Create a retriever of any model of one text: its own, or else one of the mean of its hidden states.
+
+        Of a model without hidden states of a text the result is its own predictor.
+        """
+        own, model = self.use(), self.model
+        if isinstance(own, Retriever) or not (isinstance(model, BackboneModel) and model.embedding_of("src")):
+            return own
+        LOG.warning(
+            '%s was trained for the task "%s", not for sentence vectors: they are means of its hidden states; a model '
+            'that is trained on from it for task = "ranking" finds more',
+            self.path,
+            self.recipe.task,
+        )
+        tokenizer = self.tokenizers.source
+        encoder = SentenceEncoder(self.recipe.model, len(tokenizer), model.backbone).eval()
+        used = Retriever(encoder, tokenizer, self.recipe.data)
+        used.recipe = self.recipe
         return used
 
     def test(self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None) -> Scores:
@@ -86,18 +111,8 @@ class LoadedModel:
         Raises:
             InputError: there is no test set, or the test set cannot be used.
         """
-        return self.assess(data, report, progress)[0]
-
-    def assess(
-        self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
-    ) -> tuple[Scores, ClassReport | None]:
-        """Score the model as `test` does; return the scores, and for outputs that are classes the report of each class.
-
-        Raises:
-            InputError: as for `test`.
-        """
         with self.testing(data, report, progress) as task:
-            return task.test(self.model) or {}, task.classes
+            return task.test(self.model) or {}
 
     def outcomes(
         self, data: DataConfig, report: Callable[[str], None], progress: ProgressReporter | None = None
@@ -174,7 +189,7 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     if folder == Path(path) / "model":
         tell_of_newer(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    with torch.random.fork_rng(devices=[]):  # random initial weights do not advance the caller's generator
+    with own_random_numbers():  # a model is built with random initial weights
         model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
@@ -212,6 +227,11 @@ def find_model(path: str | Path) -> Path:
         remedy = f"; for a model of your own {yours}" if runs else ""
         LOG.warning("the folder %s is no model: the model in the box of that name is used%s", path, remedy)
         return BOX / str(path)
+    if other := _other_format(place):
+        raise InputError(
+            f"{place} is a model in the format of {other}, and no heedful model; convert it first: "
+            f"heedful convert {place} --out NAME, and use NAME"
+        )
     advice = yours or "give a model folder, a checkpoint or a run"
     raise InputError(
         f"{place} holds no heedful model: neither {MANIFEST}, nor model/{MANIFEST}, nor checkpoints; {advice}"
@@ -228,6 +248,15 @@ def model_in(folder: Path) -> Path | None:
         return checkpoints.path(checkpoints.best.step)
     steps = checkpoints.steps()
     return checkpoints.path(steps[-1]) if steps else None
+
+
+def _other_format(folder: Path) -> str | None:
+    """Name the toolkit whose model a folder holds, by the names of its files; None for an unknown one."""
+    names = {path.name for path in folder.iterdir()}
+    if "model.bin" in names and names & {"config.json", "vocabulary.txt", "vocabulary.json", "shared_vocabulary.json"}:
+        return "CTranslate2"
+    weights = any(name.endswith(".safetensors") or name.startswith("pytorch_model") for name in names)
+    return "Hugging Face" if "config.json" in names and weights else None
 
 
 def _runs_in(folder: Path) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Trunca
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.table_output import one_line
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
 from heedful.errors import InputError
@@ -21,7 +22,7 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.config.schema import Recipe
+    from heedful.config.schema import Recipe, TokenizerConfig
     from heedful.decode.translator import Translator
     from heedful.evaluate import Score, Scoring
 
@@ -83,7 +84,7 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(min=1, help="Beam size.", show_default=MODELS)] = None,
     max_extra: MaxExtra = None,
     metrics: Annotated[
-        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu.")
+        str, typer.Option(help="Metrics, separated by commas: bleu, chrf, ter, tokenised-bleu, bleu-lc, chrf-lc.")
     ] = METRICS,
     tokenised: Annotated[
         bool,
@@ -188,18 +189,46 @@ def evaluate(
         if name and name not in texts:
             kept = output if name == model else None
             texts[name] = translated(name, test, Decoding(device, precision, search), kept)
-    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring)
+    written = {name: target_settings(name) for name in (against, model) if name and name not in files}
+    if any(settings.normalization == "nfkc" for settings in written.values()):
+        scoring = replace(scoring, form="NFKC")
+    lower_cased = [name for name, settings in written.items() if settings.lowercase]
+    facts, table = results(str(model or hypotheses), against, texts, test.references, scoring, lower_cased)
     typer.echo(json.dumps(facts, ensure_ascii=False, indent=2) if as_json else "\n".join(table))
 
 
 def results(
-    system: str, baseline: str | None, texts: dict[str, list[str]], references: dict[str, list[str]], scoring: "Scoring"
+    system: str,
+    baseline: str | None,
+    texts: dict[str, list[str]],
+    references: dict[str, list[str]],
+    scoring: "Scoring",
+    lower_cased: Sequence[str] = (),
 ) -> tuple[dict[str, Any], list[str]]:
-    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table."""
-    from heedful.evaluate import paired_bootstrap, score
+    """Score a system's translations or, given a baseline, compare both: as JSON values, and as lines of a table.
+
+    Args:
+        system: The name of the system.
+        baseline: The name of the baseline; None: there is none.
+        texts: The translations by system.
+        references: The references by file.
+        scoring: The metrics and their settings.
+        lower_cased: Systems whose models write lower-cased text; of others their translations show it.
+    """
+    from heedful.evaluate import LOWER_CASED, paired_bootstrap, score
     from heedful.evaluate.significance import FEW, few_examples
+    from heedful.evaluate.translation import has_capitals, is_lower_cased
 
     lines, wanted = texts[system], list(references.values())
+    lower = [name for name in texts if name in lower_cased or is_lower_cased(texts[name], wanted)]
+    if lower and has_capitals(wanted) and not set(LOWER_CASED) & set(scoring.metrics):
+        added = [name for name in LOWER_CASED if name.removesuffix("-lc") in scoring.metrics]
+        scoring = replace(scoring, metrics=(*scoring.metrics, *added))
+        typer.echo(
+            f"heedful: {' and '.join(lower)}: in lower case, and the references are not, so that case alone lowers "
+            "BLEU and chrF; the scores marked lower-cased compare without case (case:lc)",
+            err=True,
+        )
     if warning := scoring.warning(wanted):
         typer.echo(f"heedful: the references: {warning} (--language)", err=True)
     if "tokenised-bleu" not in scoring.metrics and sum(line.endswith(" .") for line in lines) >= ENOUGH:
@@ -240,6 +269,15 @@ def recipe_of(model: str) -> "Recipe":
     return read_description(read_manifest(find_model(model)))[0]
 
 
+def target_settings(model: str) -> "TokenizerConfig":
+    """Read the settings of the tokenizer of the texts that a model writes, given its folder or name."""
+    from heedful.checkpoint import find_model
+    from heedful.checkpoint.model_folder import read_description
+    from heedful.storage.manifest import read_manifest
+
+    return read_description(read_manifest(find_model(model)))[1].target.config
+
+
 def read(path: Path) -> list[str]:
     """Read all lines of a text file."""
     from heedful.data.readers.files import read_lines
@@ -278,7 +316,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     translator = prepare(model, decoding.device, decoding.precision, {"n_best": 1, **decoding.search})
-    tell_unknown_references(test, translator)
+    tell_unknown_tokens(test, translator)
     [(source, lines)] = test.source.items()
     done, said = [], Said()
     with (
@@ -290,21 +328,22 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
             done.append(translation)
             said.count(translation)
             if results:
-                results.write(translation.text)
+                results.write(one_line(translation.text))
     if cut := sum(translation.truncated for translation in done):
         typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
     said.tell(model, translator)
     return [translation.text for translation in done]
 
 
-def tell_unknown_references(test: TestSet, translator: "Translator") -> None:
-    """Warn if many tokens of the references are unknown to the vocabulary, so that no output can equal them."""
+def tell_unknown_tokens(test: TestSet, translator: "Translator") -> None:
+    """Warn if many tokens are unknown to the vocabulary: the model cannot read them, or cannot write what is right."""
     from heedful.text.unknown_tokens import UnknownTokens, unknown_lines
 
-    tokenizer = translator.tokenizers.target
-    tokens = {f"tokens of {name}": UnknownTokens() for name in test.references}
-    for found, lines in zip(tokens.values(), test.references.values(), strict=True):
-        for ids in tokenizer.encode_lines(lines):
-            found.count(ids)
-    for sentence in unknown_lines(tokens, tokenizer.config):
-        typer.echo(f"heedful: {sentence}", err=True)
+    sides = ((test.source, translator.tokenizers.source), (test.references, translator.tokenizers.target))
+    for texts, tokenizer in sides:
+        for name, lines in texts.items():
+            found = UnknownTokens()
+            for ids in tokenizer.encode_lines(lines):
+                found.count(ids)
+            for sentence in unknown_lines({f"tokens of {name}": found}, tokenizer.config):
+                typer.echo(f"heedful: {sentence}", err=True)

@@ -206,8 +206,22 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
+        note_made_folders(path)
         return files_below(path, recipe.data)
     return files_in_table(path, recipe) if is_table(path) else [path]
+
+
+def note_made_folders(folder: Path) -> None:
+    """Report the folders of runs, models and recipes below a folder, which are not read, on standard error.
+
+    Raises:
+        InputError: A folder cannot be read.
+    """
+    from heedful.data.readers.folders import made_folders
+
+    if made := made_folders(folder):
+        shown = ", ".join(map(str, made[:3])) + ", ..." * (len(made) > 3)
+        typer.echo(f"heedful: not read, as they hold runs, models or recipes: {shown}", err=True)
 
 
 def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> list[Path]:

@@ -1,6 +1,7 @@
 """`heedful init`: survey the user's own text, hold some of it out, and write a first recipe."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,6 @@ import typer
 
 from heedful.cli.first_recipe import BadUtf8
 from heedful.errors import InputError
-from heedful.progress import show_progress
 
 if TYPE_CHECKING:
     from heedful.data.proposals.table_task import TaskChoice
@@ -24,6 +24,8 @@ TASKS = (
     "masked_lm",
     "classification",
     "regression",
+    "tagging",
+    "span_qa",
     "image_classification",
     "audio_classification",
     "video_classification",
@@ -81,95 +83,78 @@ def init(
 ) -> None:
     """Look at your data, hold out some of it for validation and test, and write a recipe with sizes that fit.
 
+    The first line says what the data is taken for, how certain that is, and
+    the command for the next best reading. Where it is unsure, it asks.
+
     Two files, one sentence a line, become a translator. One text or a folder
     of texts becomes a GPT, or a BERT with --task masked_lm. A table or a list
     of JSON objects becomes a classifier, a regression or a translator,
-    whichever its columns suggest. A folder with a folder of pictures or of
+    whichever its columns suggest; so do the lines of fastText and TREC.
+    Tagged words (CoNLL) become a tagger, and questions on passages (SQuAD)
+    question answering. A folder with a folder of pictures or of
     sounds for each class, or a table that names such files and their classes,
     becomes a classifier of them; with texts in place of classes, a model that
     writes captions of pictures or recognises speech. For videos (animated
     GIF, WebP or PNG) add --task video_classification. Your files are left as
     they are, and nothing is overwritten.
     """
-    from heedful.cli.init_labelled import init_labelled
-    from heedful.cli.init_media import init_media, media_request
+    from heedful.cli.init_folder import init_folder
     from heedful.cli.init_pairs import PairsRequest, init_pairs
-    from heedful.cli.init_text import init_text
+    from heedful.cli.init_reading import Reading, settled
+    from heedful.cli.init_source import InitRequest, init_file
     from heedful.config.schema import CorpusConfig
-    from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
+    from heedful.data.proposals.table_task import TaskChoice
 
     languages = {"--source-language": source_language, "--target-language": target_language}
     check_codes(languages)
     check_files([file for file in (source, target, *(valid or ()), *(test or ())) if file])
     wanted = TaskChoice(task, source_field, pair_field, target_field)
-    if target is None and (request := media_request(source, wanted, out, bad_utf8)):
-        check_options(TaskChoice(request.task), {"--valid": valid, "--test": test, **languages})
-        init_media(request)
-        return
+    given = {
+        part: CorpusConfig(source=str(files[0]), target=str(files[1]))
+        for part, files in (("valid", valid), ("test", test))
+        if files
+    }
     if target is None:
-        wanted = choice_for(source, wanted, bad_utf8)
-    else:
-        check_two_files(source, target, wanted)
-        wanted = TaskChoice("translation")
-    check_options(wanted, {"--valid": valid, "--test": test, **languages})
-    corpus = CorpusConfig(
-        source=str(source),
-        target=None if target is None else str(target),
-        source_field=wanted.source or CorpusConfig.source_field,
-        pair_field=wanted.pair,
-        target_field=wanted.target or CorpusConfig.target_field,
-    )
-    if wanted.task in OF_ONE_TEXT:
-        init_text(corpus, str(wanted.task), out, bad_utf8)
-    elif wanted.task in OF_LABELS:
-        init_labelled(corpus, str(wanted.task), out, bad_utf8)
-    else:
-        given = {part: pair for part, pair in (("valid", valid), ("test", test)) if pair}
-        init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
+        check_task(task)
+        check_there(source)
+        request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
+        (init_folder if source.is_dir() else init_file)(request)
+        return
+    check_two_files(source, target, wanted)
+    content = f"line n of {target} is the translation of line n"
+    settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
+    corpus = CorpusConfig(source=str(source), target=str(target))
+    init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
 
 
-def choice_for(source: Path, wanted: "TaskChoice", bad_utf8: BadUtf8) -> "TaskChoice":
-    """Choose the task for one file or folder, and the columns of a table that the task reads.
+def check_task(task: str | None) -> None:
+    """Refuse a task for which `heedful init` writes no recipe.
 
     Raises:
-        InputError: The file or folder is not there, or the task cannot be told from it.
+        InputError: It is such a task.
     """
-    from heedful.config.schema import CorpusConfig, DataConfig
-    from heedful.data.proposals.table_task import ELSEWHERE, OF_ONE_TEXT, TaskChoice, choose
-    from heedful.data.proposals.text_shapes import shape_of
-    from heedful.data.readers.columns import columns_of
-    from heedful.data.readers.documents import ENDINGS, document_files
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
+    from heedful.data.proposals.table_task import ELSEWHERE
 
-    if wanted.task not in (None, *TASKS):
+    if task not in (None, *TASKS):
         raise InputError(
-            f"--task {wanted.task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
+            f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
             "copy for ranking, summaries, answers and dialogues, and recipes/ more of them"
         )
+
+
+def check_there(source: Path) -> None:
+    """Refuse a file or folder that is not there, with the names next to it that are nearest to its own.
+
+    Raises:
+        InputError: It is not there.
+    """
     if not source.exists():
-        raise InputError(f"{source}: there is no such file or folder; check the name")
-    suffix = ending_of(source)
-    if source.is_file() and suffix in READERS:
-        with show_progress(f"looking at the columns of {source}"):
-            columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
-        return choose(columns, wanted, str(source))
-    files = document_files(CorpusConfig(source=str(source)), DataConfig())
-    if wanted.pair or wanted.target or (wanted.source and not any(ending_of(file) in READERS for file in files)):
-        raise InputError(f"{source}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
-    if wanted.task not in (None, *OF_ONE_TEXT):
+        names = [path.name for path in source.parent.iterdir()] if source.parent.is_dir() else []
+        near = [str(source.parent / name) for name in get_close_matches(source.name, names, n=3)]
         raise InputError(
-            f"--task {wanted.task}: {source} is one text; a translator takes a second file with the translation, line "
-            f"by line, and a {wanted.task} model a .tsv, .csv or .jsonl file with texts and labels"
+            f"{source}: there is no such file or folder; "
+            + (f"did you mean {' or '.join(near)}?" if near else "check the name")
         )
-    if wanted.task is None and source.is_file() and (shape := shape_of(source, bad_utf8)):
-        raise InputError(
-            f"{source}: holds {shape.content}, not running text; {shape.remedy}. For a language model of the file "
-            f"as it is: heedful init {source} --task language_model"
-        )
-    if suffix not in ENDINGS and source.is_file():
-        typer.echo(f"{source} alone is read as running text; for a translator, name its translation as a second file")
-    return TaskChoice(wanted.task or "language_model", wanted.source)
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:
@@ -216,14 +201,3 @@ def check_two_files(source: Path, target: Path, wanted: "TaskChoice") -> None:
     for file in (source, target):
         if ending_of(file) in READERS:
             raise InputError(f"{file}: holds both sides of what is to be learned; name it alone")
-
-
-def check_options(wanted: "TaskChoice", translations: dict[str, object]) -> None:
-    """Refuse options for translations if the task is another one, as they would be ignored.
-
-    Raises:
-        InputError: An option for translations is given for another task.
-    """
-    for option, value in translations.items():
-        if value is not None and wanted.task != "translation":
-            raise InputError(f"{option} is for translations, and this is to be a {wanted.task}; leave it out")

@@ -1,8 +1,9 @@
 """`heedful init` for labelled text: the recipe of a classifier or a regression."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -25,6 +26,8 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.proposals.label_survey import LabelSurvey
+    from heedful.data.proposals.pair_survey import Part, Split
+    from heedful.data.readers.columns import Notation
     from heedful.data.readers.labelled import Example
 
 PARTS = ("train", "valid", "test")
@@ -34,7 +37,49 @@ SHOWN = 20  # classes that are listed at most
 RARE = 5  # examples; a class with fewer is rare
 
 
-def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8) -> None:
+Given = Mapping[
+    Literal["valid", "test"], CorpusConfig
+]  # corpora of parts that are not to be held out, as they are there
+
+
+@dataclass(frozen=True)
+class LabelledRequest:
+    """Arguments of `heedful init` for labelled text.
+
+    Attributes:
+        corpus: The file, and its columns.
+        task: "classification" or "regression".
+        out: The output folder; None: it is named after the file.
+        bad_utf8: What happens to bad UTF-8.
+        given: Text for validation and test, as far as it is not to be held out.
+        notation: How the numbers of a regression are written; the parts have them with a decimal point.
+        copied: True if the file is a temporary copy of the user's, whose lines are not those of the user's file.
+    """
+
+    corpus: CorpusConfig
+    task: str
+    out: Path | None
+    bad_utf8: BadUtf8
+    given: Given = field(default_factory=dict)
+    notation: "Notation" = "point"
+    copied: bool = False
+
+    @property
+    def data(self) -> DataConfig:
+        """The settings by which the text is read."""
+        return DataConfig(bad_utf8=self.bad_utf8)
+
+    def line(self, example: "Example") -> str:
+        """Format a labelled example as a line of JSON, with the columns of the corpus as keys."""
+        corpus = self.corpus
+        pair = {} if corpus.pair_field is None else {corpus.pair_field: example.pair or ""}
+        label = example.label
+        if self.task == "regression" and "," in label:
+            label = label.replace(".", "").replace(",", ".") if self.notation == "comma" else label.replace(",", "")
+        return json_line({corpus.source_field: example.text, **pair, corpus.target_field: label})
+
+
+def init_labelled(request: LabelledRequest) -> None:
     """Write the recipe of a classifier or a regression, and hold out text for validation and test.
 
     Raises:
@@ -48,38 +93,58 @@ def init_labelled(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: B
     from heedful.data.readers.filters import DropReport
     from heedful.data.readers.labelled import in_order, read_labelled
 
-    folder = free_folder(Path(corpus.source), out, task)
-    data = DataConfig(bad_utf8=bad_utf8)
+    corpus, task = request.corpus, request.task
+    folder = free_folder(Path(corpus.source), request.out, task)
     with show_progress(f"reading {corpus.source}", "texts") as progress:
-        found = survey_labelled(progress.over(read_labelled(corpus, data, drops := DropReport())), corpus)
-    tell_dropped(drops)
+        found = survey_labelled(progress.over(read_labelled(corpus, request.data, drops := DropReport())), corpus)
+    tell_dropped(drops, copied=request.copied)
     tell_text(found, corpus, task)
+    if request.notation == "comma":
+        typer.echo("  numbers are written with a decimal comma, as in 4,37; the parts have 4.37")
     labels = in_order(found.labels) if task == "classification" else ()
-    hold_out(found, corpus, data, folder / "data", task)
+    hold_out(found, request, folder / "data")
     # Columns keep their names or numbers, so that the model reads them from other tables like this one too.
     named = {"source_field": corpus.source_field, "pair_field": corpus.pair_field, "target_field": corpus.target_field}
     fields = {field: name for field, name in named.items() if name is not None}
     corpora = Corpora(**{part: {"source": f"data/{part}.jsonl", **fields} for part in PARTS})
-    texts = Texts(folder.resolve().name, bad_utf8, corpora)
+    texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
     write(folder / "config.toml", propose_labelled(found, task, labels, texts))
     tell_recipe(load_recipe(folder), folder, "One text.\tAnother one." if found.is_pairs else None)
 
 
-def hold_out(found: "LabelSurvey", corpus: CorpusConfig, data: DataConfig, folder: Path, task: str) -> None:
+def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path) -> None:
     """Write the training, validation and test parts of labelled examples; no text is in two, nor a near copy of it."""
     from heedful.data.proposals.label_survey import text_of
-    from heedful.data.proposals.pair_survey import only_trained, split_by_class
+    from heedful.data.proposals.pair_survey import only_trained
     from heedful.data.readers.labelled import read_labelled
 
-    members = found.groups if task == "classification" else dict.fromkeys(found.groups, ("",))
-    division = split_by_class(members, SHARE)
+    members = found.groups if request.task == "classification" else dict.fromkeys(found.groups, ("",))
+    division = division_of(members, request.given)
     with show_progress(f"writing {folder}", "texts", found.examples) as progress:
-        examples = progress.over(read_labelled(corpus, data))
+        examples = progress.over(read_labelled(request.corpus, request.data))
         divided = division.divide(examples, text_of, lambda example: bool(text_of(example).strip()))
-        lines = ((part, (line_of(example, corpus),)) for part, example in divided)
-        counts = write_parts(folder, lines, {part: (f"{part}.jsonl",) for part in PARTS})
-    tell_parts(folder, counts, "examples", found.examples, "text")
-    tell_only_trained(only_trained(members, division))
+
+        def lines() -> "Iterator[tuple[Part, tuple[str]]]":
+            yield from ((part, (request.line(example),)) for part, example in divided)
+            for part, corpus in request.given.items():
+                yield from ((part, (request.line(example),)) for example in read_labelled(corpus, request.data))
+
+        counts = write_parts(folder, lines(), {part: (f"{part}.jsonl",) for part in PARTS})
+    tell_parts(folder, counts, "examples", sum(counts.values()) if request.given else found.examples, "text")
+    tell_only_trained([] if request.given else only_trained(members, division))
+
+
+def division_of(members: "Mapping[int, Collection[str]]", given: Given) -> "Split":
+    """Divide groups of examples into parts so that each class is in each; parts that are given are not held out.
+
+    Raises:
+        InputError: There are too few groups.
+    """
+    from heedful.data.proposals.pair_survey import Split, split_by_class
+
+    if {"valid", "test"} <= given.keys():
+        return Split(frozenset(), frozenset())
+    return split_by_class(members, SHARE).without(given.keys())
 
 
 def tell_only_trained(labels: Sequence[str]) -> None:
@@ -89,12 +154,6 @@ def tell_only_trained(labels: Sequence[str]) -> None:
             f"  not in all three parts, as they have too few different examples: {', '.join(labels[:SHOWN])}"
             f"{', ...' * (len(labels) > SHOWN)}; give 3 or more of each class"
         )
-
-
-def line_of(example: "Example", corpus: CorpusConfig) -> str:
-    """Format a labelled example as a line of JSON, with the columns of its corpus as keys."""
-    pair = {} if corpus.pair_field is None else {corpus.pair_field: example.pair or ""}
-    return json_line({corpus.source_field: example.text, **pair, corpus.target_field: example.label})
 
 
 def tell_text(found: "LabelSurvey", corpus: CorpusConfig, task: str) -> None:
@@ -132,7 +191,7 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.readers.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     if len(found.labels) < 2:
         raise InputError(
@@ -146,6 +205,8 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
         )
     shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if line := dominance_line(found.labels):
+        typer.echo(f"  {line}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(
             f"  too rare to be learned, with fewer than {RARE} examples: {', '.join(rare[:SHOWN])}; typing slips?"

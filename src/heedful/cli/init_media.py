@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
     from heedful.data.proposals.proposal import Corpora, Texts
     from heedful.data.proposals.table_task import TaskChoice
+    from heedful.data.readers.columns import Column
 
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
@@ -67,17 +68,18 @@ class MediaRequest:
         return Path(self.corpus.source)
 
 
-def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8) -> MediaRequest | None:
+def media_request(
+    source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
+) -> MediaRequest | None:
     """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
+
+    `columns` are those of a table.
 
     Raises:
         InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
     """
     from heedful.data.media.media_files import NOUNS
     from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder, target_column
-    from heedful.data.readers.columns import columns_of
-    from heedful.data.readers.files import ending_of
-    from heedful.data.readers.rows import READERS
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
@@ -87,8 +89,7 @@ def media_request(source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8
         kind = kind_of_folder(source, kinds)
         if kind and (wanted.source or wanted.target):
             raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
-    elif ending_of(source) in READERS:
-        columns = columns_of(source, DataConfig(bad_utf8=bad_utf8))
+    elif columns:
         wanted_files = [column for column in columns if wanted.source in (None, column.name)]
         files, kind = file_column(wanted_files, kinds) or (None, None)
         if files:
@@ -244,7 +245,7 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.readers.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     source = request.corpus.source
     if len(found.labels) < 2:
@@ -257,6 +258,8 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         )
     shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if line := dominance_line(found.labels):
+        typer.echo(f"  {line}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
     if found.torn:

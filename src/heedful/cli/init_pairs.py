@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from heedful.data.proposals.proposal import Keys
     from heedful.data.readers.corpus import SentencePair
 
-Files = tuple[Path, Path]
 Languages = tuple[str, str]
 
 FEW = 10_000  # pairs; with fewer there is a warning
@@ -44,7 +43,7 @@ class PairsRequest:
     """Arguments of `heedful init` for a translator: corpora, output folder, languages, treatment of bad UTF-8."""
 
     corpus: CorpusConfig
-    given: dict[str, Files]  # text for validation and test, as far as it is not to be held out
+    given: dict[str, CorpusConfig]  # text for validation and test, as far as it is not to be held out
     out: Path | None
     source_language: str | None
     target_language: str | None
@@ -62,7 +61,7 @@ def init_pairs(request: PairsRequest) -> None:
     from heedful.data.proposals.pair_proposal import ParallelTexts, propose_translator
     from heedful.data.proposals.proposal import Corpora
 
-    given = {part: CorpusConfig(source=str(a), target=str(b)) for part, (a, b) in request.given.items()}
+    given = request.given
     for corpus in given.values():
         look_at(corpus, request.bad_utf8)
     found = look_at(request.corpus, request.bad_utf8)

@@ -30,8 +30,15 @@ FEWEST = 2000  # characters; a shorter text is refused
 FEW = 300_000  # characters; with fewer there is a warning
 
 
-def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8) -> None:
-    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place.
+def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUtf8, *, copied: bool = False) -> None:
+    """Write the recipe of a GPT or a BERT that learns from running text, which stays in place unless it is copied.
+
+    Args:
+        corpus: The file or the folder, and the column of a table.
+        task: "language_model" or "masked_lm".
+        out: The output folder; None: it is named after the text.
+        bad_utf8: What happens to bad UTF-8.
+        copied: True copies the file into the output folder.
 
     Raises:
         InputError: The text cannot be used, or something would be overwritten.
@@ -56,6 +63,10 @@ def init_text(corpus: CorpusConfig, task: str, out: Path | None, bad_utf8: BadUt
     with show_progress(f"dividing {corpus.source}", "parts", len(PARTS)) as progress:
         for part in progress.over(PARTS):
             check_part(part, corpus, data)
+    if copied:
+        copy = folder / "data" / Path(corpus.source).name
+        write(copy, Path(corpus.source).read_text(encoding="utf-8"))
+        corpus = replace(corpus, source=str(copy))
     propose = propose_gpt if task == "language_model" else propose_bert
     texts = Texts(folder.resolve().name, bad_utf8, corpora_of(corpus, folder))
     write(folder / "config.toml", propose(found, this_machine(), texts))

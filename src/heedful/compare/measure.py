@@ -11,7 +11,7 @@ from heedful.checkpoint import Checkpoints, DamagedError, LoadedModel, load_mode
 from heedful.checkpoint.load import labels_learned
 from heedful.compare.flops import count_flops, flops_per_update
 from heedful.compare.job import Job, Measured, TestResult
-from heedful.compare.statistics import METRICS
+from heedful.compare.statistics import metrics_of
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.evaluate import Scoring, score
@@ -142,7 +142,7 @@ def with_texts(
     )
     if isinstance(task, Translation):
         language = loaded.recipe.data.target_language
-        scored = score(outputs, [references], Scoring(metrics=METRICS, language=language))
+        scored = score(outputs, [references], Scoring(metrics=metrics_of(outputs, references), language=language))
         return replace(found, scores={one.name: one.value for one in scored} | found.scores, language=language)
     each = [task.measure([output], [wanted]) for output, wanted in zip(outputs, references, strict=True)]
     figures = {name: [scores[name] for scores in each] for name in task.means}

@@ -190,7 +190,7 @@ def interval(name: str, found: Resampled) -> str:
 
 def decimals(name: str) -> int:
     """Return how many decimals of a score are shown: BLEU and chrF go from 0 to 100, the others mostly from 0 to 1."""
-    return 2 if name in OF_100 else 4
+    return 2 if name.startswith(OF_100) else 4
 
 
 def number(value: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from heedful.compare.job import TestResult
-from heedful.evaluate import Comparison, Resampled, Scoring, paired_bootstrap, score
+from heedful.evaluate import LOWER_CASED, Comparison, Resampled, Scoring, is_lower_cased, paired_bootstrap, score
 from heedful.evaluate.significance import Draws, compare_draws, draw_outcomes, mean_outcomes
 
 METRICS = ("bleu", "chrf")  # of translations
@@ -77,8 +77,9 @@ class Translations(TextSample):
 
 @cache  # a report is written after every system, and most of it has been computed before
 def compare_translations(baseline: Translations, system: Translations) -> list[Comparison]:
-    """Compare two systems by paired bootstrap, with the metrics and the references of the second."""
-    settings = Scoring(metrics=system.metrics, language=system.language)
+    """Compare two systems by paired bootstrap, with the metrics of both and the references of the second."""
+    metrics = tuple(dict.fromkeys([*system.metrics, *baseline.metrics]))
+    settings = Scoring(metrics=metrics, language=system.language)
     return paired_bootstrap(baseline.outputs, system.outputs, [system.references], settings)
 
 
@@ -101,10 +102,16 @@ class ScoredTexts(TextSample):
         return next(iter(self.figures.values()))
 
 
+def metrics_of(outputs: Sequence[str], references: Sequence[str]) -> tuple[str, ...]:
+    """Return the metrics of translations: those without case, too, if a model of lower-cased text wrote them."""
+    return (*METRICS, *LOWER_CASED) if is_lower_cased(outputs, [references]) else METRICS
+
+
 def sample_of(test: TestResult) -> Sample | None:
     """Return the results of a test as a sample of examples; None if the scores are not made of single examples."""
     if test.texts and test.language is not None:
-        return Translations(tuple(test.texts["output"]), tuple(test.texts["reference"]), test.language)
+        outputs, references = tuple(test.texts["output"]), tuple(test.texts["reference"])
+        return Translations(outputs, references, test.language, metrics_of(outputs, references))
     if test.figures:
         return ScoredTexts(test.figures)
     return DrawnSample(Draws(**test.draws)) if test.draws else None

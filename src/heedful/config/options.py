@@ -29,10 +29,13 @@ class DecodeOptions(TypedDict, total=False):
 
 
 class TranscribeOptions(DecodeOptions, total=False):
-    """Options of a transcription: two keys of [transcribe], and the keys of [decode]."""
+    """Options of a transcription: keys of [transcribe], and the keys of [decode]."""
 
     language: str | None
     timestamps: Literal["always", "long", "never"]
+    vad: bool
+    task: Literal["transcribe", "translate"]
+    initial_prompt: str
 
 
 class GenerateOptions(TypedDict, total=False):

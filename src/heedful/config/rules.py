@@ -54,11 +54,23 @@ def text_cnn(recipe: Recipe) -> TextCNNConfig:
     return cast("TextCNNConfig", recipe.model)
 
 
+WITH_CLASSES = ("classification", "image_classification", "audio_classification", "video_classification", "tagging")
+
 RULES = (
     Rule(
         "data.labels",
         lambda r: len(set(r.data.labels)) < len(r.data.labels) or not all(label.strip() for label in r.data.labels),
         "data.labels names each class once, and none is empty; take out what stands there twice",
+    ),
+    Rule(
+        "train.class_weights",
+        lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and ":" not in r.task,
+        'train.class_weights are of classes or tags, and task = "{r.task}" has none; leave it out',
+    ),
+    Rule(
+        "train.class_weights",
+        lambda r: isinstance(r.train.class_weights, dict) and min(r.train.class_weights.values(), default=1) <= 0,
+        "train.class_weights has a number that is not more than 0; give each class a larger one, or leave it out",
     ),
     Rule(
         "data.label_scale",

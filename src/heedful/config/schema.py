@@ -247,6 +247,7 @@ class TrainConfig:
     batch_tokens: int = 4096  # batch size: sentences x the longest side of the batch, padding included
     accumulate: int = 1  # gradient accumulation: batches per update
     label_smoothing: float = 0.1  # label smoothing, part of every loss that is shown; perplexity is without it
+    class_weights: Literal["balanced"] | dict[str, float] | None = None  # of classes in the loss; balanced: all alike
     # mixed precision. auto: bfloat16 where the hardware computes it, else float32; bfloat16: float32 master weights
     precision: Literal["auto", "float32", "bfloat16", "autocast"] = "auto"
     compile: bool = False

@@ -14,6 +14,7 @@ from heedful.storage.small_file import read_small
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _TEXTS = (".csv", ".tsv", ".jsonl", ".txt", ".text", ".md")
 _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
 
@@ -98,12 +99,17 @@ def _lines(values: Mapping[str, Any], table: str) -> Iterator[str]:
             arrays[key] = value
         elif value is not None:
             plain[key] = value
-    yield from (f"{key} = {_value(value)}" for key, value in plain.items())
+    yield from (f"{_key(key)} = {_value(value)}" for key, value in plain.items())
     for key, value in tables.items():
         yield from ("", f"[{table}{key}]", *_lines(value, f"{table}{key}."))
     for key, items in arrays.items():
         for item in items:
             yield from ("", f"[[{table}{key}]]", *_lines(item, f"{table}{key}."))
+
+
+def _key(key: str) -> str:
+    """The key of a value; the name of a class may have any characters."""
+    return key if _BARE_KEY.fullmatch(key) else _value(key)
 
 
 def _value(value: Any) -> str:

@@ -33,6 +33,7 @@ _EXPECTED = {
     "tuple_type": "a list",
     "dataclass_type": "a table",
 }
+_CHOICE = re.compile(r"(literal|dict)\[")  # the part of a place that names one of several types
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 _OTHER_VALUES = {  # names in other toolkits and papers
     "bf16": "bfloat16",
@@ -86,7 +87,13 @@ def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str) -> tuple[Any
         # JSON mode is the strict mode that still takes lists for tuples and tables for dataclasses.
         return adapter.validate_json(json.dumps(values, default=_no_json), strict=True), []
     except ValidationError as error:
-        return None, [_mistyped(detail, prefix) for detail in error.errors()]
+        return None, [_mistyped(detail, prefix) for detail in error.errors() if not _of_other_choice(detail)]
+
+
+def _of_other_choice(detail: ErrorDetails) -> bool:
+    """True for the error of a type that a value was not meant to have, of a field that takes a text or a table."""
+    choice = str(next(reversed(detail["loc"]), ""))
+    return _CHOICE.match(choice) is not None and choice.startswith("dict") != isinstance(detail["input"], dict)
 
 
 def _no_json(value: Any) -> str | list[str]:
@@ -128,7 +135,7 @@ def _unknown(key: str, options: type[ArchitectureConfig]) -> str:
 
 def _mistyped(detail: ErrorDetails, prefix: str) -> Problem:
     """Describe a type error of pydantic as a problem of the recipe."""
-    key = (prefix + ".".join(map(str, detail["loc"]))).rstrip(".")
+    key = (prefix + ".".join(part for part in map(str, detail["loc"]) if not _CHOICE.match(part))).rstrip(".")
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "missing":
         return Problem(key, f"{key} is missing")

@@ -35,6 +35,8 @@ class Filler(Predictor[MaskedLanguageModel, list[list[MaskCandidate]]]):
         longest: the most tokens that the model reads.
     """
 
+    tokenizer: Tokenizer
+
     def __init__(self, model: MaskedLanguageModel, tokenizer: Tokenizer, longest: int) -> None:
         super().__init__(model)
         self.tokenizer = tokenizer

@@ -5,19 +5,21 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
-from typing import Unpack, overload
+from typing import NamedTuple, Unpack, overload
 
 import torch
 
 from heedful.config.options import GenerateOptions, with_options
 from heedful.config.schema import GenerateConfig
 from heedful.decode.generation_row import GenerationRow, Reason
-from heedful.decode.inference import evaluating
-from heedful.decode.inputs import InputKind, as_text
+from heedful.decode.inference import batches, check_numbers, evaluating
+from heedful.decode.inputs import TEXTS, InputKind, as_text
 from heedful.decode.predictor import Done, Predictor
 from heedful.decode.sample import sample
 from heedful.decode.streaming import TextStream
+from heedful.decode.token_scores import TokenScores, log_probs_of
 from heedful.models import LanguageModel
+from heedful.nn.masks import AttentionMask
 from heedful.text.padding import pad
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
 
@@ -58,6 +60,13 @@ class Generation:
         return self.text
 
 
+class ScoredWindow(NamedTuple):
+    """Tokens that the model reads at once, and the place of the first one from which the next token is scored."""
+
+    tokens: list[int]
+    first: int
+
+
 class Generator(Predictor[LanguageModel, Generation]):
     """Text generator: a language model with its tokenizer. An output depends on its own request only, not on the batch.
 
@@ -68,6 +77,8 @@ class Generator(Predictor[LanguageModel, Generation]):
         context: the most tokens that the model reads; None: any number. A prompt or text longer than this is continued
             from its last `context` // 2 tokens.
     """
+
+    tokenizer: Tokenizer
 
     def __init__(
         self, model: LanguageModel, tokenizer: Tokenizer, config: GenerateConfig, context: int | None = None
@@ -139,6 +150,62 @@ class Generator(Predictor[LanguageModel, Generation]):
             InputError, RunError: under the same conditions as `generate`.
         """
         return self._streamed(self._prompts(options).read(prompt))
+
+    @overload
+    def score(self, texts: str, *, end: bool = False) -> TokenScores: ...
+    @overload
+    def score(self, texts: Iterable[str], *, end: bool = False) -> list[TokenScores]: ...
+    def score(self, texts: object, *, end: bool = False) -> TokenScores | list[TokenScores]:
+        """Compute the log-probability of each token of a text, or of each of several texts, as the model reads them.
+
+        The first token follows an <eos>, as at the beginning of a document in training. Of a text longer than the
+        context, each token is given at least the `context` // 2 tokens before it.
+
+        Args:
+            texts: a string, or an iterable of strings, which gives a list in the same order.
+            end: score the <eos> after the text, too: the probability that the text ends there.
+
+        Raises:
+            InputError: an input is not a text.
+            RunError: the model's output is not a number.
+        """
+        return TEXTS.one_or_all(lambda each: self._scored(each, end=end), texts)
+
+    def _scored(self, texts: Iterator[str], *, end: bool) -> Iterator[TokenScores]:
+        while some := list(islice(texts, WINDOW)):
+            rows = [[*ids, EOS] if end else ids for ids in self.tokenizer.encode_batch(some)]
+            cuts = [self._cut_to_context([EOS, *row]) for row in rows]
+            scores = iter(self._score_windows([window for windows in cuts for window in windows]))
+            for row, windows in zip(rows, cuts, strict=True):
+                found = [score for _ in windows for score in next(scores)]
+                yield TokenScores(row, self.tokenizer.pieces(row), found)
+
+    def _cut_to_context(self, tokens: list[int]) -> list[ScoredWindow]:
+        """Cut tokens into windows of the context; each predicts the tokens that those before it have not."""
+        window = len(tokens) - 1 if self.context is None else min(self.context, len(tokens) - 1)
+        cuts: list[ScoredWindow] = []
+        done = 0  # tokens that are predicted, the first one not counted
+        while done < len(tokens) - 1:
+            begin = 0 if done == 0 else min(done - window // 2, len(tokens) - 1 - window)
+            cuts.append(ScoredWindow(tokens[begin : begin + window + 1], done - begin))
+            done = begin + window
+        return cuts
+
+    @torch.inference_mode()
+    def _score_windows(self, windows: list[ScoredWindow]) -> list[list[float]]:
+        scores: list[list[float]] = [[]] * len(windows)
+        with evaluating(self.model):
+            for batch in batches([window.tokens for window in windows], self.config.batch_tokens):
+                ids, real = pad([windows[i].tokens for i in batch])
+                tokens, padding_mask = torch.from_numpy(ids).to(self.device), torch.from_numpy(real).to(self.device)
+                mask = AttentionMask(padding_mask[:, :-1], tokens.size(1) - 1, causal=True)
+                hidden = self.model.hidden(tokens[:, :-1], mask)
+                for index, states, row in zip(batch, hidden, tokens, strict=True):
+                    first, stop = windows[index].first, len(windows[index].tokens) - 1
+                    found = log_probs_of(states[first:stop], row[first + 1 : stop + 1], self.model.output)
+                    check_numbers(found)
+                    scores[index] = found.tolist()
+        return scores
 
     def _prompts(self, options: GenerateOptions) -> InputKind[GenerationRequest]:
         """Check options, and make the kind of input that prompts with them are; they override settings of a request."""

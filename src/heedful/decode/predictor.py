@@ -5,7 +5,7 @@ A predictor is a trained model with its tokenizer, ready for use.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 import torch
 from torch import nn
@@ -43,9 +43,12 @@ class Predictor(ABC, Generic[M_co, A_co]):
     Attributes:
         model: the torch module that computes.
         recipe: the recipe that the model was trained with; None for a model that was not loaded from a folder.
+        tokenizer: the tokenizer of the text that the model reads, or writes if it reads none; None for a model without
+            text.
     """
 
     recipe: Recipe | None = None
+    tokenizer: Any = None
 
     def __init_subclass__(cls) -> None:
         """Let a predictor that is called like a function do what its own `predict` does."""

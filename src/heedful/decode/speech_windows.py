@@ -5,6 +5,7 @@ Without them, each has a part in common with the one before, and is joined to it
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -38,6 +39,8 @@ class Reading:
     Attributes:
         recording: the recording.
         windows: the way in which it is read.
+        stretches: begin and end, in samples, of the parts that are read; None: the whole recording. No window reaches
+            from one into the next.
         begin: the first sample of the next window.
         language: the code of the language; None before it is known.
         segments: what was said before, with seconds and tokens.
@@ -46,16 +49,38 @@ class Reading:
 
     recording: Recording
     windows: "Windows"
+    stretches: list[tuple[int, int]] | None = None
     begin: int = 0
     language: str | None = None
     segments: list[tuple[float, float, Said]] = field(default_factory=list)
     complete: bool = True
+    _coming: deque[tuple[int, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole = [(0, self.recording.length)] if self.recording.length else []
+        self._coming = deque(whole if self.stretches is None else self.stretches)
+        self.move_to(self.begin)
 
     @property
     def finished(self) -> bool:
         """True if the whole recording was read."""
-        left = self.recording.length - self.begin
-        return left <= 0 or (self.begin > 0 and left < SHORTEST * self.recording.rate)
+        return not self._coming
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """First sample of the part of the recording that is being read, and the end of the part."""
+        return self._coming[0]
+
+    def move_to(self, sample: int) -> None:
+        """Begin the next window at a sample, or at the next part if too little of this one is left."""
+        self.begin = sample
+        while self._coming:
+            first, end = self._coming[0]
+            self.begin = max(self.begin, first)
+            if end - self.begin >= (SHORTEST * self.recording.rate if self.begin > first else 1):
+                return
+            self._coming.popleft()
+        self.begin = self.recording.length
 
     @property
     def heard(self) -> float:
@@ -65,7 +90,7 @@ class Reading:
     @property
     def left(self) -> int:
         """Number of samples of the next window."""
-        return min(self.windows.length, self.recording.length - self.begin)
+        return min(self.windows.length, self.stretch[1] - self.begin)
 
     def window(self) -> Samples:
         """Read the samples of the next window."""
@@ -94,7 +119,7 @@ class Windows(ABC):
 
     def skip(self, reading: Reading) -> None:
         """Go on after a window in which nothing was said."""
-        reading.begin += self.length
+        reading.move_to(reading.begin + self.length)
 
     def keeps(self, text: str) -> bool:
         """True if a segment with this text is part of the transcript."""
@@ -120,15 +145,32 @@ class StampedWindows(Windows):
     def take(self, reading: Reading, said: Said) -> None:
         """Add the segments between time stamps; what follows the last pair of them is read again in the next window."""
         offset, rate = reading.begin / reading.recording.rate, reading.recording.rate
-        limit = min(reading.begin + self.length, reading.recording.length) / rate
+        limit = (reading.begin + reading.left) / rate
         parts = list(self._segments(said))
         finished = [part for part in parts if part[1] is not None]
         reopened = bool(finished) and self._reopened(said)
         for start, end, part in finished if reopened else parts:
             stop = limit if end is None else min(offset + end, limit)
-            reading.segments.append((min(offset + start, stop), stop, part))
+            self._add(reading, min(offset + start, stop), stop, part)
         last = finished[-1][1] if reopened else None
-        reading.begin += self.length if last is None else round(last * rate)
+        reading.move_to(reading.begin + (self.length if last is None else round(last * rate)))
+
+    @staticmethod
+    def _add(reading: Reading, start: float, stop: float, part: Said) -> None:
+        """Add a segment to a reading; one without a length has the time from the end of the one before.
+
+        A model may put both time stamps at or beyond the end of the window. Where no time is left, the segment is a
+        part of the one before.
+        """
+        begin = reading.begin / reading.recording.rate
+        if stop <= start:
+            start = max([begin, *(end for _, end, _ in reading.segments[-1:])])
+        if stop > start:
+            reading.segments.append((start, stop, part))
+            return
+        if reading.segments:
+            first, end, said = reading.segments.pop()
+            reading.segments.append((first, end, Said([*said.tokens, *part.tokens], [*said.scores, *part.scores])))
 
     def _reopened(self, said: Said) -> bool:
         """True if a pair of time stamps is followed by a segment without an end, or by nothing."""
@@ -160,17 +202,17 @@ class OverlappingWindows(Windows):
     def take(self, reading: Reading, said: Said) -> None:
         """Add the text of the window as one segment, joined to the one before where both say the same."""
         common = round(self.share * self.length)
-        rate, length = reading.recording.rate, reading.recording.length
-        start, end = reading.begin, min(reading.begin + self.length, length)
-        whole = end == length
-        if reading.begin and reading.segments:
+        rate, (first, length) = reading.recording.rate, reading.stretch
+        start, end = reading.begin, reading.begin + reading.left
+        whole, joined = end == length, start > first
+        if joined and reading.segments:
             before = reading.segments[-1]
             left, right = seam(before[2].tokens, said.tokens, 2 * self.share)
             reading.segments[-1] = (*before[:2], before[2].cut(0, left))
             said = said.cut(right, None)
         half = common // 2
-        reading.segments.append(((start + half * (start > 0)) / rate, (end - half * (not whole)) / rate, said))
-        reading.begin = length if whole else start + self.length - common
+        reading.segments.append(((start + half * joined) / rate, (end - half * (not whole)) / rate, said))
+        reading.move_to(length if whole else start + self.length - common)
 
     def skip(self, reading: Reading) -> None:
         """Go on after a window in which nothing was said."""

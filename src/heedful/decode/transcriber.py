@@ -3,11 +3,14 @@
 R recordings of a batch, N samples, T frames, F features.
 """
 
+import logging
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
+from io import BufferedIOBase
 from itertools import islice
 from os import PathLike
 from typing import Unpack, overload
@@ -24,6 +27,7 @@ from heedful.config.schema import Recipe
 from heedful.data.media.log_mel import log_mel
 from heedful.data.media.recordings import Sound, recording_of
 from heedful.data.media.resampling import Samples
+from heedful.data.media.voice import has_network, speech_stretches
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.inference import evaluating
@@ -38,11 +42,13 @@ from heedful.models.model import SourceToTarget
 from heedful.text.speech_tokens import SpeechTokens
 from heedful.text.tokenizer import Tokenizer
 
+LOG = logging.getLogger(__name__)
+
 WINDOW = 16  # recordings read side by side
 UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is probable (section 4.5)
-OF_TRANSCRIBE = ("language", "timestamps")  # options that are keys of [transcribe]
+OF_TRANSCRIBE = ("language", "timestamps", "vad", "task", "initial_prompt")  # options that are keys of [transcribe]
 UNKNOWN = "tgt"  # data.target_language where a recipe does not say
-ONE = (str, bytes, PathLike, np.ndarray, torch.Tensor)  # types of a single recording
+ONE = (str, bytes, PathLike, BufferedIOBase, np.ndarray, torch.Tensor)  # types of a single recording
 GIVE = "the name of a file, bytes or an array of samples"
 
 
@@ -60,6 +66,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     Raises:
         InputError: [transcribe] names tokens or languages that the vocabulary lacks.
     """
+
+    tokenizer: Tokenizer
 
     def __init__(self, model: SourceToTarget, tokenizer: Tokenizer, recipe: Recipe) -> None:
         super().__init__(model)
@@ -86,6 +94,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         changed = copy(self)
         changed.settings = replace(before, decode=with_options(before.decode, rest), transcribe=transcribe)
         changed.recipe = self.recipe and changed.settings
+        changed._check_prompt()
         return changed
 
     @overload
@@ -154,11 +163,20 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
             InputError: it is no recording, or cannot be read.
         """
         audio, transcribe = self.settings.audio, self.settings.transcribe
-        recording, length = recording_of(sound, audio), round(audio.max_seconds * audio.rate)
+        truncated = self.settings.data.truncated_files == "read"
+        recording, length = recording_of(sound, audio, truncated=truncated), round(audio.max_seconds * audio.rate)
         wanted = {"always": True, "long": recording.length > length, "never": False}[transcribe.timestamps]
         stamped = wanted and self.tokens.times
         windows = StampedWindows(length, self.tokens) if stamped else OverlappingWindows(length, transcribe.overlap)
-        return Reading(recording, windows, language=transcribe.language or self.language)
+        stretches = speech_stretches(recording, network=transcribe.vad and self._hears_speech())
+        return Reading(recording, windows, stretches, language=transcribe.language or self.language)
+
+    def _hears_speech(self) -> bool:
+        """True if the network that detects speech is installed; otherwise a warning says so, once."""
+        if has_network():
+            return True
+        _warn_of_missing_network()
+        return False
 
     def read_on(self, going: list[Reading], done: Done) -> None:
         """Transcribe the next window of each reading.
@@ -207,6 +225,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     def _prompt(self, state: SpeechState, batch: Sequence[Reading]) -> int:
         """Feed all of the prompt but its last token; return its length. A language that is not given is heard."""
         tokens, transcribe = self.tokens, self.settings.transcribe
+        fed = self._initial_prompt(state)
         following: list[int | None] = []
         if transcribe.languages:
             heard = state.prompt()[:, [tokens.languages[code] for code in transcribe.languages]]
@@ -214,14 +233,40 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 reading.language = reading.language or transcribe.languages[place]
             spoken = [tokens.languages[str(reading.language)] for reading in batch]
             state.begin = torch.tensor(spoken, device=state.begin.device)
-            following.append(tokens.transcribe)
+            following.append(tokens.translate if transcribe.task == "translate" else tokens.transcribe)
         if not batch[0].windows.times:
             following.append(tokens.without_times)
         known = [token for token in following if token is not None]
         for token in known:
             state.prompt()
             state.begin = torch.full_like(state.begin, token)
-        return 1 + bool(transcribe.languages) + len(known)
+        return fed + 1 + bool(transcribe.languages) + len(known)
+
+    def _initial_prompt(self, state: SpeechState) -> int:
+        """Feed the text that might come before, as Whisper reads what was said before; return its number of tokens."""
+        previous, text = self.tokens.previous, self.settings.transcribe.initial_prompt.strip()
+        if not text or previous is None:
+            return 0
+        begin, ids = state.begin, self.tokenizer.encode(f" {text}")
+        room = self.model.max_target_positions()
+        prompt = [previous, *(ids if room is None else ids[-max(1, room // 2 - 1) :])]
+        for token in prompt:
+            state.begin = torch.full_like(begin, token)
+            state.prompt()
+        state.begin, state.heard = begin, None  # what is heard follows <bos>
+        return len(prompt)
+
+    def _check_prompt(self) -> None:
+        """Check that the vocabulary has the tokens of the prompt that the settings ask for.
+
+        Raises:
+            InputError: it has not.
+        """
+        transcribe, tokens = self.settings.transcribe, self.tokens
+        if transcribe.task == "translate" and not (transcribe.languages and tokens.translate is not None):
+            raise InputError('task = "translate": the model is not one that translates speech; leave the task out')
+        if transcribe.initial_prompt.strip() and tokens.previous is None:
+            raise InputError("initial_prompt: the model reads no text of before; leave the prompt out")
 
     def _silence(self, state: SpeechState) -> list[float]:
         """The probability of silence in each window, by the logits after <bos>; 0 if the model does not say."""
@@ -252,6 +297,14 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 f"[transcribe] of the recipe: the vocabulary of {len(self.tokenizer)} tokens has no {what}; put the "
                 "tokenizer there that the model was made with"
             )
+
+
+@lru_cache(maxsize=1)
+def _warn_of_missing_network() -> None:
+    LOG.warning(
+        "pauses are transcribed, too, in which a Whisper may write what nobody says: silero-vad, which detects speech, "
+        "is not installed (pip install 'heedful[speech]'); --no-vad, or transcribe.vad = false, leaves it out"
+    )
 
 
 class Transcripts(Iterator[Transcript]):

@@ -1,6 +1,6 @@
 """Translates text with a trained encoder-decoder: lines in, translations out, in order and in bounded memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,13 +12,15 @@ from heedful.config.options import DecodeOptions, with_options
 from heedful.config.schema import DecodeConfig
 from heedful.decode.beam import check_beam, search
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.inference import batches, evaluating
-from heedful.decode.inputs import TEXTS
+from heedful.decode.inference import batches, check_numbers, evaluating
+from heedful.decode.inputs import TEXTS, InputKind, as_text, described
 from heedful.decode.predictor import Done, Predictor, check_one_text
+from heedful.decode.token_scores import TokenScores, log_probs_of
+from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
 from heedful.text.padding import pad
-from heedful.text.tokenizer import EOS
+from heedful.text.tokenizer import BOS, EOS, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
 WINDOW = 1024  # lines read at a time: enough to make batches of similar length
@@ -63,9 +65,12 @@ class Translation:
 class Translator(Predictor[SourceToTarget, str]):
     """Translator: an encoder-decoder with its tokenizers. The translation of a line never depends on other lines."""
 
+    tokenizer: Tokenizer
+
     def __init__(self, model: SourceToTarget, tokenizers: TokenizerPair, config: DecodeConfig) -> None:
         super().__init__(model)
         self.tokenizers = tokenizers
+        self.tokenizer = tokenizers.source
         self.config = config
 
     def with_options(self, **options: Unpack[DecodeOptions]) -> "Translator":
@@ -131,6 +136,70 @@ class Translator(Predictor[SourceToTarget, str]):
                 truncated = len(text) > most or len(row) >= self.longest_source
                 yield Translation([Alternative(self._decode(h), h) for h in hypotheses], truncated)
 
+    @overload
+    def score(self, pairs: tuple[str, str]) -> TokenScores: ...
+    @overload
+    def score(self, pairs: Iterable[tuple[str, str]]) -> list[TokenScores]: ...
+    def score(self, pairs: object) -> TokenScores | list[TokenScores]:
+        """Compute the log-probability of each token of a translation given its source, <eos> at the end included.
+
+        Args:
+            pairs: a tuple of a source and a translation; or an iterable of such pairs, which gives a list in the same
+                order.
+
+        Raises:
+            InputError: an input is not a pair of texts, or a text is longer than the model reads.
+            RunError: the model's output is not a number.
+        """
+        return PAIRS.one_or_all(self._scored, pairs)
+
+    def _scored(self, pairs: Iterator[tuple[str, str]]) -> Iterator[TokenScores]:
+        read = 0
+        while some := list(islice(pairs, WINDOW)):
+            sources = [[*row, EOS] for row in self.tokenizers.source.encode_batch([source for source, _ in some])]
+            targets = [[*row, EOS] for row in self.tokenizers.target.encode_batch([target for _, target in some])]
+            for number, row in enumerate(zip(sources, targets, strict=True), start=read + 1):
+                self._check_lengths(number, *row)
+            scores = self._score_rows(sources, targets)
+            yield from map(TokenScores, targets, map(self.tokenizers.target.pieces, targets), scores)
+            read += len(some)
+
+    def _check_lengths(self, number: int, source: list[int], target: list[int]) -> None:
+        """Check that the model can read a pair.
+
+        Raises:
+            InputError: it cannot.
+        """
+        limits = {
+            "source": (source, self.model.max_positions()),
+            "translation": (target, self.model.max_target_positions()),
+        }
+        for name, (row, most) in limits.items():
+            if most is not None and len(row) > most:
+                raise InputError(
+                    f"pair {number}: the {name} has {len(row):,} tokens, and the model reads {most:,}; shorten it"
+                )
+
+    @torch.inference_mode()
+    def _score_rows(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        scores: list[list[float]] = [[]] * len(sources)
+        longest = [max(pair, key=len) for pair in zip(sources, targets, strict=True)]
+        with evaluating(self.model):
+            for batch in batches(longest, self.config.batch_tokens):
+                source, source_mask = self._padded([sources[i] for i in batch])
+                target, target_mask = self._padded([[BOS, *targets[i]] for i in batch])
+                hidden = self.model.hidden(source, source_mask, target[:, :-1], target_mask[:, 1:])
+                for index, states, row in zip(batch, hidden, target, strict=True):
+                    size = len(targets[index])
+                    found = log_probs_of(states[:size], row[1 : size + 1], self.model.output)
+                    check_numbers(found)
+                    scores[index] = found.tolist()
+        return scores
+
+    def _padded(self, rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        ids, padding_mask = (torch.from_numpy(x).to(self.device) for x in pad(rows))
+        return ids, padding_mask
+
     def search_rows(self, rows: list[list[int]], done: Done = lambda _: None) -> list[list[Hypothesis]]:
         """Find the `n_best` translations of each row of token ids without <eos>, best first; an empty row has none.
 
@@ -156,8 +225,7 @@ class Translator(Predictor[SourceToTarget, str]):
         return [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
 
     def _decode(self, hypothesis: Hypothesis) -> str:
-        text = self.tokenizers.target.decode(hypothesis.tokens)
-        return text.replace("\n", " ")  # a line stays a line, even if a model spells a line feed in bytes
+        return self.tokenizers.target.decode(hypothesis.tokens)
 
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:
@@ -174,3 +242,17 @@ class Translator(Predictor[SourceToTarget, str]):
         """The most tokens of a translation, <eos> counted, of a source with so many tokens without <eos>."""
         limit = source + self.config.extra
         return min(limit, self.model.max_target_positions() or limit)
+
+
+def as_pair(given: object) -> tuple[str, str]:
+    """Check that an input is a pair of a source and a translation.
+
+    Raises:
+        InputError: it is not.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != 2:
+        raise InputError(f"{described(given)} is not a pair; give (source, translation), or several in a list")
+    return as_text(given[0]), as_text(given[1])
+
+
+PAIRS = InputKind("pair", (tuple,), as_pair, "(source, translation)")

@@ -2,16 +2,19 @@
 
 from heedful.evaluate.significance import Comparison, Resampled
 from heedful.evaluate.translation import (
+    LOWER_CASED,
     METRICS,
     TOKENIZERS,
     Score,
     Scoring,
     check_aligned,
+    is_lower_cased,
     paired_bootstrap,
     score,
 )
 
 __all__ = [
+    "LOWER_CASED",
     "METRICS",
     "TOKENIZERS",
     "Comparison",
@@ -19,6 +22,7 @@ __all__ = [
     "Score",
     "Scoring",
     "check_aligned",
+    "is_lower_cased",
     "paired_bootstrap",
     "score",
 ]

@@ -7,6 +7,8 @@ digits.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
+from unicodedata import is_normalized, normalize
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -20,7 +22,12 @@ from heedful.evaluate.significance import Comparison, Outcomes, compare_outcomes
 from heedful.text.languages import CHINESE, base_language
 from heedful.wording import counted
 
-METRICS = ("bleu", "chrf", "ter", "tokenised-bleu")
+LOWER_CASED = ("bleu-lc", "chrf-lc")  # of lower-cased text on both sides; TER ignores case anyway
+METRICS = ("bleu", "chrf", "ter", "tokenised-bleu", *LOWER_CASED)
+
+ENOUGH = 10  # lines without upper-case letters that show that a text is lower-cased
+
+NormalForm = Literal["NFC", "NFKC"]
 
 TOKENIZERS = {  # languages that 13a, sacrebleu's usual tokenizer, does not split into words
     **dict.fromkeys(CHINESE, "zh"),
@@ -32,11 +39,16 @@ TOKENIZERS = {  # languages that 13a, sacrebleu's usual tokenizer, does not spli
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
-    """Settings of translation scores: metrics, target language, lower-casing; TER ignores case in every setting."""
+    """Settings of translation scores: metrics, target language, lower-casing; TER ignores case in every setting.
+
+    Text of which a part is not in the normal form is brought to it on both sides, as letters that look alike are equal;
+    the signature then names the form.
+    """
 
     metrics: tuple[str, ...] = ("bleu", "chrf", "ter")
     language: str = ""  # target language, as in "de" or "zh-Hans"; decides how text is cut into words
     lowercase: bool = False
+    form: NormalForm = "NFC"  # Unicode's; "NFKC" for a model that learns text in that form
 
     def __post_init__(self) -> None:
         """Raise an InputError if a metric is unknown."""
@@ -78,13 +90,40 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], scorin
         InputError: There is nothing to score, or line counts differ.
     """
     check_aligned({"the hypotheses": hypotheses, **_numbered(references)})
-    return [_score(name, hypotheses, references, scoring) for name in scoring.metrics]
+    (hypotheses, *references), form = normalised([hypotheses, *references], scoring.form)
+    return [_score(name, hypotheses, references, scoring, form) for name in scoring.metrics]
 
 
-def _score(name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring) -> Score:
+def _score(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], scoring: Scoring, form: str
+) -> Score:
     metric = _metric(name, scoring)
     result = metric.corpus_score(hypotheses, references)
-    return Score(_title(name, result.name), result.score, str(metric.get_signature()))
+    return Score(_title(name, result.name), result.score, f"{metric.get_signature()}{form}")
+
+
+def normalised(texts: Sequence[Sequence[str]], form: NormalForm) -> tuple[list[Sequence[str]], str]:
+    """Bring all texts to a normal form unless they are in it; return what a signature says about it, which may be "".
+
+    A text that is already in this form is returned as it is.
+    """
+    if all(is_normalized(form, line) for lines in texts for line in lines):
+        return list(texts), ""
+    return [[normalize(form, line) for line in lines] for lines in texts], f"|form:{form.lower()}"
+
+
+def is_lower_cased(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> bool:
+    """True if references have upper-case letters and no hypothesis does: a model of lower-cased text wrote them.
+
+    Few lines, or text in a script without case, do not show that.
+    """
+    lower = sum(line != line.upper() for line in hypotheses) >= ENOUGH and not has_capitals([hypotheses])
+    return lower and has_capitals(references)
+
+
+def has_capitals(texts: Sequence[Sequence[str]]) -> bool:
+    """True if any line has an upper-case letter."""
+    return any(line != line.lower() for lines in texts for line in lines)
 
 
 def paired_bootstrap(
@@ -115,12 +154,13 @@ def paired_bootstrap(
         InputError: There is nothing to score, line counts differ, or `samples` is below 1.
     """
     check_aligned({"the baseline": baseline, "the system": system, **_numbered(references)})
+    (baseline, system, *references), form = normalised([baseline, system, *references], scoring.form)
     comparisons = []
     for name in scoring.metrics:
         metric = _metric(name, scoring)
         ours, theirs = (_outcomes(name, metric, lines, references) for lines in (system, baseline))
         [found] = compare_outcomes(theirs, ours, samples, seed)
-        signature = str(metric.get_signature())
+        signature = f"{metric.get_signature()}{form}"
         comparisons.append(replace(found, signature=signature, lower_is_better=name == "ter"))
     return comparisons
 
@@ -163,10 +203,10 @@ def _numbered(references: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
 def _metric(name: str, scoring: Scoring) -> Metric:
     characters = scoring.tokenizer in ("zh", "ja-mecab", "char")
     match name:
-        case "bleu":
-            return _bleu(scoring.tokenizer, scoring.lowercase)
-        case "chrf":
-            return CHRF(lowercase=scoring.lowercase)
+        case "bleu" | "bleu-lc":
+            return _bleu(scoring.tokenizer, scoring.lowercase or name in LOWER_CASED)
+        case "chrf" | "chrf-lc":
+            return CHRF(lowercase=scoring.lowercase or name in LOWER_CASED)
         case "ter":
             return TER(normalized=characters, asian_support=characters)
     # What is left is tokenised BLEU, as Moses' multi-bleu.perl -lc and fairseq-score have it: without smoothing.
@@ -181,4 +221,6 @@ def _bleu(tokenizer: str, lowercase: bool) -> BLEU:
 
 
 def _title(name: str, name_in_sacrebleu: str) -> str:
+    if name in LOWER_CASED:
+        return f"{name_in_sacrebleu} (lower-cased)"
     return "BLEU (tokenised, lower-cased)" if name == "tokenised-bleu" else name_in_sacrebleu

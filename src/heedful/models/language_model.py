@@ -14,6 +14,7 @@ from heedful.config.schema import TextModelConfig
 from heedful.models.architectures import text_backbone
 from heedful.models.backbone import BackboneModel, GeneratingStack, StackState
 from heedful.models.initialization import initialise
+from heedful.models.model import all_real
 from heedful.nn.masks import AttentionMask
 from heedful.nn.output_projection import OutputProjection
 
@@ -29,8 +30,11 @@ class LanguageModel(BackboneModel):
         if config.tie != "none":
             self.output.weight = self.backbone.embedding.weight
 
-    def forward(self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """Compute the logits of the next token at each position."""
+    def forward(
+        self, tokens: Int[Tensor, "B T"], padding_mask: Bool[Tensor, "B T"] | None = None
+    ) -> Float[Tensor, "B T V"]:
+        """Compute the logits of the next token at each position; without a padding mask all tokens are real."""
+        padding_mask = all_real(tokens, padding_mask)
         return self.output(self.hidden(tokens, AttentionMask(padding_mask, tokens.size(1), causal=True)))
 
     def hidden(

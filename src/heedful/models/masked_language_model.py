@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from heedful.config.schema import ModelConfig
 from heedful.models.backbone import BackboneModel, EncoderOnly
 from heedful.models.initialization import initialise
+from heedful.models.model import all_real
 from heedful.models.pooling import Pooler
 from heedful.nn.embedding import Embedding
 from heedful.nn.residual import NORMS
@@ -55,9 +56,13 @@ class MaskedLanguageModel(BackboneModel):
             self.output.weight = self.backbone.embedding.weight
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self,
+        tokens: Int[Tensor, "B S"],
+        padding_mask: Bool[Tensor, "B S"] | None = None,
+        segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S V"]:
-        """Compute the logits of every token over the vocabulary."""
+        """Compute the logits of every token over the vocabulary; without a padding mask all tokens are real."""
+        padding_mask = all_real(tokens, padding_mask)
         return self.output(self.transform(self.backbone(tokens, padding_mask, segments)))
 
     def head(self, states: Tensor) -> Tensor:

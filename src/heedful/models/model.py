@@ -5,12 +5,13 @@ An architecture answers for itself, so that nobody outside of `heedful.models` h
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from heedful.models.arguments import check_arguments
 from heedful.nn.convolution import NamedConvolutionalStack
 from heedful.nn.recurrent import NamedRecurrentStack
 from heedful.nn.stack import NamedStack
@@ -67,6 +68,15 @@ class Model(nn.Module):
     logit_axes: ClassVar[tuple[str, ...]] = ("token", "vocab")
     predicts_tokens: ClassVar[bool] = True
     has_segments: ClassVar[bool] = True
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Compute as `forward` does, after a check that the ids and masks fit the model.
+
+        Raises:
+            InputError: an argument has a wrong type or shape, or an id is not in the vocabulary; the message names it.
+        """
+        check_arguments(self, args, keywords)
+        return super().__call__(*args, **keywords)
 
     @property
     def side(self) -> str | None:
@@ -164,6 +174,13 @@ class SourceToTarget(Model, ABC):
     @abstractmethod
     def start(self, source: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]) -> DecodingState:
         """The decoding state before the first target token: one row a source sentence."""
+
+
+def all_real(inputs: Tensor, padding_mask: Bool[Tensor, "B N"] | None) -> Bool[Tensor, "B N"]:
+    """Return a padding mask; without one, that of a batch whose inputs are all real."""
+    return (
+        torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device) if padding_mask is None else padding_mask
+    )
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

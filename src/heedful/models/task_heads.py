@@ -13,8 +13,10 @@ from heedful.config.schema import TextModelConfig
 from heedful.models.architectures import text_backbone
 from heedful.models.backbone import Backbone, BackboneModel
 from heedful.models.initialization import initialise
+from heedful.models.model import all_real
 from heedful.models.pooling import POOLERS, POOLINGS
 from heedful.nn.dropout import Dropout
+from heedful.nn.embedding import Embedding
 
 
 class SequenceClassifier(BackboneModel):
@@ -37,10 +39,11 @@ class SequenceClassifier(BackboneModel):
     def forward(
         self,
         inputs: Shaped[Tensor, "B N *F"],
-        padding_mask: Bool[Tensor, "B N"],
+        padding_mask: Bool[Tensor, "B N"] | None = None,
         segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B C"]:
-        """Compute the outputs of each sequence: logits of classes, or numbers."""
+        """Compute the outputs of each sequence: logits of classes, or numbers; without a mask all inputs are real."""
+        padding_mask = all_real(inputs, padding_mask)
         return self.output(self.dropout(self.pooler(*self.backbone.encode(inputs, padding_mask, segments))))
 
 
@@ -65,9 +68,13 @@ class TokenClassifier(BackboneModel):
         initialise(self, config)
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self,
+        tokens: Int[Tensor, "B S"],
+        padding_mask: Bool[Tensor, "B S"] | None = None,
+        segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S C"]:
         """Compute the logits of each token."""
+        padding_mask = all_real(tokens, padding_mask)
         return self.output(self.dropout(self.backbone(tokens, padding_mask, segments)))
 
 
@@ -75,19 +82,29 @@ class SentenceEncoder(BackboneModel):
     """Sentence encoder: a backbone with pooling, by default the mean, to one vector of length 1 for each text.
 
     The mean of the hidden states is the choice of Reimers & Gurevych (2019, section 3).
+
+    Args:
+        config: the settings of the model.
+        vocab: the number of tokens.
+        backbone: a trained backbone, which is shared; None: a new one.
     """
 
     predicts_tokens = False
 
-    def __init__(self, config: TextModelConfig, vocab: int) -> None:
+    def __init__(self, config: TextModelConfig, vocab: int, backbone: Backbone[Embedding] | None = None) -> None:
         super().__init__()
-        self.backbone = text_backbone(config, vocab)
+        self.backbone = backbone or text_backbone(config, vocab)
         self.pool = POOLINGS[config.pooling or "mean"]
         self.size = config.hidden_size  # of the vectors
-        initialise(self, config)
+        if backbone is None:
+            initialise(self, config)
 
     def forward(
-        self, tokens: Int[Tensor, "B S"], padding_mask: Bool[Tensor, "B S"], segments: Int[Tensor, "B S"]
+        self,
+        tokens: Int[Tensor, "B S"],
+        padding_mask: Bool[Tensor, "B S"] | None = None,
+        segments: Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B D"]:
         """Compute the vector of each text; the dot product of two vectors is their cosine similarity."""
+        padding_mask = all_real(tokens, padding_mask)
         return F.normalize(self.pool(self.backbone(tokens, padding_mask, segments), padding_mask), dim=-1)

@@ -7,6 +7,7 @@ from pathlib import Path
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_precision
+from heedful.machine.random_state import own_random_numbers
 from heedful.plan.batches import PlannedBatches, batches_of
 from heedful.plan.data_volume import DataVolume, data_volume
 from heedful.plan.hardware import CPU, HERE, Accelerator, at_hand, find_accelerator, link_of
@@ -146,6 +147,7 @@ class Plan:
     data: DataVolume | None
 
 
+@own_random_numbers()
 def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | None = None) -> Plan:
     """Plan a run.
 
@@ -175,6 +177,8 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
         sharded(recipe, memory, circumstances.gpus, accelerator, link, per_gpu),
     )
     work = work_of(recipe, batches, update, circumstances.gpus)
+    speed = speed_of(work, layouts, parameters, accelerator, circumstances)
+    work, speed = within_minutes(recipe.train.max_minutes, work, speed)
     return Plan(
         name=recipe.name,
         shape=recipe.model.shape(),
@@ -186,7 +190,7 @@ def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | Non
         memory=memory,
         layouts=layouts,
         work=work,
-        speed=speed_of(work, layouts, parameters, accelerator, circumstances),
+        speed=speed,
         checkpoints=checkpoints_of(recipe, memory.optimizer, parameters, circumstances),
         data=data_volume(recipe),
     )
@@ -251,6 +255,15 @@ def speed_of(
     seconds = work.flops_per_gpu / (utilisation * accelerator.flops) + layout.communication
     hours = work.updates * seconds / 3600
     return Speed(utilisation, layout.name, seconds, work.tokens / seconds, hours, hours * circumstances.gpus)
+
+
+def within_minutes(minutes: float | None, work: Work, speed: Speed) -> tuple[Work, Speed]:
+    """Shorten a run that `train.max_minutes` ends before its other limits."""
+    if minutes is None or (share := minutes / (60 * speed.hours)) >= 1:
+        return work, speed
+    epochs = work.epochs and work.epochs * share
+    work = replace(work, updates=math.ceil(work.updates * share), epochs=epochs)
+    return work, replace(speed, hours=speed.hours * share, gpu_hours=speed.gpu_hours * share)
 
 
 def checkpoints_of(recipe: Recipe, optimizer: int, parameters: int, circumstances: Circumstances) -> Checkpoints:

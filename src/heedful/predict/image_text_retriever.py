@@ -32,6 +32,7 @@ class ImageTextRetriever(Predictor[DualEncoder, Vectors]):
 
     def __init__(self, model: DualEncoder, tokenizer: Tokenizer, recipe: Recipe) -> None:
         super().__init__(model)
+        self.tokenizer = tokenizer
         self.pictures = MediaReader(model, recipe)
         self.texts = BatchedModel(model, tokenizer, recipe.data.max_length)
         self.inputs = InputKind("text or picture", SINGLE, self.read, GIVE)

@@ -34,8 +34,11 @@ class Hit(NamedTuple):
 class Retriever(Predictor[SentenceEncoder, Vectors]):
     """Retriever for semantic search: a sentence encoder with its tokenizer. A vector depends on its own text alone."""
 
+    tokenizer: Tokenizer
+
     def __init__(self, model: SentenceEncoder, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
+        self.tokenizer = tokenizer
         self.reader = BatchedModel(model, tokenizer, data.max_length)
         self.width = model.size
 

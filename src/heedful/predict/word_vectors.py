@@ -27,6 +27,8 @@ Vectors = NDArray[np.float32]
 class WordVectors(Predictor[Word2Vec, Vectors]):
     """Word vectors with their vocabulary: a vector for each word, whatever its context."""
 
+    tokenizer: Tokenizer
+
     def __init__(
         self, model: Word2Vec, tokenizer: Tokenizer, options: Word2VecConfig, cutting: TokenizerConfig
     ) -> None:

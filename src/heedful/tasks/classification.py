@@ -23,6 +23,8 @@ from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
+from heedful.tasks.class_balance import balance_remarks, class_counts
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask, row_of
 from heedful.text.tokenizer import Tokenizer
@@ -36,8 +38,9 @@ class Classification(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
-        return replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
+        """Fill in the classes of the training data in a recipe, unless the recipe names them, and their weights."""
+        recipe = replace(recipe, data=replace(recipe.data, labels=labels_of(recipe.data)))
+        return with_class_weights(recipe, lambda corpus: (one.label for one in read_labelled(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -82,7 +85,14 @@ class Classification(TextTask):
     def loss(self, model: TextClassifier, batch: TextBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.ids, batch.padding_mask, batch.segments)
-        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
+
+    def data_remarks(self) -> list[str]:
+        """List remarks on the classes of the data: one that dominates, and those without an example."""
+        labels, valid = self.recipe.data.labels, self.examples.valid
+        train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
+        return balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""

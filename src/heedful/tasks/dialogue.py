@@ -24,6 +24,7 @@ class Dialogue(SequenceToSequence):
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score replies by ROUGE-L against the references and by diversity (distinct-n, Li et al. 2016), 0 to 1."""
+        outputs, references = self.alike(outputs), self.alike(references)
         found = [rouge_l(*pair).f1 for pair in zip(outputs, references, strict=True)]
         return {
             "rougeL": sum(found) / len(found),

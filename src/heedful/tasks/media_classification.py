@@ -22,6 +22,8 @@ from heedful.losses import Loss, share_cross_entropy
 from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
+from heedful.tasks.class_balance import balance_remarks, class_counts
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.classification import label_outcomes
 from heedful.tasks.media import MediaTask, places
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
@@ -51,8 +53,9 @@ class MediaClassification(MediaTask[MediaBatch]):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the classes of the training data in a recipe, unless the recipe names the classes."""
-        return replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+        """Fill in the classes of the training data in a recipe, unless the recipe names them, and their weights."""
+        recipe = replace(recipe, data=replace(recipe.data, labels=media_labels(recipe.data)))
+        return with_class_weights(recipe, lambda corpus: (file.target for file in media_files(corpus, recipe.data)))
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -125,7 +128,14 @@ class MediaClassification(MediaTask[MediaBatch]):
     def loss(self, model: SequenceClassifier, batch: MediaBatch) -> tuple[Loss, ...]:
         """Compute the cross-entropy of the classes for a batch."""
         logits = model(batch.inputs, batch.padding_mask)
-        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
+
+    def data_remarks(self) -> list[str]:
+        """List remarks on the classes of the data: one that dominates, and those without an example."""
+        labels, valid = self.recipe.data.labels, self.examples.valid
+        train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
+        return balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
 
     def outcomes(self, model: SequenceClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""

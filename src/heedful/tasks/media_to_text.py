@@ -117,6 +117,7 @@ class Captioning(MediaToText):
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score captions by exact match, and by SacreBLEU from 0 to 100."""
         scoring = Scoring(metrics=("bleu",), language=self.recipe.data.target_language)
+        outputs, references = self.alike(outputs), self.alike(references)
         return {
             "exact_match": exact_match(outputs, references),
             "bleu": score(outputs, [references], scoring)[0].value,
@@ -182,6 +183,7 @@ class SpeechRecognition(MediaToText):
 
     def resampled(self, outputs: Sequence[str], references: Sequence[str]) -> Outcomes:
         """Count the errors of each transcript, so that the error rates of any resample can be computed."""
+        outputs, references = self.alike(outputs), self.alike(references)
         words, characters = word_errors(outputs, references), character_errors(outputs, references)
         right = np.array([exact_match([text], [wanted]) for text, wanted in zip(outputs, references, strict=True)])
         return Outcomes(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -126,6 +127,20 @@ class WritingTask(Task[PairBatch]):
         """Compute how many tokens each target (n,) is longer than its source, as `decode.max_extra` counts them."""
         return lengths[:, 1].astype(np.int64) - (lengths[:, 0] - 1)
 
+    def alike(self, texts: Sequence[str]) -> list[str]:
+        """Treat texts as the tokenizer treats what the model learns: in one normal form and, if so, in lower case."""
+        config = self.tokenizers.target.config
+        form = "NFKC" if config.normalization == "nfkc" else "NFC"
+        normal = [normalize(form, text) for text in texts]
+        return [text.lower() for text in normal] if config.lowercase else normal
+
+    def tell_lower_case(self, references: Sequence[str]) -> None:
+        """Report that the case of references does not count, if they have capitals, which the model never learned."""
+        if self.tokenizers.target.config.lowercase and any(text != text.lower() for text in references):
+            self.tell(
+                "scores compare lower-cased text on both sides, as tokenizer.lowercase = true is how the model writes"
+            )
+
     def tell_cut(self, model: SourceToTarget, complete: Sequence[bool]) -> None:
         """Report outputs of the validation set that were cut at their length limit."""
         cut = CutOutputs()
@@ -181,7 +196,11 @@ class WritingTask(Task[PairBatch]):
         given = self.given(model)
         if given is None:
             return None
-        return self.scores_of_nan(given) or given | self.measure(*zip(*self.outputs(model, config), strict=True))
+        if undefined := self.scores_of_nan(given):
+            return undefined
+        outputs, references = zip(*self.outputs(model, config), strict=True)
+        self.tell_lower_case(references)
+        return given | self.measure(outputs, references)
 
     def outcomes(self, model: SourceToTarget) -> Outcomes:
         """Score each output separately, for significance tests of scores that are means over outputs, such as ROUGE.
@@ -305,7 +324,7 @@ class TextToText(SequenceToSequence):
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score outputs by exact match: the share equal to the reference, word for word."""
-        return {"exact_match": exact_match(outputs, references)}
+        return {"exact_match": exact_match(self.alike(outputs), self.alike(references))}
 
 
 def exact_match(outputs: Sequence[str], references: Sequence[str]) -> float:

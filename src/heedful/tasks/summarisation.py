@@ -15,7 +15,7 @@ class Summarisation(SequenceToSequence):
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
         """Score summaries by mean ROUGE F1: words, word pairs and longest common subsequence, from 0 to 1."""
-        pairs = list(zip(outputs, references, strict=True))
+        pairs = list(zip(self.alike(outputs), self.alike(references), strict=True))
         tallies = {
             "rouge1": [rouge_n(*pair, 1) for pair in pairs],
             "rouge2": [rouge_n(*pair, 2) for pair in pairs],

@@ -25,6 +25,8 @@ from heedful.evaluate.spans import span_tallies, span_tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TokenClassifier
 from heedful.predict.tagger import Tagger
+from heedful.tasks.class_balance import balance_remarks, class_counts
+from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask
 from heedful.text.tokenizer import Tokenizer
@@ -42,14 +44,24 @@ class Tagging(TextTask):
 
     @classmethod
     def resolve(cls, recipe: Recipe) -> Recipe:
-        """Fill in the tags of the training data, and the words by which texts are cut, unless the recipe has them."""
+        """Fill in the tags of the training data and the words that stay whole, unless the recipe names them.
+
+        Weights of the tags become numbers.
+        """
         words = recipe.data.words or special_words(
             word
             for corpus in recipe.data.train
             for sentence in read_tagged(corpus, recipe.data)
             for word in sentence.words
         )
-        return replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
+        recipe = replace(recipe, data=replace(recipe.data, labels=tags_of(recipe.data), words=words))
+
+        def tags_in(corpus: CorpusConfig) -> Iterator[str]:
+            return (
+                tag for sentence in read_tagged(corpus, recipe.data) for tag in known_tags(sentence, corpus, recipe)
+            )
+
+        return with_class_weights(recipe, tags_in)
 
     @classmethod
     def peek(cls, corpus: CorpusConfig, recipe: Recipe, /) -> Iterator[object]:
@@ -105,7 +117,15 @@ class Tagging(TextTask):
         """Compute the cross-entropy of the tags for a batch."""
         stands = batch.targets != IGNORE
         logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
-        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing),)
+        weights = class_weights(self.recipe, logits.device)
+        return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing, weights),)
+
+    def data_remarks(self) -> list[str]:
+        """List the tags of which the training or the validation set has no example."""
+        labels, valid = self.recipe.data.labels, self.examples.valid
+        train = np.sum([class_counts(store, len(labels), first=1) for store in self.examples.train], axis=0)
+        there = None if valid is None else class_counts(valid, len(labels), first=1)
+        return balance_remarks(train, there, labels, dominant=False)
 
     def outcomes(self, model: TokenClassifier) -> Outcomes:
         """Tag the validation sentences; scores are F1, precision and recall of spans, and accuracy of tags."""

@@ -14,6 +14,7 @@ class Translation(SequenceToSequence):
     scores = ("bleu", "loss", "perplexity")
 
     def measure(self, outputs: Sequence[str], references: Sequence[str]) -> Scores:
-        """Score translations by SacreBLEU, from 0 to 100."""
-        scoring = Scoring(metrics=("bleu",), language=self.recipe.data.target_language)
-        return {"bleu": score(outputs, [references], scoring)[0].value}
+        """Score translations by SacreBLEU, from 0 to 100; in lower case if the model learns lower-cased text."""
+        lowercase = self.tokenizers.target.config.lowercase
+        scoring = Scoring(metrics=("bleu",), language=self.recipe.data.target_language, lowercase=lowercase)
+        return {"bleu": score(self.alike(outputs), [self.alike(references)], scoring)[0].value}

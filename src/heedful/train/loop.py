@@ -7,8 +7,8 @@ batches, `tasks.sequence_to_sequence` makes tensors of them and computes the los
 `train.trainer` and `train.training_step` do the rest.
 """
 
-from collections.abc import Iterable
-from contextlib import closing, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil
@@ -19,10 +19,12 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
+from heedful.machine.random_state import own_random_numbers
 from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
 from heedful.train.agreement import check_agreement, settings
+from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
 from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
@@ -40,8 +42,14 @@ class Outcome:
     exit_code: int
 
 
+@own_random_numbers()
 def train(
-    recipe: Recipe, folder: Path, console: Console, data: Path | None = None, resumption: Resumption = EXACTLY
+    recipe: Recipe,
+    folder: Path,
+    console: Console,
+    data: Path | None = None,
+    resumption: Resumption = EXACTLY,
+    callbacks: Callbacks = NO_CALLBACKS,
 ) -> Outcome:
     """Train a model in `folder`, from the start or from its newest checkpoint, to the end or to the first signal.
 
@@ -51,10 +59,12 @@ def train(
         console: the terminal.
         data: the folder of the prepared data, which several runs may share; None: in the folder of the run.
         resumption: how the run resumes if the folder holds an interrupted one.
+        callbacks: called during training; each process calls its own.
 
     Raises:
         InputError: the recipe, the data or the folder cannot be used.
         RunError: the disk is full, or the loss has diverged; checkpoints stay valid.
+        CallbackError: a callback has raised an exception; the run is saved.
     """
     recipe = preflight(recipe)
     check_processes(recipe, all_processes(), local_processes())
@@ -77,15 +87,35 @@ def train(
         ):
             trainer.task.tell = cache(logger.say)  # each remark once, however many validations make it
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
-            trainer.begin(logger)
-            while not trainer.is_finished() and not interruption.of_any(reducer):
-                trainer.update(logger)
-                waiting.adapt()
+            with saved_if_a_callback_fails(trainer, logger):
+                trainer.callbacks = callbacks
+                trainer.begin(logger)
+                while not trainer.is_finished() and not interruption.of_any(reducer):
+                    trainer.update(logger)
+                    waiting.adapt()
             trainer.save()
             if interruption.of_any(reducer):
+                trainer.call("on_end", {})
                 return Outcome(trainer.state.update, interruption.exit_code)
-            trainer.finish(logger)
+            scores = trainer.finish(logger)
+            trainer.call("on_end", scores, finished=True)
             return Outcome(trainer.state.update, 0)
+
+
+@contextmanager
+def saved_if_a_callback_fails(trainer: Trainer, logger: Logger) -> Iterator[None]:
+    """Save the run if a callback raises an exception in the block, so that it can resume.
+
+    Raises:
+        CallbackError: one did.
+    """
+    try:
+        yield
+    except CallbackError as failed:
+        trainer.save()
+        update = trainer.state.update
+        logger.say(f"a callback has failed ({type(failed.error).__name__}); the run is saved after update {update}")
+        raise
 
 
 def open_trainer(
@@ -122,6 +152,7 @@ def open_trainer(
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
+    task.tell = lambda sentence: tell(console, [sentence])
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:

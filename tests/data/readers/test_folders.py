@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.data.readers import folders
-from heedful.data.readers.folders import visible_files, visible_folders
+from heedful.data.readers.folders import made_folders, visible_files, visible_folders
 from heedful.errors import InputError
 
 
@@ -58,3 +58,31 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
         names(tmp_path)
     with pytest.raises(InputError, match="missing: the folder cannot be read"):
         visible_folders(tmp_path / "missing")
+
+
+MADE = {
+    "run": {"heedful.lock": "", "log.jsonl": '{"update": 1}\n', "checkpoints/best.json": "{}"},
+    "old run": {"log.jsonl": '{"update": 1}\n', "checkpoints/best.json": "{}"},
+    "model": {"recipe.json": "{}", "model.safetensors": "", "tokenizer/joint/vocab.txt": "a"},
+    "model of another toolkit": {"config.json": "{}", "pytorch_model.bin": "", "vocab.txt": "a"},
+    "recipe": {"config.toml": 'task = "language_model"\n[[data.train]]\nsource = "../a.txt"\n', "data/train.txt": "a"},
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_heedful_made_is_not_read_with_the_folder_that_holds_it(tmp_path, name):
+    tree(tmp_path, "a.txt", "deep/b.txt")
+    for file, text in MADE[name].items():
+        tree(tmp_path / "deep" / name, file)
+        (tmp_path / "deep" / name / file).write_text(text)
+    assert names(tmp_path) == ["a.txt", "deep/b.txt"]
+    assert visible_folders(tmp_path / "deep") == []
+    assert made_folders(tmp_path) == [tmp_path / "deep" / name]
+
+
+@pytest.mark.parametrize("text", ['title = "My site"\n', "not TOML\n", "\0"])
+def test_settings_of_another_program_do_not_hide_a_folder(tmp_path, text):
+    tree(tmp_path, "site/config.toml", "site/log.jsonl", "site/page.md")
+    (tmp_path / "site/config.toml").write_text(text)
+    assert names(tmp_path) == ["site/config.toml", "site/log.jsonl", "site/page.md"]
+    assert made_folders(tmp_path) == []

@@ -12,9 +12,9 @@ from torch.testing import assert_close
 
 import subjects
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import of_continuation
+from heedful.inspector.capture.forward_inputs import of_continuation, reading
 from heedful.inspector.capture.recorder import recording
-from heedful.inspector.capture.trace import Trace, trace
+from heedful.inspector.capture.trace import Trace, trace, traced
 from subjects import GERMAN, TEXT, TOKENIZER, classifier, filler, generator, searcher
 
 
@@ -58,6 +58,26 @@ def test_both_checks_are_small_and_made_where_they_can_be(translator):
         assert max(trace(subject, TEXT).checks.values()) < 1e-5
 
 
+@pytest.mark.parametrize("context", [None, 41])
+def test_a_language_model_is_traced_on_the_text_alone_with_its_pieces_as_labels(context):
+    subject, ids = generator(context), TOKENIZER.encode(TEXT)
+    seen = trace(subject, TEXT)
+    pieces = TOKENIZER.pieces(ids)
+    assert seen.lines["tgt"].read.ids == ids
+    assert seen["dec.2.self.attn"].labels == (["0", "1"], pieces, pieces)
+    assert seen["logits"].labels[0] == pieces
+    with torch.no_grad():
+        logits = subject.model.eval()(torch.tensor([ids]))[0]
+    assert_close(torch.tensor(seen["logits"].values), logits, atol=1e-5, rtol=0)
+    assert len(trace(subject, TEXT, " the dog").lines["tgt"].read.ids) > len(ids)
+    assert len(trace(subject, "the").lines["tgt"].read.ids) == len(TOKENIZER.encode("the"))
+
+
+def test_a_text_longer_than_the_context_is_not_traced_in_part():
+    with pytest.raises(InputError, match="tokens"):
+        trace(generator(5), TEXT)
+
+
 @pytest.mark.parametrize(
     ("subject", "names"),
     [
@@ -80,8 +100,8 @@ def test_every_family_is_traced_with_the_stacks_that_it_has(subject, names):
             assert seen[name].labels == (["0", "1"], line.read.labels, line.read.labels)
 
 
-def test_a_generator_writes_on_from_a_prompt_unless_it_is_told_what():
-    seen = trace(generator(), TEXT)
+def test_a_look_at_a_generator_writes_on_from_a_prompt_unless_it_is_told_what():
+    seen = traced(reading(generator(), TEXT))
     prompt = TOKENIZER.encode(TEXT)
     line = seen.lines["tgt"]
     assert line.read.ids[: len(prompt)] == prompt

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media import pictures, sounds, videos
 from heedful.data.readers.corpus import TABLES, WHOLE, corpus_files, part_of, read_rows
+from heedful.data.readers.documents import drop_made_folders
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files, visible_folders
@@ -53,6 +54,7 @@ def media_files(corpus: CorpusConfig, data: DataConfig, report: DropReport | Non
     if not place.exists():
         raise InputError(f"{place}: there is no such folder or table; correct the name, or give --data FOLDER")
     if place.is_dir():
+        drop_made_folders(place, DropReport() if report is None else report)
         yield from (_by_class if data.labelled else _unlabelled)(place, corpus, data)
         return
     if ending_of(place) not in TABLES or corpus.target is not None:

@@ -5,26 +5,35 @@ from pathlib import Path
 from typing import Literal
 
 from heedful.config.schema import DataConfig
+from heedful.data.media.containers import VIDEO_ENDINGS
 from heedful.data.media.media_files import ENDINGS, files_below
 from heedful.data.proposals.table_task import listed
 from heedful.data.readers.columns import Column
 from heedful.data.readers.documents import ENDINGS as TEXT_ENDINGS
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.folders import visible_files, visible_folders
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.errors import InputError
 
 Kind = Literal["image", "audio", "video"]
 Share = tuple[float, float]
 
-GUESSED: tuple[Kind, ...] = ("image", "audio")  # a video ends like a picture, so that the user has to ask for it
+GUESSED: tuple[Kind, ...] = ("image", "audio", "video")
+OF_GUESS = {  # a video may end like a picture, and sound may be that of a video: the user has to ask for these
+    "image": ENDINGS["image"],
+    "audio": tuple(ending for ending in ENDINGS["audio"] if ending not in VIDEO_ENDINGS),
+    "video": VIDEO_ENDINGS,
+}
 NAMES = {"train": ("train", "training"), "valid": ("valid", "val", "validation", "dev"), "test": ("test", "testing")}
+UNLABELLED = ("unlabelled", "unlabeled", "unsup", "unsupervised", "unknown", "nolabel")  # folders that are no class
 FILES = 0.9  # share of the values of a column of files that end like those of a kind
 
 
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None:
     """Tell which of some kinds of files a folder holds; None if it holds more files of text than of each of them."""
     names = [path.name.lower() for path in visible_files(folder)]
-    counts = {kind: sum(name.endswith(ENDINGS[kind]) for name in names) for kind in kinds}
+    endings = OF_GUESS if kinds == GUESSED else ENDINGS
+    counts = {kind: sum(name.endswith(endings[kind]) for name in names) for kind in kinds}
     kind = max(kinds, key=lambda kind: counts[kind])
     texts = sum(ending_of(name) in TEXT_ENDINGS for name in names)
     return kind if counts[kind] > texts else None
@@ -32,10 +41,11 @@ def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None
 
 def file_column(columns: Sequence[Column], kinds: Sequence[Kind] = GUESSED) -> tuple[str, Kind] | None:
     """Find the column of a table that names files of one of some kinds, and which of them; None if there is none."""
+    endings = OF_GUESS if kinds == GUESSED else ENDINGS
     for column in columns:
         names = [value.strip().lower() for value in column.values]
         for kind in kinds:
-            if sum(name.endswith(ENDINGS[kind]) for name in names) > FILES * len(names):
+            if sum(name.endswith(endings[kind]) for name in names) > FILES * len(names):
                 return column.name, kind
     return None
 
@@ -54,9 +64,13 @@ def target_column(columns: Sequence[Column], files: str, wanted: str | None, nam
     """
     rest = [column for column in columns if column.name != files]
     if wanted is not None:
-        named = [column for column in rest if column.name == wanted]
+        known = [column.name for column in rest]
+        named = [column for column in rest if column.name == find_name(wanted, known)]
         if not named:
-            raise InputError(f"{name}: no column of classes or texts is named {wanted!r}; it has {listed(columns)}")
+            hint = hint_of_name(wanted, known)
+            raise InputError(
+                f"{name}: no column of classes or texts is named {wanted!r}{hint}; it has {listed(columns)}"
+            )
         return named[0]
     classes = [column for column in rest if column.is_label]
     classes = [column for column in classes if column.is_called_label] or classes

@@ -180,6 +180,10 @@ class Split:
             return "test"
         return "valid" if hashed in self.valid else "train"
 
+    def without(self, parts: Collection[str]) -> "Split":
+        """Return the split of texts of which some parts, "valid" or "test", are not held out, as they are there."""
+        return Split(frozenset() if "test" in parts else self.test, frozenset() if "valid" in parts else self.valid)
+
     def divide(
         self,
         items: Iterable[T],

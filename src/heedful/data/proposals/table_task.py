@@ -1,16 +1,26 @@
-"""Guesses a table's task (classification, regression, language model, translation) and its columns."""
+"""Ways to read a table: for each task the columns that suit it, and how plausible it is, by what the columns hold."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal, NamedTuple
 
-from heedful.data.readers.columns import Column
-from heedful.data.readers.header import LANGUAGE_NAMES
+from heedful.data.readers.columns import LABEL_CHARACTERS, Column
+from heedful.data.readers.header import LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.errors import InputError
 
 OF_ONE_TEXT = ("language_model", "masked_lm")
 OF_LABELS = ("classification", "regression")
 SIDES = LANGUAGE_NAMES | {"source", "src", "target", "tgt", "translation", "原文", "译文"}
 ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks for which `init` writes none
+
+# How plausible a reading is: by a name that says so, or ends so; by the contents; as what is left to learn; or barely.
+NAMED, ENDING, SEEN, LEFT, BARELY = 4.0, 3.5, 2.0, 1.5, 1.0
+CLOSE = 0.4  # two readings that differ by less are equally plausible
+SCORED_PAIR = 0.6  # more plausible than any label: a fraction next to two texts, the usual shape of their similarity
+
+Certainty = Literal["certain", "likely", "unsure"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +32,34 @@ class TaskChoice:
     pair: str | None = None
     target: str | None = None
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(name for name in (self.source, self.pair, self.target) if name is not None)
 
-def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
+    def options(self) -> list[str]:
+        """The options of `heedful init` that ask for this choice."""
+        fields = {"--source-field": self.source, "--pair-field": self.pair, "--target-field": self.target}
+        named = [("--task", self.task), *fields.items()]
+        return [word for option, value in named if value is not None for word in (option, value)]
+
+
+class TableReading(NamedTuple):
+    """The best way to read a table, the second-best if there is one, and how certain the best one is."""
+
+    best: TaskChoice
+    second: TaskChoice | None
+    certainty: Certainty
+
+
+class Candidate(NamedTuple):
+    """A way to read a table, and how plausible it is."""
+
+    weight: float
+    choice: TaskChoice
+
+
+def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableReading:
     """Choose the task and the columns of a table that are still open, by the contents of the columns.
 
     Args:
@@ -32,79 +68,163 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoi
         name: The file, for messages.
 
     Raises:
-        InputError: A wanted column does not exist, or the contents do not tell the task or a column.
+        InputError: A wanted column does not exist, or no reading suits the contents of the columns.
     """
-    known = {column.name: column for column in columns}
-    for field in (wanted.source, wanted.pair, wanted.target):
-        if field not in (None, *known):
-            raise InputError(f"{name}: no column is named {field!r}; it has {listed(columns)}")
+    wanted = as_named(columns, wanted, name)
     if any(column.lists for column in columns) and not any(column.is_text for column in columns):
         raise InputError(
             f"{name}: it has {listed(columns)}; lists are dialogues, for which `heedful init` writes no recipe: "
             f"{ELSEWHERE} has one to copy"
         )
-    task = wanted.task or task_of(columns, wanted, name)
-    taken = {field for field in (wanted.source, wanted.pair, wanted.target) if field is not None}
-    texts = [column.name for column in columns if column.is_text and column.name not in taken]
-    target = wanted.target or target_of(columns, task, texts, wanted, name)
-    texts = [wanted.source, *texts] if wanted.source else texts
-    texts = [text for text in texts if text != target]
-    if not texts:
-        raise InputError(f"{name}: no column seems to be text: it has {listed(columns)}; name it with --source-field")
-    if len(texts) > (2 if task in OF_LABELS else 1) and not wanted.source:
-        raise InputError(f"{name}: it has {listed(columns)}; say with --source-field which text to read")
-    is_pair = task in OF_LABELS and len(texts) == 2 and not wanted.source
-    return TaskChoice(task, texts[0], wanted.pair or (texts[1] if is_pair else None), target)
+    found = sorted(candidates(columns, wanted), key=lambda candidate: -candidate.weight)
+    if not found:
+        raise nothing_suits(columns, wanted, name)
+    best, second = (*found, Candidate(0.0, TaskChoice()))[:2]
+    is_close = best.weight - second.weight < CLOSE or (wanted.task is None and best.weight <= BARELY)
+    certainty: Certainty = "unsure" if is_close else "certain" if best.weight >= NAMED else "likely"
+    return TableReading(best.choice, second.choice if second.weight else None, certainty)
 
 
-def task_of(columns: Sequence[Column], wanted: TaskChoice, name: str) -> str:
-    """Guess the task from the columns of a table: classification, regression, language model or translation.
+def as_named(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
+    """Return the choices that are settled, with the names of columns as the table has them, whatever their case.
 
     Raises:
-        InputError: The columns suggest no task, or one that needs a recipe from elsewhere.
+        InputError: There is not such a column.
     """
-    rest = [column for column in columns if column.name not in (wanted.source, wanted.pair)]
-    targets = [column for column in rest if wanted.target in (None, column.name)]
-    if any(column.is_label for column in targets):
-        return "classification"
-    if any(column.all_numbers and (column.is_called_label or wanted.target) for column in targets):
-        return "regression"
-    texts = [column for column in columns if column.is_text]
-    if len(texts) == 1 and wanted.target is None:
-        return "language_model"
-    if len(texts) == 2:
-        if all(column.name.isdecimal() or column.name.strip().lower() in SIDES for column in texts):
-            return "translation"
-        raise InputError(
-            f"{name}: it has {listed(columns)}. If one text is the translation of the other, say --task translation; "
-            f"for search, summaries and answers {ELSEWHERE} has recipes to copy"
-        )
-    raise InputError(
-        f"{name}: it has {listed(columns)}, and what is to be learned cannot be told; say it with --task, "
-        "--source-field and --target-field"
-    )
+    known = [column.name for column in columns]
+    meant = {}
+    for key in ("source", "pair", "target"):
+        field = getattr(wanted, key)
+        meant[key] = None if field is None else find_name(field, known)
+        if field is not None and meant[key] is None:
+            hint = hint_of_name(field, known)
+            raise InputError(f"{name}: no column is named {field!r}{hint}; it has {listed(columns)}")
+    return replace(wanted, **meant)
 
 
-def target_of(columns: Sequence[Column], task: str, texts: Sequence[str], wanted: TaskChoice, name: str) -> str | None:
-    """Find the target column of a table: with the labels, numbers or translations; None if the task needs none.
+def candidates(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
+    """Yield the readings of a table that suit what is wanted, each with the texts that suit its target."""
+    for column in columns:
+        if wanted.target in (None, column.name) and column.name not in (wanted.source, wanted.pair):
+            others = [other for other in columns if other is not column]
+            for task, weight in of_labels(column, wanted):
+                for texts, less in texts_of(others, wanted, most=2):
+                    is_scored_pair = len(texts) == 2 and task == "regression" and weight == SEEN
+                    choice = TaskChoice(task, texts[0], texts[1] if len(texts) == 2 else None, column.name)
+                    yield Candidate(weight - less + SCORED_PAIR * (is_scored_pair and column.has_fractions), choice)
+    yield from translations(columns, wanted)
+    yield from of_one_text(columns, wanted)
 
-    Raises:
-        InputError: There is no such column, or there are several.
+
+def of_labels(column: Column, wanted: TaskChoice) -> Iterator[tuple[str, float]]:
+    """Yield the tasks for which a column can be the target, classification and regression, with their weights."""
+    asked = wanted.target == column.name
+    named = NAMED if column.is_called_label or asked else ENDING if column.ends_like_label else SEEN
+    if column.is_score:
+        found = {"regression": named}
+        found |= {"classification": BARELY} if column.is_label else {}
+    elif column.is_label and not column.is_note:
+        found = {"classification": named}
+        found |= {"regression": BARELY} if column.all_numbers and len(column.values) > 2 else {}
+    elif asked and column.all_numbers:
+        found = {"regression": named, "classification": BARELY}
+    elif asked and wanted.task == "classification":
+        found = {"classification": named}
+    else:
+        found = {}
+    yield from ((task, weight) for task, weight in found.items() if wanted.task in (None, task))
+
+
+def texts_of(columns: Sequence[Column], wanted: TaskChoice, *, most: int) -> list[tuple[list[str], float]]:
+    """The texts that a model may read: the columns, and how much less plausible they are than clear ones.
+
+    Args:
+        columns: The columns that may be texts.
+        wanted: The choices that are settled.
+        most: 2 for tasks that read pairs of texts, too; else 1.
     """
-    if task in OF_ONE_TEXT:
-        return None
-    rest = [column for column in columns if column.name not in (wanted.source, wanted.pair)]
-    found = {
-        "classification": [column.name for column in rest if column.is_label],
-        "regression": [column.name for column in rest if column.all_numbers and not column.is_id],
-        "translation": [text for text in texts if wanted.source or text != texts[0]],
-    }[task]
-    called = [column.name for column in rest if column.name in found and column.is_called_label]
-    if len(called) == 1 and task in OF_LABELS:
-        return called[0]
-    if len(found) != 1:
-        raise InputError(f"{name}: it has {listed(columns)}; say with --target-field which of them {WHAT[task]}")
-    return found[0]
+    if wanted.source:
+        return [([wanted.source, *([wanted.pair] if wanted.pair else [])], 0.0)]
+    texts = [column for column in columns if column.is_text and not column.is_note]
+    texts = texts or [column for column in columns if most == 2 and may_be_words(column)]
+    if len(texts) <= most:
+        return [([column.name for column in texts], 0.0)] if texts else []
+    texts.sort(key=lambda column: -column.characters)
+    couples = [couple for couple in combinations(texts, 2) if are_a_couple(*couple)] if most == 2 else []
+    if couples:
+        couple = [column.name for column in couples[0]]
+        return [([column.name for column in columns if column.name in couple], 0.0)]
+    named = [column for column in texts if column.name.strip().lower() in TEXT_NAMES]
+    return [([column.name], 0.0) for column in named] if len(named) == 1 else [([column.name], 0.2) for column in texts]
+
+
+def may_be_words(column: Column) -> bool:
+    """True if a column may hold single words, as the pairs of words that people have compared."""
+    return not (column.all_numbers or column.lists or column.is_note) and len(column.values) > 1
+
+
+def are_a_couple(first: Column, second: Column) -> bool:
+    """True if the names of two columns say that they belong together: sentence1, sentence2; premise, hypothesis."""
+    one, two = sorted(column.name.strip().lower() for column in (first, second))
+    if any(one.replace(end, "") == two.replace(other, "") for end, other in (("1", "2"), ("a", "b"))):
+        return not one.isdecimal()
+    return {one, two}.issubset(TEXT_NAMES | PAIR_NAMES) and len({one, two} & PAIR_NAMES) == 1
+
+
+def translations(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
+    """Yield the reading of two texts as translations of each other."""
+    if wanted.task not in (None, "translation") or wanted.pair:
+        return
+    texts = [column for column in columns if column.is_text and not column.is_note]
+    sides = [column for column in texts if column.name.strip().lower() in SIDES]
+    texts = sides if len(sides) == 2 else texts
+    by_name = {column.name: column for column in columns}
+    asked = [by_name[name] for name in (wanted.source, wanted.target) if name]
+    couple = [*asked, *(column for column in texts if column not in asked)]
+    couple = couple[::-1] if wanted.target and not wanted.source else couple
+    if len(couple) != 2 or (wanted.task is None and not all(column.is_text for column in couple)):
+        return
+    weight = LEFT if all(column.name.isdecimal() for column in couple) else BARELY
+    weight = NAMED if len(sides) == 2 or wanted.task else weight
+    yield Candidate(weight, TaskChoice("translation", couple[0].name, None, couple[1].name))
+
+
+def of_one_text(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:
+    """Yield the readings of one column as running text."""
+    if wanted.target or wanted.pair or wanted.task not in (None, *OF_ONE_TEXT):
+        return
+    is_only_text = sum(column.is_text for column in columns) == 1
+    weights = {"language_model": LEFT if is_only_text else BARELY / 2, "masked_lm": BARELY / 4}
+    for names, less in texts_of(columns, wanted, most=1):
+        for task, weight in weights.items():
+            if wanted.task in (None, task):
+                sure = wanted.task or (len(columns) == 1 and task == "language_model")
+                yield Candidate((NAMED if sure else weight) - less, TaskChoice(task, names[0]))
+
+
+def nothing_suits(columns: Sequence[Column], wanted: TaskChoice, name: str) -> InputError:
+    """The error that the columns of a table suit no task, or not the one that is asked for."""
+    if wanted.task in WHAT and not wanted.target:
+        what = f"say with --target-field which of them {WHAT[wanted.task]}"
+    elif not texts_of(columns, wanted, most=2):
+        return InputError(f"{name}: no column seems to be text: it has {listed(columns)}; name it with --source-field")
+    else:
+        what = "and what is to be learned cannot be told; say it with --task, --source-field and --target-field"
+    return InputError(f"{name}: it has {listed(columns)}{',' if what.startswith('and') else ';'} {what}")
+
+
+def one_class(columns: Sequence[Column]) -> Column | None:
+    """The column of labels, by its name or as it has none, where all labels are equal; None if there is no such."""
+    for column in columns:
+        short = not column.lists and column.characters <= LABEL_CHARACTERS * column.rows
+        if (
+            len(column.values) == 1
+            and column.rows > 1
+            and short
+            and (column.is_called_label or column.name.isdecimal())
+        ):
+            return column
+    return None
 
 
 WHAT = {

@@ -1,14 +1,26 @@
 """Guesses what the columns of a table, or the keys of JSON objects, hold: text, labels, ids, numbers or others."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import Literal
 
 from heedful.config.schema import DataConfig
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
-from heedful.data.readers.header import LABEL_NAMES, LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES, is_header, is_number
+from heedful.data.readers.header import (
+    DECIMAL_COMMA,
+    GROUPED,
+    LABEL_ENDS,
+    LABEL_NAMES,
+    LANGUAGE_NAMES,
+    PAIR_NAMES,
+    TEXT_NAMES,
+    is_header,
+    is_number,
+)
 from heedful.data.readers.rows import cells_of, parse_object
 from heedful.data.readers.separators import check_objects
 from heedful.errors import InputError
@@ -18,6 +30,10 @@ LONGEST_VALUE = 256  # characters of a value that is remembered as it is
 MOST_LABELS = 100
 LABEL_CHARACTERS = 40  # on average
 TEXT_CHARACTERS = 8  # on average, from which a column can be text whatever its name is
+FEW_NUMBERS = 20  # different whole numbers that are classes, even if they do not count from 0 or 1
+NOTE = re.compile(r"https?://|www\.|CC[ -]?BY|©|\(c\)")  # begins addresses and notes of a licence
+
+Notation = Literal["point", "comma", "unclear"]
 
 
 @dataclass
@@ -32,6 +48,11 @@ class Column:
     lists: int = 0  # cells that are lists, in JSON
     repeats: bool = False  # whether a value stands in the column more than once
     values: set[str] = field(default_factory=set)  # of long ones the hash
+    notes: int = 0  # cells that are addresses, or notes of a licence
+    has_fractions: bool = False  # whether a number is not whole
+    decimal_commas: int = 0  # numbers such as 4,37, which a thousand separator cannot explain
+    grouped: int = 0  # numbers such as 1,234,567, which a decimal comma cannot explain
+    unclear: int = 0  # numbers such as 38,000
 
     def add(self, cell: str) -> None:
         """Add one cell of the column to its statistics; an empty one does not show what the others hold."""
@@ -41,11 +62,53 @@ class Column:
         self.rows += 1
         self.characters += len(cell)
         self.spaces += " " in cell.strip() or (len(cell) > 3 and not cell.isascii())
-        self.all_numbers = self.all_numbers and is_number(cell)
+        self.all_numbers = self.all_numbers and self._add_number(cell.strip())
+        self.notes += NOTE.match(cell) is not None
         value = cell if len(cell) <= LONGEST_VALUE else f"#{blake2b(cell.encode(errors='surrogatepass')).hexdigest()}"
         self.repeats = self.repeats or value in self.values
         if len(self.values) < MOST_VALUES:
             self.values.add(value)
+
+    def _add_number(self, cell: str) -> bool:
+        """Note how a number is written, and whether it is whole; False for other cells."""
+        if is_number(cell):
+            self.has_fractions = self.has_fractions or not float(cell).is_integer()
+            return True
+        with_comma, in_groups = DECIMAL_COMMA.fullmatch(cell) is not None, GROUPED.fullmatch(cell) is not None
+        self.decimal_commas += with_comma and not in_groups
+        self.grouped += in_groups and not with_comma
+        self.unclear += with_comma and in_groups
+        self.has_fractions = self.has_fractions or (with_comma and not in_groups) or "." in cell
+        return with_comma or in_groups
+
+    @property
+    def notation(self) -> Notation:
+        """How numbers are written: with a decimal point (and groups of digits), or with a decimal comma, or unclear."""
+        if self.decimal_commas:
+            return "unclear" if self.grouped else "comma"
+        return "unclear" if self.unclear and not self.grouped else "point"
+
+    @property
+    def is_score(self) -> bool:
+        """True if the column seems to hold numbers to predict, not classes: fractions, or many different numbers."""
+        if not self.all_numbers or self.is_id or len(self.values) < 2:
+            return False
+        if self.has_fractions:
+            return len(self.values) > 2
+        return not self.is_label or (len(self.values) > FEW_NUMBERS and not self.counts_up)
+
+    @property
+    def counts_up(self) -> bool:
+        """True if the values are the whole numbers from 0 or 1 to the largest one, as numbered classes are."""
+        if not all(cell.strip().isdecimal() for cell in self.values):
+            return False
+        numbers = sorted({int(cell) for cell in self.values})
+        return numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
+
+    @property
+    def is_note(self) -> bool:
+        """True if the column seems to hold addresses or notes of a licence, which are no text to learn from."""
+        return 0 < self.rows == self.notes
 
     @property
     def is_text(self) -> bool:
@@ -71,6 +134,11 @@ class Column:
     def is_called_label(self) -> bool:
         """True if the name of the column is a usual one for labels, such as "label" or "class"."""
         return self.name.strip().lower() in LABEL_NAMES
+
+    @property
+    def ends_like_label(self) -> bool:
+        """True if the name of the column ends as those of labels do, such as "gold_label" or "relatedness_score"."""
+        return re.split(r"[\W_]+", self.name.strip().lower())[-1] in LABEL_ENDS
 
     def __str__(self) -> str:
         kinds = {

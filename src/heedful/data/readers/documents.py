@@ -12,7 +12,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import WHOLE, NoItems, corpus_files, read_rows
 from heedful.data.readers.files import BadUtf8, check_text, decode_text, ending_of, open_bytes
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.folders import visible_files
+from heedful.data.readers.folders import made_folders, visible_files
 from heedful.data.readers.rows import READERS
 from heedful.errors import InputError
 
@@ -58,6 +58,7 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
     """
     report = DropReport() if report is None else report
     files = document_files(corpus, data)
+    drop_made_folders(corpus_files(corpus, data)[0], report)
     for path in files:
         with suppress(NoItems) if len(files) > 1 else nullcontext():
             for number, text in _texts(path, corpus, data, report):
@@ -65,6 +66,16 @@ def read_documents(corpus: CorpusConfig, data: DataConfig, report: DropReport | 
                     yield Document(text, path, number)
                 else:
                     report.drop("empty source", str(path), number)
+
+
+def drop_made_folders(path: Path, report: DropReport) -> None:
+    """Count the folders below a folder that are left out because heedful made them; a file has none.
+
+    Raises:
+        InputError: A folder cannot be read.
+    """
+    for folder in made_folders(path) if path.is_dir() else ():
+        report.drop("being a run, model or recipe folder", str(folder), None)
 
 
 def document_lines(corpus: CorpusConfig, data: DataConfig) -> Iterator[Document]:

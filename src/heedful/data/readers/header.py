@@ -23,6 +23,7 @@ LABEL_NAMES = _named(
     "label labels class category sentiment polarity stars rating score target y tag topic quality intent emotion"
     " 标签 类别 情感 评分 分类"
 )
+LABEL_ENDS = _named("label labels class category sentiment polarity stars rating score judgment emotion duplicate")
 FILE_NAMES = _named(
     "file files filename file_name path image image_path picture photo audio audio_path sound wav clip recording"
     " 文件 图片 图画 照片 音频 声音 录音"
@@ -38,6 +39,8 @@ LONGEST_NAME = 40  # characters
 NAME = re.compile(
     r"(#|[^\W\d])[\w#./()-]*( [\w#./()-]+){0,2}"
 )  # "label", "text_a", "#1 String": no sentence, no number
+DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")  # 4,37 or 1.234,5
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")  # 38,000 or 1,234.5
 ENOUGH = 10  # rows that show which labels there are
 MOST_VALUES = 1000  # different values in a column of labels
 
@@ -81,6 +84,11 @@ def is_number(text: str) -> bool:
         return False
 
 
+def may_be_number(text: str) -> bool:
+    """True if a text is a finite number, or would be one in a notation with commas: 4,37 or 38,000."""
+    return is_number(text) or any(notation.fullmatch(text) for notation in (DECIMAL_COMMA, GROUPED))
+
+
 class _Column:
     """The values of a column below its first cell, as long as they may tell if the cell is its name."""
 
@@ -95,7 +103,7 @@ class _Column:
         """Add one value below the first cell of the column."""
         self.rows += 1
         self.comes_again = value == self.first
-        self.all_numbers = self.all_numbers and is_number(value)
+        self.all_numbers = self.all_numbers and may_be_number(value)
         if self.few:
             self.counts[value] = self.counts.get(value, 0) + 1
 

@@ -32,6 +32,7 @@ class SpanQuestion(NamedTuple):
     question: str
     context: str
     answers: tuple[GoldAnswer, ...]
+    article: int = 1  # of the file, from 1
 
 
 def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]:
@@ -55,7 +56,7 @@ def read_squad(corpus: CorpusConfig, data: DataConfig) -> Iterator[SpanQuestion]
                 if question.id in seen:
                     raise InputError(f"{path}: two questions have the id {question.id!r}; rename one of them")
                 seen.add(question.id)
-                yield question
+                yield question._replace(article=number)
 
 
 def _parse(path: Path, data: DataConfig) -> object:

@@ -192,6 +192,27 @@ def of_continuation(subject: Generator, tokens: list[int]) -> ForwardPass:
     )
 
 
+def of_text(subject: Generator, text: str) -> ForwardPass:
+    """Forward pass of a language model over a text alone: each position is labelled with the token that it reads.
+
+    Raises:
+        InputError: the text is empty or longer than the context.
+    """
+    tokens = subject.tokenizer.encode(as_text(text))
+    if subject.context is not None:
+        check_length(tokens, subject.context + 1)
+    ids = torch.tensor([tokens], device=subject.device)
+    padding_mask = torch.ones_like(ids, dtype=torch.bool)
+    model = subject.model
+    return ForwardPass(
+        model,
+        subject.tokenizer,
+        {"tgt": TokenLine(Pieces.of(tokens, subject.tokenizer))},
+        run=lambda: model(ids, padding_mask),
+        steps=lambda: stepwise(model.start(ids[:, :1], padding_mask[:, :1]), ids),
+    )
+
+
 def of_filler(subject: Filler, text: str, target: str | None) -> ForwardPass:
     """Forward pass of a masked language model over a text with gaps, a plain text, or a pair of texts."""
     tokenizer = subject.tokenizer
@@ -294,7 +315,7 @@ def tokenizers_of(subject: Any) -> TokenizerPair:
     for user in (subject, getattr(subject, "reader", subject)):
         if hasattr(user, "tokenizers"):
             return user.tokenizers
-        if hasattr(user, "tokenizer"):
+        if getattr(user, "tokenizer", None) is not None:
             return TokenizerPair(user.tokenizer, user.tokenizer)
     return NoTokenizers()
 

@@ -17,9 +17,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_metadata, read_tensors, tensor_file
+from heedful.decode.generator import Generator
 from heedful.decode.inference import evaluating
 from heedful.errors import InputError
-from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, reading
+from heedful.inspector.capture.forward_inputs import ForwardPass, TokenLine, of_text, reading
 from heedful.inspector.capture.pieces import Pieces
 from heedful.inspector.capture.recorder import Edit, matching, patterns, recording
 from heedful.inspector.capture.sources import Given
@@ -238,7 +239,12 @@ def trace(
     keep: Collection[str] = ("*",),
     edits: Mapping[str, Edit] | None = None,
 ) -> Trace:
-    """Run a predictor's model over a text, picture or sound, and record its tensors, as in `heedful.trace`."""
+    """Run a predictor's model over a text, picture or sound, and record its tensors, as in `heedful.trace`.
+
+    A language model reads the text alone, unless it is given what it is to have written.
+    """
+    if isinstance(subject, Generator) and isinstance(given, str) and given.strip() and target is None:
+        return traced(of_text(subject, given), keep, edits)
     return traced(reading(subject, given, target), keep, edits)
 
 

@@ -1,0 +1,349 @@
+"""`heedful init` for one file or folder: what it holds decides on the task, unless the user names it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import typer
+
+from heedful.cli.first_recipe import BadUtf8
+from heedful.cli.init_reading import Reading, settled
+from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
+from heedful.errors import InputError
+from heedful.progress import show_progress
+
+if TYPE_CHECKING:
+    from heedful.data.proposals.text_shapes import TextShape
+    from heedful.data.readers.columns import Column
+
+Files = tuple[Path, Path]
+Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they are there
+
+OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
+PLAIN = (".txt", ".text", ".md")
+TEXTS = (*PLAIN, ".gz", ".jsonl", ".json")  # endings of files that are hardly one side of a translation
+
+
+@dataclass(frozen=True)
+class InitRequest:
+    """Arguments of `heedful init` for one file or folder."""
+
+    source: Path
+    wanted: TaskChoice
+    out: Path | None
+    bad_utf8: BadUtf8
+    given: Mapping[str, CorpusConfig] = field(default_factory=dict)  # text of a translator for validation and test
+    languages: tuple[str | None, str | None] = (None, None)  # of a translator
+
+    def check_options(self, task: str | None) -> None:
+        """Refuse options for translations if the task is another one, as they would be ignored.
+
+        Raises:
+            InputError: An option for translations is given for another task.
+        """
+        languages = zip(("source-language", "target-language"), self.languages, strict=True)
+        for option, value in {**self.given, **dict(languages)}.items():
+            if value is not None and task != "translation":
+                raise InputError(f"--{option} is for translations, and this is to be a {task}; leave it out")
+
+
+@dataclass(frozen=True)
+class UnderstoodFile:
+    """A file in a form that heedful trains on, and what the user's file holds.
+
+    Attributes:
+        path: The file: the user's, or a temporary one with the same records.
+        source: The user's file.
+        content: What that holds, in words.
+        shape: Its shape, if it is not what its name says.
+    """
+
+    path: Path
+    source: Path
+    content: str
+    shape: "TextShape | None" = None
+
+    @property
+    def is_copy(self) -> bool:
+        """True if the records were written to a temporary file."""
+        return self.path != self.source
+
+    @property
+    def task(self) -> str | None:
+        """The only task for which files of this form are, if there is one."""
+        if self.shape is None:
+            return None
+        return OF_SHAPES.get(self.shape.kind) or (OF_SHAPES.get(self.path.suffix) if self.is_copy else None)
+
+    @property
+    def is_table(self) -> bool:
+        """True if the file has columns."""
+        from heedful.data.readers.files import ending_of
+        from heedful.data.readers.rows import READERS
+
+        return ending_of(self.path) in READERS and self.task is None
+
+
+def init_file(request: InitRequest, parts: Parts | None = None, unused: tuple[str, ...] = ()) -> None:
+    """Write the recipe for one file.
+
+    Args:
+        request: The arguments.
+        parts: The files of validation and test, as far as they are there.
+        unused: The names of other files that are there, and are not read.
+
+    Raises:
+        InputError: The file cannot be used, or it is unsure what for; or something would be overwritten.
+        RunError: The folder cannot be written.
+    """
+    with TemporaryDirectory(prefix="heedful-") as temporary:
+        files = [request.source, *(parts or {}).values()]
+        try:
+            folders = [Path(temporary, str(number)) for number in range(len(files))]
+            understood = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
+            given = dict(zip(parts or {}, (file.path for file in understood[1:]), strict=True))
+            init_understood(understood[0], given, request, unused)
+        except InputError as error:
+            message = str(error)
+            for file, place in zip(files, folders, strict=True):
+                copy = str(place / copy_name(file, ""))
+                for ending in (".jsonl", ".json", ".conll"):
+                    message = message.replace(f"{copy}{ending}, line ", f"{file}, record ").replace(
+                        copy + ending, str(file)
+                    )
+            raise InputError(message) from error
+
+
+def copy_name(source: Path, ending: str) -> str:
+    """The name of a temporary file, from which recipes are named as from the user's file."""
+    return source.resolve().name.split(".")[0] + ending
+
+
+def understood_file(path: Path, request: InitRequest, place: Path) -> UnderstoodFile:
+    """Recognise the shape of a file; one that heedful does not train on as it is is written to a temporary file.
+
+    Raises:
+        InputError: The file cannot be read, or is of a shape for which there is no task.
+    """
+    from heedful.data.proposals.shape_records import records_of
+    from heedful.data.proposals.text_shapes import shape_of
+
+    task, bad_utf8 = request.wanted.task, request.bad_utf8
+    shape = shape_of(path, bad_utf8)
+    if shape and shape.remedy and task is None:
+        commands = [TaskChoice("language_model"), *([TaskChoice("regression")] if shape.kind == "tabs" else [])]
+        shown = " or ".join(Reading(path, "", choice, "unsure").command_of(choice) for choice in commands)
+        raise InputError(
+            f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {shown}"
+        )
+    as_text = task in OF_ONE_TEXT and shape and shape.kind in ("tagged", "questions", "fasttext", "labels", "foreign")
+    if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
+        return UnderstoodFile(path, path, content_of(path, bad_utf8))
+    if shape.kind in ("tagged", "questions"):
+        return UnderstoodFile(path, path, shape.content, shape)
+    with show_progress(f"reading {path}"):
+        try:
+            ending, lines = records_of(path, shape, bad_utf8)
+            copy = place / copy_name(path, ending)
+            copy.parent.mkdir(parents=True)
+            with copy.open("w", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
+        except InputError:
+            if shape.kind == "json" and task in OF_ONE_TEXT:
+                return UnderstoodFile(path, path, content_of(path, bad_utf8))
+            raise
+    return UnderstoodFile(copy, path, shape.content, shape)
+
+
+def content_of(path: Path, bad_utf8: BadUtf8) -> str:
+    """Say what a file holds by its name: a table, or running text.
+
+    Raises:
+        InputError: The file cannot be read, or holds JSON objects under the name of a table.
+    """
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
+    from heedful.data.readers.separators import separator_of
+
+    if ending_of(path) not in READERS:
+        return "running text"
+    is_table = ending_of(path) != ".jsonl"
+    return f"a table with {separator_of(path, bad_utf8)}" if is_table else "JSON objects, one a line"
+
+
+def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, unused: tuple[str, ...] = ()) -> None:
+    """Settle the task of a file, and write its recipe.
+
+    Raises:
+        InputError: As in `init_file`.
+    """
+    from heedful.cli.init_labelled import LabelledRequest, init_labelled
+    from heedful.cli.init_media import init_media, media_request
+    from heedful.cli.init_pairs import PairsRequest, init_pairs
+    from heedful.cli.init_sentences import init_answers, init_tagged
+    from heedful.cli.init_text import init_text
+    from heedful.data.readers.columns import columns_of
+
+    wanted, bad_utf8 = request.wanted, request.bad_utf8
+    columns: list[Column] = []
+    if file.is_table:
+        with show_progress(f"looking at the columns of {file.source}"):
+            columns = columns_of(file.path, DataConfig(bad_utf8=bad_utf8))
+        if media := media_request(
+            file.source if not file.is_copy else file.path, wanted, request.out, bad_utf8, columns
+        ):
+            check_place_of(file)
+            request.check_options(media.task)
+            init_media(media)
+            return
+    reading = table_reading(file, columns, request) if file.is_table else reading_of(file, request)
+    content = reading.content + "".join(f", {part} in {path.name}" for part, path in given.items())
+    choice = settled(replace(reading, content=content, unused=(*reading.unused, *unused)))
+    task = str(choice.task)
+    request.check_options(task)
+    if task in OF_ONE_TEXT and not file.is_table and file.source.suffix not in TEXTS and file.source.is_file():
+        typer.echo("  for a translator, name its translation as a second file")
+    corpus = corpus_of(file.path, choice)
+    corpora = {part: corpus_of(path, choice) for part, path in given.items()}
+    if task in OF_ONE_TEXT:
+        init_text(corpus, task, request.out, bad_utf8, copied=file.is_copy)
+    elif task in OF_LABELS:
+        [target] = [column for column in columns if column.name == choice.target]
+        check_notation(target, task, file.source)
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, copied=file.is_copy)
+        init_labelled(labelled)
+    elif task in ("tagging", "span_qa"):
+        (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
+    else:
+        corpora |= {part: request.given[part] for part in ("valid", "test") if part in request.given}
+        if file.is_copy and {"valid", "test"} <= corpora.keys():
+            raise InputError(f"{file.source}: holds {file.content}; write a table to train on as it is, .csv or .jsonl")
+        init_pairs(PairsRequest(corpus, corpora, request.out, *request.languages, bad_utf8))
+
+
+def corpus_of(path: Path, choice: TaskChoice) -> CorpusConfig:
+    """The corpus of a file, with the columns that are chosen."""
+    return CorpusConfig(
+        source=str(path),
+        source_field=choice.source or CorpusConfig.source_field,
+        pair_field=choice.pair,
+        target_field=choice.target or CorpusConfig.target_field,
+    )
+
+
+def check_place_of(file: UnderstoodFile) -> None:
+    """Refuse a list of files that is not a table as it is: names in it are relative to a table.
+
+    Raises:
+        InputError: It is such a list.
+    """
+    if file.is_copy:
+        raise InputError(
+            f"{file.source}: {file.content} that name files; write one object a line into "
+            f"{file.source.with_suffix('.jsonl').name} next to it, and give that"
+        )
+
+
+def check_notation(target: "Column", task: str, source: Path) -> None:
+    """Refuse numbers of which it is unclear whether a comma is a decimal point.
+
+    Raises:
+        InputError: It is unclear.
+    """
+    if task == "regression" and target.notation == "unclear":
+        shown = next((value for value in sorted(target.values) if "," in value), "")
+        raise InputError(
+            f"{source}: the numbers in {target.name!r} have commas, as in {shown}, which may be decimal points or "
+            "separate thousands; write them with a decimal point and without separators"
+        )
+
+
+def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRequest) -> Reading:
+    """Choose the task of a table and its columns.
+
+    Raises:
+        InputError: No reading suits the columns, or all labels are equal.
+    """
+    from heedful.data.proposals.table_task import choose, one_class
+
+    wanted, shape = request.wanted, file.shape
+    if wanted.task in ("tagging", "span_qa"):
+        raise wrong_task(file, request)
+    best, second, certainty = choose(columns, wanted, str(file.source))
+    if shape and shape.kind in ("fasttext", "labels"):
+        second, certainty = TaskChoice("language_model"), "certain" if shape.kind == "fasttext" else "likely"
+    single = one_class(columns)
+    if wanted.task is None and best.task in OF_ONE_TEXT and wanted.source is None and single:
+        raise InputError(
+            f"{file.source}: all labels in {single.name!r} are {next(iter(single.values))!r}, and classification needs "
+            "two classes; add texts of another class. For a language model of the texts: "
+            f"{Reading(file.source, '', best, certainty).command_of(best)}"
+        )
+    unused = tuple(column.name for column in columns if column.name not in best.columns)
+    return Reading(file.source, file.content, best, certainty, second, unused)
+
+
+def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
+    """Choose the task of a file without columns: of running text, tagged words, or questions on passages.
+
+    Raises:
+        InputError: Another task or columns are asked for.
+    """
+    from heedful.data.readers.files import ending_of
+
+    wanted = request.wanted
+    if file.task:
+        if wanted.task not in (None, file.task):
+            raise wrong_task(file, request)
+        if wanted.columns:
+            raise InputError(f"{file.source}: {file.content} have no columns to choose; leave the fields out")
+        return Reading(file.source, file.content, TaskChoice(file.task), "certain", TaskChoice("language_model"))
+    check_running(file.source, wanted)
+    task = wanted.task or "language_model"
+    certainty = "certain" if wanted.task or ending_of(file.source) in PLAIN else "likely"
+    second = TaskChoice("masked_lm" if task == "language_model" else "language_model")
+    return Reading(file.source, file.content, TaskChoice(task, wanted.source), certainty, second)
+
+
+def wrong_task(file: UnderstoodFile, request: InitRequest) -> InputError:
+    """The error that a file is for another task than the one that is asked for."""
+    good = (
+        f"which is for --task {file.task}"
+        if file.task
+        else "and tags are words in lines (CoNLL), answers in SQuAD's JSON"
+    )
+    return InputError(f"--task {request.wanted.task}: {file.source} holds {file.content}, {good}")
+
+
+def check_tables(folder: Path) -> None:
+    """Make sure that a column can be chosen of the files of a folder.
+
+    Raises:
+        InputError: None of them has columns.
+    """
+    from heedful.data.readers.documents import document_files
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
+
+    if not any(ending_of(file) in READERS for file in document_files(CorpusConfig(source=str(folder)), DataConfig())):
+        raise InputError(f"{folder}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
+
+
+def check_running(source: Path, wanted: TaskChoice) -> None:
+    """Refuse columns, and tasks of labelled text, for running text.
+
+    Raises:
+        InputError: They are asked for.
+    """
+    if source.is_dir() and wanted.source and not (wanted.pair or wanted.target):
+        check_tables(source)
+    elif wanted.columns:
+        raise InputError(f"{source}: has no columns; --source-field and the like are for .tsv, .csv and .jsonl files")
+    if wanted.task not in (None, *OF_ONE_TEXT):
+        raise InputError(
+            f"--task {wanted.task}: {source} is one text; a translator takes a second file with the translation, line "
+            f"by line, and a {wanted.task} model a .tsv, .csv or .jsonl file with texts and labels"
+        )

@@ -1,0 +1,23 @@
+"""`heedful encode` and `heedful search` take a BERT of one's own."""
+
+import torch
+from invocation import invoke
+
+from heedful.checkpoint import write_model
+from heedful.config.schema import DataConfig, Recipe
+from heedful.models import MaskedLanguageModel, weights
+from heedful.text.tokenizer_pair import TokenizerPair
+from subjects import BERT_SHAPE, TOKENIZER
+
+TEXTS = ["the old dog", "two women read a book .", "the"]
+
+
+def test_the_commands_for_vectors_take_a_bert(tmp_path):
+    torch.manual_seed(1)
+    model = MaskedLanguageModel(BERT_SHAPE, len(TOKENIZER), pairs=True)
+    recipe = Recipe(task="masked_lm", model=BERT_SHAPE, data=DataConfig(max_length=31))
+    write_model(tmp_path / "bert", recipe, TokenizerPair(TOKENIZER, TOKENIZER), weights(model))
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
+    options = ("--corpus", tmp_path / "texts.txt", "--model", tmp_path / "bert", "--count", "1")
+    assert TEXTS[1] in invoke("search", TEXTS[1], *options).stdout
+    assert len(invoke("encode", "--model", tmp_path / "bert", *TEXTS).stdout.splitlines()) == len(TEXTS)
