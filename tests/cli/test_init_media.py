@@ -102,7 +102,7 @@ def test_the_task_decides_between_texts_and_classes(described: Path) -> None:
     run("pictures/all.csv", "--out", "texts")
     recipe = load_recipe("texts")
     assert (recipe.task, recipe.data.train[0].target_field) == ("captioning", "caption")
-    assert recipe.decode.max_extra >= max(
+    assert recipe.decode.extra >= max(
         len(file.target.split()) for file in media_files(recipe.data.train[0], recipe.data)
     )
     run("pictures/all.csv", "--out", "classes", "--task", "image_classification")

@@ -349,7 +349,7 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.readers.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     source = request.corpus.source
     if len(found.labels) < 2:
@@ -362,6 +362,8 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         )
     shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if line := dominance_line(found.labels):
+        typer.echo(f"  {line}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
     tell_lookalikes(found.labels)

@@ -14,6 +14,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.storage.compression import OPENERS
 
 if TYPE_CHECKING:
     from heedful.data.proposals.text_shapes import TextShape
@@ -24,7 +25,7 @@ Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they 
 
 OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
 PLAIN = (".txt", ".text", ".md")
-TEXTS = (*PLAIN, ".gz", ".jsonl", ".json")  # endings of files that are hardly one side of a translation
+TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # endings of files that are hardly one side of a translation
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,8 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     elif task in OF_LABELS:
         [target] = [column for column in columns if column.name == choice.target]
         check_notation(target, task, file.source)
-        init_labelled(LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation))
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, copied=file.is_copy)
+        init_labelled(labelled)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:

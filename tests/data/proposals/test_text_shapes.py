@@ -102,7 +102,7 @@ def test_running_text_is_left_alone(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_a_table_that_is_what_its_name_says_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_a_table_that_its_readers_read_as_it_is_is_left_alone(tmp_path: Path, name: str) -> None:
     assert shape_in(tmp_path, name, HONEST[name]) is None
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from heedful.config.schema import DataConfig
+from heedful.data.media.containers import VIDEO_ENDINGS
 from heedful.data.media.media_files import ENDINGS, files_below
 from heedful.data.proposals.table_task import Certainty, listed
 from heedful.data.readers.columns import Column
@@ -12,11 +13,17 @@ from heedful.data.readers.documents import ENDINGS as TEXT_ENDINGS
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.data.readers.header import TEXT_NAMES
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.errors import InputError
 
 Kind = Literal["image", "audio", "video"]
 
-GUESSED: tuple[Kind, ...] = ("image", "audio")  # a video ends like a picture, so that the user has to ask for it
+GUESSED: tuple[Kind, ...] = ("image", "audio", "video")
+OF_GUESS = {  # a video may end like a picture, and sound may be that of a video: the user has to ask for these
+    "image": ENDINGS["image"],
+    "audio": tuple(ending for ending in ENDINGS["audio"] if ending not in VIDEO_ENDINGS),
+    "video": VIDEO_ENDINGS,
+}
 NAMES = {"train": ("train", "training"), "valid": ("valid", "val", "validation", "dev"), "test": ("test", "testing")}
 GROUPS = (
     *("speaker", "speaker_id", "speakerid", "client_id", "user", "user_id", "subject", "subject_id", "patient"),
@@ -29,7 +36,8 @@ FILES = 0.9  # share of the values of a column of files that end like those of a
 def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None:
     """Tell which of some kinds of files a folder holds; None if it holds more files of text than of each of them."""
     names = [path.name.lower() for path in visible_files(folder)]
-    counts = {kind: sum(name.endswith(ENDINGS[kind]) for name in names) for kind in kinds}
+    endings = OF_GUESS if kinds == GUESSED else ENDINGS
+    counts = {kind: sum(name.endswith(endings[kind]) for name in names) for kind in kinds}
     kind = max(kinds, key=lambda kind: counts[kind])
     texts = sum(ending_of(name) in TEXT_ENDINGS for name in names)
     return kind if counts[kind] > texts else None
@@ -37,10 +45,11 @@ def kind_of_folder(folder: Path, kinds: Sequence[Kind] = GUESSED) -> Kind | None
 
 def file_column(columns: Sequence[Column], kinds: Sequence[Kind] = GUESSED) -> tuple[str, Kind] | None:
     """Find the column of a table that names files of one of some kinds, and which of them; None if there is none."""
+    endings = OF_GUESS if kinds == GUESSED else ENDINGS
     for column in columns:
         names = [value.strip().lower() for value in column.values]
         for kind in kinds:
-            if sum(name.endswith(ENDINGS[kind]) for name in names) > FILES * len(names):
+            if sum(name.endswith(endings[kind]) for name in names) > FILES * len(names):
                 return column.name, kind
     return None
 
@@ -68,11 +77,15 @@ def target_of(columns: Sequence[Column], files: str, wanted: str | None, name: s
     """
     rest = [column for column in columns if column.name != files]
     if wanted is not None:
-        rest = [column for column in rest if column.name == wanted]
+        known = [column.name for column in rest]
+        rest = [column for column in rest if column.name == find_name(wanted, known)]
         if not rest:
-            raise InputError(f"{name}: no column of classes or texts is named {wanted!r}; it has {listed(columns)}")
+            hint = hint_of_name(wanted, known)
+            raise InputError(
+                f"{name}: no column of classes or texts is named {wanted!r}{hint}; it has {listed(columns)}"
+            )
     texts = [column for column in rest if column.is_text or column.name.strip().lower() in TEXT_NAMES]
-    groups = [column for column in rest if column.name.strip().lower() in GROUPS and column.name != wanted]
+    groups = [column for column in rest if column.name.strip().lower() in GROUPS and wanted is None]
     classes = [column for column in rest if column.is_label and column not in (*texts, *groups)]
     classes = [column for column in classes if column.is_called_label] or ([] if texts else classes)
     found = classes or texts or rest * (wanted is not None)
