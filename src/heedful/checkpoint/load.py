@@ -21,12 +21,14 @@ import torch
 
 from heedful.checkpoint.fitting import build_fitting
 from heedful.checkpoint.model_folder import read_description, read_weights
-from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, checkpoint_folders, step_of
+from heedful.checkpoint.run_folder import Checkpoints
+from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
+from heedful.machine.random_state import own_random_numbers
 from heedful.models import SentenceEncoder
 from heedful.models.backbone import BackboneModel
 from heedful.models.model import load_weights
@@ -187,7 +189,7 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     if folder == Path(path) / "model":
         tell_of_newer(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    with torch.random.fork_rng(devices=[]):  # random initial weights do not advance the caller's generator
+    with own_random_numbers():  # a model is built with random initial weights
         model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)

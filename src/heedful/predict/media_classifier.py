@@ -13,7 +13,7 @@ from heedful.decode.inputs import InputKind
 from heedful.decode.media_reader import Input, MediaReader
 from heedful.decode.predictor import Predictor
 from heedful.models import SequenceClassifier
-from heedful.predict.classifier import Classified
+from heedful.predict.decision import Classified, Decision
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
         self.labels = recipe.data.labels
+        self.decision = Decision()
         self.reader = MediaReader(model, recipe)
 
     @overload
@@ -81,5 +82,5 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
             count = counts.popleft()
             rest = [next(each) for _ in range(count - 1)]
             mean = torch.stack([logits, *rest]).softmax(-1).mean(0)
-            shares = dict(zip(self.labels, mean.tolist(), strict=True))
-            yield ClassifiedMedia(max(shares, key=lambda label: shares[label]), shares, windows=count)
+            answer = self.decision.classify(dict(zip(self.labels, mean.tolist(), strict=True)))
+            yield ClassifiedMedia(answer.label, answer.probabilities, windows=count)
