@@ -14,6 +14,7 @@ from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Trunca
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.table_output import one_line
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
 from heedful.errors import InputError
@@ -327,7 +328,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
             done.append(translation)
             said.count(translation)
             if results:
-                results.write(translation.text)
+                results.write(one_line(translation.text))
     if cut := sum(translation.truncated for translation in done):
         typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
     said.tell(model, translator)

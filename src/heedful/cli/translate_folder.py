@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.inputs import warning_if_unknown
+from heedful.cli.table_output import one_line
 from heedful.cli.translate import Said, changed, json_line, load
 from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
@@ -91,7 +92,7 @@ class FolderTranslator:
             if self._as_json:
                 yield json_line(translation, self.translator.tokenizers.target)
             else:
-                yield translation.text
+                yield one_line(translation.text)
 
     def tell(self, model: str) -> None:
         """Warn of lines that are too long, and of empty translations, among those of this process."""
@@ -169,12 +170,19 @@ def check_options(text: list[str] | None, source: Path | None, output: Path | No
     """Check that input and output are folders, and return both.
 
     Raises:
-        InputError: There are texts, --input is no folder, or there is no --output.
+        InputError: There are texts, --input is not a folder, it holds a table, or there is no --output.
     """
     if source is None or not source.is_dir():
         raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
     if text:
         raise InputError("there are texts and --input; give one of them")
+    from heedful.data.readers.unlabelled import is_table
+
+    if tables := sorted(path.name for path in source.iterdir() if path.is_file() and is_table(path)):
+        raise InputError(
+            f"--input {source}: {tables[0]} is a table, and of a folder lines are translated; give each table as "
+            "--input FILE, and keep files of lines, whose names end otherwise, in the folder"
+        )
     if output is None:
         raise InputError(f"--input {source}: is a folder, so --output must name a folder for the results")
     return source, output

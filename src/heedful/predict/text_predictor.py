@@ -29,10 +29,12 @@ class TextPredictor(Predictor[M_co, A_co]):
 
     Attributes:
         inputs: how an input is read.
+        columns: the names of the columns that `heedful predict` writes for an answer to a table.
     """
 
     tokenizer: Tokenizer
     inputs: ClassVar[InputKind[Text]]
+    columns: tuple[str, ...] = ()
 
     def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
@@ -71,6 +73,10 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: it does not, as only those predictors say.
         """
+
+    def cells(self, answer: object) -> dict[str, object]:
+        """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""
+        return {name: getattr(answer, name) for name in self.columns}
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:

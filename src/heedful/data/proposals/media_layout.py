@@ -11,6 +11,7 @@ from heedful.data.readers.columns import Column
 from heedful.data.readers.documents import ENDINGS as TEXT_ENDINGS
 from heedful.data.readers.files import ending_of
 from heedful.data.readers.folders import visible_files, visible_folders
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.errors import InputError
 
 Kind = Literal["image", "audio", "video"]
@@ -55,9 +56,13 @@ def target_column(columns: Sequence[Column], files: str, wanted: str | None, nam
     """
     rest = [column for column in columns if column.name != files]
     if wanted is not None:
-        named = [column for column in rest if column.name == wanted]
+        known = [column.name for column in rest]
+        named = [column for column in rest if column.name == find_name(wanted, known)]
         if not named:
-            raise InputError(f"{name}: no column of classes or texts is named {wanted!r}; it has {listed(columns)}")
+            hint = hint_of_name(wanted, known)
+            raise InputError(
+                f"{name}: no column of classes or texts is named {wanted!r}{hint}; it has {listed(columns)}"
+            )
         return named[0]
     classes = [column for column in rest if column.is_label]
     classes = [column for column in classes if column.is_called_label] or classes
