@@ -51,7 +51,7 @@ def test_all_probabilities_are_shown_in_the_order_of_the_classes():
     answer = decision.classify(SHARES)
     assert decision.columns(list(SHARES)) == ("label", "probability_ant", "probability_bee", "probability_cow")
     assert decision.cells(answer) == dict(zip(decision.columns(list(SHARES)), ["bee", 0.2, 0.45, 0.35], strict=True))
-    assert str(answer) == "bee"
+    assert decision.line(answer) == str(answer) == "bee"
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 7])
@@ -63,4 +63,4 @@ def test_the_most_probable_classes_are_shown_in_their_order(top_k):
     columns = decision.columns(list(SHARES))
     assert columns[:3] == ("label", "label_1", "probability_1")
     assert decision.cells(answer) == dict(zip(columns, ["bee", *(x for pair in ranked for x in pair)], strict=True))
-    assert str(answer) == "\t".join(f"{label}\t{share:.4f}" for label, share in ranked)
+    assert decision.line(answer) == "\t".join(f"{label}\t{share:.4f}" for label, share in ranked)

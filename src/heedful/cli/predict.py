@@ -125,7 +125,7 @@ def predict(
     ):
         answers = predictor.predict_lines(Text(*row.texts) for row in checked(read, predictor, source))
         for row, answer in zip(rows, answers, strict=True):
-            line = json.dumps(asdict(answer), ensure_ascii=False) if as_json else one_line(str(answer))
+            line = json.dumps(asdict(answer), ensure_ascii=False) if as_json else one_line(predictor.line(answer))
             results.write(row, line, predictor.cells(answer))
             progress.advance()
             odd.add(row, answer)

@@ -66,13 +66,14 @@ def predict_files(
     decide_by(predictor, model, *decision)
     named = named_files(names, loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
-    files = ReadFiles([*named, *tabled], predictor.reader.decoded)
+    files = ReadFiles([*named, *tabled], predictor.reader.parts)
     check_output(output, *files.files)
     check_json_output(output, as_json=as_json)
     only = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
     given = rows_of_table(only, loaded.recipe, field) if only and is_table(only) else rows_of_names(files.files)
     columns = () if as_json else predictor.decision.columns(predictor.labels)
     unnamed = 0
+    long: list[str] = []
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_answers(output, None, given, columns) as results,
@@ -81,12 +82,22 @@ def predict_files(
         for number, answer in enumerate(predictor.answers(files)):
             name = str(files.read[number])
             facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
-            line = json_of_files(facts) if as_json else f"{name}\t{answer}"
+            if answer.windows > 1:
+                facts["windows"] = answer.windows
+                long.append(f"{name} ({answer.windows:,} windows)")
+            line = json_of_files(facts) if as_json else f"{name}\t{predictor.decision.line(answer)}"
             results.write(rows[files.places[number]], line, predictor.decision.cells(answer))
             unnamed += not answer.label
             progress.advance()
     if unnamed:
         typer.echo(f"heedful: {counted(unnamed, 'files')} without a class, as none reaches its --threshold", err=True)
+    if long:
+        most = f"audio.max_seconds = {loaded.recipe.audio.max_seconds:g}"
+        typer.echo(
+            f"heedful: {counted(len(long), 'sounds')} longer than {most}: "
+            f"read in windows of that length, whose probabilities are averaged; the first: {long[0]}",
+            err=True,
+        )
     files.check(skip_bad=reading.skip_bad)
 
 

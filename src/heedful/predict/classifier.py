@@ -31,6 +31,10 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         """Return what stands in each of the `columns` for an answer: the class and the probabilities."""
         return self.decision.cells(answer) if isinstance(answer, Classified) else super().cells(answer)
 
+    def line(self, answer: object) -> str:
+        """Write an answer as a line: the class or, where the decision says so, the most probable ones."""
+        return self.decision.line(answer) if isinstance(answer, Classified) else super().line(answer)
+
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
         """Predict the class of each text, in order."""
         for row, logits in self.reader.read_with_rows(texts):

@@ -27,13 +27,6 @@ class Classified:
         return self.label
 
 
-class Ranked(Classified):
-    """Class with the most probable classes, which are shown."""
-
-    def __str__(self) -> str:
-        return "\t".join(f"{label}\t{share:.4f}" for label, share in self.probabilities.items())
-
-
 @dataclass(frozen=True)
 class Decision:
     """How a class is chosen, and how many probabilities are shown.
@@ -58,10 +51,16 @@ class Decision:
         label = max(open_classes, key=lambda label: probabilities[label], default="")
         if label and not certain and probabilities[label] < self.threshold:
             label = ""
+        if self.top_k is not None:
+            ranked = sorted(probabilities.items(), key=lambda entry: -entry[1])
+            probabilities = dict(ranked[: self.top_k])
+        return Classified(label, probabilities, truncated)
+
+    def line(self, answer: Classified) -> str:
+        """Format an answer as a line: the class or, with `top_k`, the most probable classes with probabilities."""
         if self.top_k is None:
-            return Classified(label, probabilities, truncated)
-        ranked = sorted(probabilities.items(), key=lambda entry: -entry[1])
-        return Ranked(label, dict(ranked[: self.top_k]), truncated)
+            return answer.label
+        return "\t".join(f"{label}\t{share:.4f}" for label, share in answer.probabilities.items())
 
     def columns(self, labels: Sequence[str]) -> tuple[str, ...]:
         """Name the columns of a table of answers: the class, and a probability for each class or the k best of both."""

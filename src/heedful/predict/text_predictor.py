@@ -14,7 +14,7 @@ from heedful.text.tokenizer import Tokenizer
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 A_co = TypeVar("A_co", covariant=True)
-Input = str | tuple[str, str | None]  # a text, or a pair of texts
+Input = str | tuple[str, str | None] | list[str]  # a text, a pair of texts, or for taggers a list of words
 
 
 class TextPredictor(Predictor[M_co, A_co]):
@@ -73,6 +73,10 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: it does not, as only those predictors say.
         """
+
+    def line(self, answer: object) -> str:
+        """Write an answer as a line, as `heedful predict` prints it."""
+        return str(answer)
 
     def cells(self, answer: object) -> dict[str, object]:
         """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""

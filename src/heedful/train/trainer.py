@@ -13,6 +13,7 @@ from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.check import remarks
+from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
@@ -137,7 +138,8 @@ class Trainer:
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
         if self.state.update == 0:
-            try_largest_batch(self.training_step, self.task, self.batches, self.device)
+            with errors_of_own_code(self.recipe, "it cannot compute a batch"):
+                try_largest_batch(self.training_step, self.task, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
 
@@ -302,7 +304,8 @@ class Trainer:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
         model = whole_model(self.model, self.build).eval()
         self.task.check_data()
-        scores = self.task.validate(model)
+        with errors_of_own_code(self.recipe, "it cannot be validated"):
+            scores = self.task.validate(model)
         self.task.check_data()
         return self.reducer.from_first(lambda: scores)
 
