@@ -28,13 +28,21 @@ class ClassifiedMedia(Classified):
 
 
 class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
-    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`."""
+    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`.
+
+    Attributes:
+        decision: how a class is chosen, such as by a threshold.
+    """
 
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
         self.labels = recipe.data.labels
-        self.decision = Decision()
+        self.decide_by(Decision())
         self.reader = MediaReader(model, recipe)
+
+    def decide_by(self, decision: Decision) -> None:
+        """Choose classes in another way from now on, such as by a threshold."""
+        self.decision = decision
 
     @overload
     def predict(self, files: Input) -> ClassifiedMedia: ...
