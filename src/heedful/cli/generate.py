@@ -118,6 +118,7 @@ def generate(
     chosen = {key: value for key, value in changes.items() if value is not None}
     prompts = input_lines(prompt, source)
     generator = prepare(model, device, precision, chosen)
+    early = EarlyEnds(asked=max_tokens is not None)
     asked = requests(generator, prompts, samples)
     typed = is_typed(prompt, source)
     single = len(prompt or ()) * samples == 1
@@ -127,13 +128,48 @@ def generate(
         shown = progress_of("generating", prompt, source, output, "answers", samples)
     with shown as progress, writing_results(output, source, samples) as results:
         if as_json:
-            answers = json_lines(generator, asked, 1 if typed else WINDOW, progress.advance)
+            answers = json_lines(generator, asked, 1 if typed else WINDOW, progress.advance, early)
         elif typed or single:
-            answers = (progress.over(generator.stream(request)) for request in asked)
+            answers = (progress.over(streamed(generator, request, early)) for request in asked)
         else:
-            answers = texts(generator, asked, progress.advance, escaped=not prompt)
+            answers = texts(generator, asked, progress.advance, early, escaped=not prompt)
         for answer in answers:
             results.write_parts(answer)
+    early.tell()
+
+
+class EarlyEnds:
+    """Counts the answers that the model ended by <eos> before the length that the user asked for.
+
+    Args:
+        asked: True if the user gave a length.
+    """
+
+    def __init__(self, *, asked: bool) -> None:
+        self.asked = asked
+        self.answers = 0
+        self.lengths: list[int] = []  # of the answers that ended early
+        self.longest = 0
+
+    def note(self, request: "GenerationRequest", generation: "Generation") -> None:
+        """Note an answer when it has ended."""
+        self.answers += 1
+        self.longest = request.config.max_tokens
+        if generation.reason == "eos":
+            self.lengths.append(len(generation.tokens))
+
+    def tell(self) -> None:
+        """Write a line to standard error if answers ended early; nothing if the user gave no length."""
+        if not (self.asked and self.lengths):
+            return
+        few, most = min(self.lengths), max(self.lengths)
+        which = "the answer ends" if self.answers == 1 else f"{len(self.lengths):,} of {self.answers:,} answers end"
+        length = f"{few:,}" if few == most else f"{few:,} to {most:,}"
+        typer.echo(
+            f"heedful: {which} with <eos> after {length} of --max-tokens {self.longest:,}, written by the model; "
+            "--ignore-eos or --min-tokens makes answers longer",
+            err=True,
+        )
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
@@ -167,19 +203,35 @@ def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> It
             yield GenerationRequest(prompt, replace(generator.config, seed=generator.config.seed + sample))
 
 
+def streamed(generator: "Generator", request: "GenerationRequest", early: EarlyEnds) -> Iterator[str]:
+    """Generate one answer in parts, and note when it has ended."""
+    early.note(request, (yield from generator.stream(request)))
+
+
 def texts(
-    generator: "Generator", asked: Iterator["GenerationRequest"], done: Callable[[int], object], *, escaped: bool
+    generator: "Generator",
+    asked: Iterator["GenerationRequest"],
+    done: Callable[[int], object],
+    early: EarlyEnds,
+    *,
+    escaped: bool,
 ) -> Iterator[Iterable[str]]:
     """Generate the text of each answer; with `escaped`, line feeds are escaped, so that an answer is one line."""
-    for _, generation in generations(generator, asked, WINDOW, done):
+    for request, generation in generations(generator, asked, WINDOW, done):
+        early.note(request, generation)
         yield [generation.text.translate(ESCAPES) if escaped else generation.text]
 
 
 def json_lines(
-    generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
+    generator: "Generator",
+    asked: Iterator["GenerationRequest"],
+    window: int,
+    done: Callable[[int], object],
+    early: EarlyEnds,
 ) -> Iterator[Iterable[str]]:
     """Generate each answer as a line of JSON: prompt, text, pieces, token scores, reason and seed."""
     for request, generation in generations(generator, asked, window, done):
+        early.note(request, generation)
         yield [json.dumps(fields(request, generation, generator), ensure_ascii=False)]
 
 

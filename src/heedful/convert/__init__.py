@@ -11,7 +11,7 @@ FORMATS = {
     "clip": Format(
         reader=clip.read, tasks=clip.SETTINGS.tasks, writer=clip.write, architecture=DualEncoderConfig.architecture
     ),
-    "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, writer=gpt2.write),
+    "gpt2": Format(reader=gpt2.read, tasks=gpt2.SETTINGS.tasks, writer=gpt2.write, changes=gpt2.changes),
     "marian": Format(reader=marian.read, tasks=marian.SETTINGS.tasks, writer=marian.write),
     "opennmt": Format(reader=opennmt.read, tasks=opennmt.TASKS),
     "faster-whisper": Format(reader=faster_whisper.read, tasks=faster_whisper.TASKS),

@@ -72,12 +72,14 @@ class Format:
         tasks: Tasks that a converted model can have.
         writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
         architecture: The architecture of the models in heedful.
+        changes: Gives sentences about what writing changes in the form of a model.
     """
 
     reader: ModelReader
     tasks: tuple[type[Task], ...]
     writer: Callable[[Model, Path], int] = read_only
     architecture: str = ModelConfig.architecture
+    changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
 
     def write(self, model: Model, folder: Path) -> int:
         """Write a model of heedful to a folder in the format, and return the number of values in the weights.
