@@ -87,10 +87,10 @@ def test_a_plain_file_is_a_text_a_line_whatever_stands_in_it(here: Path) -> None
 
 def test_columns_can_be_named(here: Path) -> None:
     file = write_csv("a.csv", [["id", "body", "title"], *([str(i), text, "w0"] for i, text in enumerate(TEXTS))])
-    with pytest.raises(InputError, match=r"a\.csv: no column is named 'Text'; .*'id', 'body', 'title'.*--source-field"):
+    with pytest.raises(InputError, match=r"a\.csv: .* no column 'Text'.* several .*'id'.*'body'.*'title'.*--column"):
         predict("--input", file)
     assert predict("--input", file, "--source-field", "body") == labels(TEXTS)
-    assert predict("--input", file, "--source-field", "2") == labels(TEXTS)
+    assert predict("--input", file, "--column", "2") == labels(TEXTS)
     pairs = labels([Text("w0", text) for text in TEXTS])
     assert predict("--input", file, "--source-field", "title", "--pair-field", "body") == pairs
     with pytest.raises(InputError, match=r"columns are named \(body\), but there is no --input"):
@@ -104,20 +104,54 @@ def test_pairs_are_read_where_the_recipe_names_them(here: Path) -> None:
     assert predict("--input", write_csv("a.csv", [["Other", "Text", "Label"], *rows])) == wanted
 
 
-def test_without_names_in_the_recipe_the_first_column_is_read_and_said(here: Path) -> None:
+@pytest.mark.parametrize("header", [True, False], ids=["header", "bare"])
+@pytest.mark.parametrize("first", [True, False], ids=["label first", "text first"])
+@pytest.mark.parametrize("named", ["source", "1", "Text"], ids=["unnamed", "number", "other name"])
+@pytest.mark.parametrize("rows", [2, 17])
+def test_the_column_of_the_text_is_read_wherever_it_is(here: Path, named, first, header, rows) -> None:
+    write_classifier(here / "model", CorpusConfig(source="train.tsv", source_field=named, target_field="2"))
+    table = [(["no", "YES"][i % 2], f"{text} w7 w8 w9") for i, text in enumerate(TEXTS[:rows])]
+    table = [("label", "comment"), *table] if header else table
+    Path("a.tsv").write_text("".join("\t".join(row if first else row[::-1]) + "\n" for row in table))
+    result = invoke("predict", "--model", "model", "--input", "a.tsv")
+    assert result.stdout == labels([f"{text} w7 w8 w9" for text in TEXTS[:rows]])
+    place = "1" if not first else "2"
+    told = header or first or named == "Text"
+    column = "'comment'" if header else place
+    note = f"heedful: a.tsv: the text is read from column {column}; name another with --column\n"
+    assert result.stderr == (note if told else "")
+
+
+def test_where_it_is_in_doubt_which_column_has_the_text_none_is_read(here: Path) -> None:
     write_classifier(here / "model", CorpusConfig(source="train.tsv"))
-    rows = "".join(f"{text}\t{'ab'[i % 2]}\n" for i, text in enumerate(TEXTS))
-    Path("a.tsv").write_text(rows)
-    result = invoke("predict", "--model", "model", "--input", "a.tsv")
-    assert (result.stdout, result.stderr) == (labels(TEXTS), "")
-    Path("a.tsv").write_text(f"Kommentar\tUrteil\n{rows}")
-    result = invoke("predict", "--model", "model", "--input", "a.tsv")
-    assert result.stdout == labels(TEXTS)
-    assert result.stderr == (
-        "heedful: a.tsv: its first line is a header without 'source', so the first column is read; name others with "
-        "--source-field\n"
-    )
-    result = invoke("predict", "--model", "model", "--input", "a.tsv", "--source-field", "1")
+    for file in ("a.csv", "a.jsonl"):
+        rows = [{"title": f"{text} w7 w8", "body": f"{text} w9 w7"} for text in TEXTS]
+        if file == "a.csv":
+            write_csv(file, [["title", "body"], *(list(row.values()) for row in rows)])
+        else:
+            Path(file).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with pytest.raises(InputError, match=r"several columns may hold the text; it has 'title' .*--column"):
+            predict("--input", file)
+
+
+@pytest.mark.parametrize("file", ["a.csv", "a.tsv", "a.jsonl"])
+def test_names_of_columns_match_in_any_case_and_slips_are_pointed_out(here: Path, file: str) -> None:
+    if file == "a.jsonl":
+        Path(file).write_text("".join(json.dumps({"ID": "x", " COMMENT": text}) + "\n" for text in TEXTS))
+    else:
+        separator = "," if file == "a.csv" else "\t"
+        Path(file).write_text(f"ID{separator} COMMENT\n" + "".join(f"x{separator}{text}\n" for text in TEXTS))
+    for option in ("--column", "--source-field"):
+        assert predict("--input", file, option, "comment") == labels(TEXTS)
+        with pytest.raises(InputError, match=r"no column is named 'coment' \(did you mean ' COMMENT'\?\)"):
+            predict("--input", file, option, "coment")
+    write_classifier(here / "model", CorpusConfig(source="train.csv", source_field="Comment"))
+    assert predict("--input", file) == labels(TEXTS)
+
+
+def test_a_header_above_a_column_that_is_named_by_its_number_is_told(here: Path) -> None:
+    Path("a.tsv").write_text("Kommentar\tUrteil\n" + "".join(f"{text}\tx\n" for text in TEXTS))
+    result = invoke("predict", "--model", "model", "--input", "a.tsv", "--column", "1")
     assert result.stdout == labels(TEXTS)
     assert result.stderr == "heedful: a.tsv: its first line is taken for a header, and is not read\n"
 
@@ -168,3 +202,64 @@ def test_pairs_are_pointed_out_to_a_model_of_single_texts(here: Path) -> None:
     assert note in invoke("predict", "--model", "model", "--input", "lines").stderr
     write_classifier(here / "pairs", replace(TABLE, pair_field="Other"))
     assert note not in invoke("predict", "--model", "pairs", "--input", "lines").stderr
+
+
+AWKWARD = ["w1, w2", 'w3 "w4"', "w5\nw6\r\nw7", "w8\tw9", "", "w1\u2028w2\x85w3", "w4\rw5"]
+
+
+def read_table(file: Path) -> list[dict[str, object]]:
+    if file.suffix == ".jsonl":
+        return [json.loads(line) for line in file.read_text().split("\n")[:-1]]
+    with file.open(newline="") as stream:
+        quoting = csv.QUOTE_MINIMAL if file.suffix == ".csv" else csv.QUOTE_NONE
+        return list(csv.DictReader(stream, delimiter="," if file.suffix == ".csv" else "\t", quoting=quoting))
+
+
+@pytest.mark.parametrize("end", [".csv", ".jsonl"])
+@pytest.mark.parametrize("source", [".csv", ".jsonl"])
+def test_a_table_is_written_back_with_the_answers(here: Path, source: str, end: str) -> None:
+    rows = [{"n": str(number), "Text": text, "Label": "no"} for number, text in enumerate(AWKWARD)]
+    file = Path(f"in{source}")
+    if source == ".csv":
+        write_csv(str(file), [list(rows[0]), *(list(row.values()) for row in rows)])
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = Path(f"out{end}")
+    result = invoke("predict", "--model", "model", "--input", file, "--output", out)
+    assert result.stdout == ""
+    wanted = labels(AWKWARD).split()
+    assert read_table(out) == [row | {"label": label} for row, label in zip(rows, wanted, strict=True)]
+
+
+def test_the_answer_does_not_hide_a_column_of_its_name(here: Path) -> None:
+    file = write_csv("in.csv", [["Text", "label"], ["w1 w2", "no"]])
+    predict("--input", file, "--output", "out.csv")
+    assert read_table(Path("out.csv")) == [
+        {"Text": "w1 w2", "label": "no", "predicted_label": labels(["w1 w2"]).strip()}
+    ]
+
+
+def test_lines_can_become_a_table_too(here: Path) -> None:
+    invoke("predict", "--model", "model", "--output", "out.tsv", stdin='w1 "w2"\nw3\n')
+    found = labels(['w1 "w2"', "w3"]).split()
+    assert Path("out.tsv").read_text() == f'text\tlabel\nw1 "w2"\t{found[0]}\nw3\t{found[1]}\n'
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl"])
+def test_a_table_on_standard_input_is_read_if_its_format_is_given(here: Path, form: str) -> None:
+    rows = {"csv": 'Text,Label\n"w1 w2",no\n', "tsv": "Text\tLabel\nw1 w2\tno\n", "jsonl": '{"Text": "w1 w2"}\n'}
+    for source in ([], ["--input", "-"]):
+        found = invoke("predict", "--model", "model", "--input-format", form, *source, stdin=rows[form])
+        assert (found.stdout, found.stderr) == (labels(["w1 w2"]), "")
+    Path("table").write_text(rows[form])
+    assert predict("--input", "table", "--input-format", form) == labels(["w1 w2"])
+
+
+def test_lines_of_a_file_that_is_named_like_a_table_can_be_read(here: Path) -> None:
+    Path("a.csv").write_text("w1, w2\nw3\n")
+    assert predict("--input", "a.csv", "--input-format", "lines") == labels(["w1, w2", "w3"])
+
+
+def test_json_lines_do_not_go_into_a_table(here: Path) -> None:
+    with pytest.raises(InputError, match=r"--output out\.csv: .*--json"):
+        predict("w1", "--json", "--output", "out.csv")

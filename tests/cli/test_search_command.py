@@ -185,7 +185,7 @@ def test_every_text_and_query_is_counted(place, reporters):
 
 MISTAKES = {
     "nothing: there is no such file": ("--model", "model", "--corpus", "nothing", "w3"),
-    "there are queries and --input": (*OPTIONS, "w3", "--input", "corpus"),
+    "there are texts and --input": (*OPTIONS, "w3", "--input", "corpus"),
     "--index no/index: there is no folder no; make it": (*OPTIONS, "w3", "--index", "no/index"),
     "use it with `heedful translate`. Vectors come from a model for the task": (
         "--model",

@@ -150,7 +150,7 @@ MISTAKES = {
     "no file below this folder ends in": ("--model", "model", "--corpus", "model", QUERY),
     "files: is a folder, and ranking searches texts": ("--model", "ranking", "--corpus", "files", QUERY),
     "nothing: there is no such file": ("--model", "model", "--corpus", "nothing", QUERY),
-    "there are queries and --input": (*OPTIONS, QUERY, "--input", "texts"),
+    "there are texts and --input": (*OPTIONS, QUERY, "--input", "texts"),
     "it is no picture": ("--model", "model", "--corpus", "texts", "broken.png"),
 }
 

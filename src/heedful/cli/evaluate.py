@@ -14,6 +14,7 @@ from heedful.cli.files import Channel, FileOptions, ScoredFiles, SkipBad, Trunca
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, PairField, Precision, SourceField
 from heedful.cli.output import check_output, writing_results
+from heedful.cli.table_output import one_line
 from heedful.cli.task_scores import check_alike, located, task_comparison, task_scores, test_set
 from heedful.cli.translate import Said, prepare
 from heedful.errors import InputError
@@ -315,7 +316,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     translator = prepare(model, decoding.device, decoding.precision, {"n_best": 1, **decoding.search})
-    tell_unknown_references(test, translator)
+    tell_unknown_tokens(test, translator)
     [(source, lines)] = test.source.items()
     done, said = [], Said()
     with (
@@ -327,21 +328,22 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
             done.append(translation)
             said.count(translation)
             if results:
-                results.write(translation.text)
+                results.write(one_line(translation.text))
     if cut := sum(translation.truncated for translation in done):
         typer.echo(f"heedful: {cut:,} of {counted(len(lines), 'source lines')} too long for {model}, and cut", err=True)
     said.tell(model, translator)
     return [translation.text for translation in done]
 
 
-def tell_unknown_references(test: TestSet, translator: "Translator") -> None:
-    """Warn if many tokens of the references are unknown to the vocabulary, so that no output can equal them."""
+def tell_unknown_tokens(test: TestSet, translator: "Translator") -> None:
+    """Warn if many tokens are unknown to the vocabulary: the model cannot read them, or cannot write what is right."""
     from heedful.text.unknown_tokens import UnknownTokens, unknown_lines
 
-    tokenizer = translator.tokenizers.target
-    tokens = {f"tokens of {name}": UnknownTokens() for name in test.references}
-    for found, lines in zip(tokens.values(), test.references.values(), strict=True):
-        for ids in tokenizer.encode_lines(lines):
-            found.count(ids)
-    for sentence in unknown_lines(tokens, tokenizer.config):
-        typer.echo(f"heedful: {sentence}", err=True)
+    sides = ((test.source, translator.tokenizers.source), (test.references, translator.tokenizers.target))
+    for texts, tokenizer in sides:
+        for name, lines in texts.items():
+            found = UnknownTokens()
+            for ids in tokenizer.encode_lines(lines):
+                found.count(ids)
+            for sentence in unknown_lines({f"tokens of {name}": found}, tokenizer.config):
+                typer.echo(f"heedful: {sentence}", err=True)

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,9 +9,11 @@ import typer
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.files import FileOptions, SkipBad, Truncated
 from heedful.cli.fill_pictures import fill_pictures
-from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Force, Model, Output
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
+from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
+from heedful.cli.output import check_output
+from heedful.cli.table_output import check_json_output, one_line, writing_answers
+from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +24,13 @@ COUNT = 5  # candidates for each gap
 
 def fill(
     model: Model,
-    text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps; or pictures.", show_default=STDIN)] = None,
-    source: Annotated[Path | None, typer.Option("--input", help="File with a text on each line; plain or .gz.")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts with gaps; or pictures.", show_default=STDIN, callback=texts_or_stdin),
+    ] = None,
+    source: TextsOrTable = None,
+    input_form: InputForm = None,
+    source_field: SourceField = None,
     output: Output = None,
     count: Annotated[int | None, typer.Option(min=1, help="Candidates for each gap.", show_default=str(COUNT))] = None,
     as_json: Annotated[
@@ -42,6 +48,12 @@ def fill(
     A model of masked patches fills in pictures, of which it hides patches at
     random: heedful fill cat.png --model RUN --output filled.png writes each
     picture as it is, as the model saw it, and filled in, side by side.
+
+    In a table, the texts are read from the column that the model's recipe
+    names or, if the table does not have it, that `heedful init` would take for
+    the text. An output file whose name ends in .csv, .tsv or .jsonl is a table:
+    the columns of the input, the text with the most likely words as "filled",
+    and "candidates", as with --json.
     """
     from heedful.checkpoint import load_model
     from heedful.decode.filler import Filler
@@ -51,24 +63,44 @@ def fill(
     reading = FileOptions(skip_bad, truncated)
     reading.check(model, recipe := recipe_of(model))
     if recipe.data.modality == "image":
-        refuse_text_options({"--input": source, "--count": count, "--json": as_json})
+        given = {"--input": source, "--input-format": input_form, "--column": source_field}
+        refuse_text_options({**given, "--count": count, "--json": as_json})
         fill_pictures(model, text, output, device, reading)
         return
-    texts = input_lines(text, source)
+    check_json_output(output, as_json=as_json)
+    source = input_file(text, source, input_form)
+    check_columns(source, "--input", source_field)
+    lines = whole_lines(input_lines(text, source))
     prepare_process()
-    filler = load_model(model, device).use_as(Filler)
-    texts = warning_if_unknown(texts, filler.tokenizer, without_gaps)
-    with progress_of("filling", text, source, output) as progress, writing_results(output, source) as results:
-        for number, line in enumerate(progress.over(texts), start=1):
+    loaded = load_model(model, device)
+    filler = loaded.use_as(Filler)
+    given = given_texts(lines, source, wanted_texts(loaded.recipe, source_field))
+    rows = warning_if_unknown(given.rows, filler.tokenizer, lambda row: without_gaps(row.texts[0]))
+    columns = () if as_json else ("filled", "candidates")
+    with (
+        progress_of("filling", text, source, output, f"{given.unit}s", count=given.count) as progress,
+        writing_answers(output, source, given, columns) as results,
+    ):
+        for row in progress.over(rows):
+            line = row.texts[0]
             try:
                 gaps = filler.fill(line, count or COUNT)
             except InputError as error:
-                raise InputError(f"{place_of(source, number)}: {error}") from error
+                raise InputError(f"{place_of(source, row.line)}: {error}") from error
+            candidates = [[asdict(candidate) for candidate in gap] for gap in gaps]
             if as_json:
-                shown = json.dumps([[asdict(candidate) for candidate in gap] for gap in gaps], ensure_ascii=False)
+                shown = json.dumps(candidates, ensure_ascii=False)
             else:
-                shown = f"{line}\n" + "\n".join(table(gap) for gap in gaps)
-            results.write(shown)
+                shown = f"{one_line(line)}\n" + "\n".join(table(gap) for gap in gaps)
+            results.write(row, shown, {"filled": filled(line, gaps), "candidates": candidates})
+
+
+def filled(text: str, gaps: "list[list[MaskCandidate]]") -> str:
+    """Return a text with the most likely word in each of its gaps."""
+    from heedful.decode.filler import GAP
+
+    words = iter(gaps)
+    return GAP.sub(lambda gap: " " * gap[0].startswith(" ") + next(words)[0].text.strip(), text)
 
 
 def without_gaps(text: str) -> str:
@@ -90,4 +122,4 @@ def refuse_text_options(given: dict[str, object]) -> None:
 
 def table(gap: list["MaskCandidate"]) -> str:
     """Format the candidates for a gap ([MASK]) as lines: probability and text."""
-    return "".join(f"{candidate.probability:7.2%}  {candidate.text}\n" for candidate in gap)
+    return "".join(f"{candidate.probability:7.2%}  {one_line(candidate.text)}\n" for candidate in gap)

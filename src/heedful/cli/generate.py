@@ -4,21 +4,40 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import tee
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.inputs import input_lines, is_typed, progress_of, progress_of_stream, warning_if_unknown
-from heedful.cli.options import MODELS, STDIN, Device, Force, Model, Output, Precision
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.inputs import (
+    input_file,
+    input_lines,
+    is_typed,
+    progress_of,
+    progress_of_stream,
+    texts_or_stdin,
+    warning_if_unknown,
+)
+from heedful.cli.options import (
+    MODELS,
+    STDIN,
+    Device,
+    Force,
+    InputForm,
+    Model,
+    Output,
+    Precision,
+    SourceField,
+    TextsOrTable,
+)
+from heedful.cli.output import check_output
+from heedful.cli.table_output import check_json_output, is_table_output, one_line, writing_answers
+from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
 from heedful.cli.translate import changed, load
 
 if TYPE_CHECKING:
     from heedful.decode.generator import Generation, GenerationRequest, Generator
 
 WINDOW = 1024  # requests that are read before their answers are written
-ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})  # so that a text is one line
 
 
 def setting(description: str) -> Any:
@@ -28,10 +47,12 @@ def setting(description: str) -> Any:
 
 def generate(
     model: Model,
-    prompt: Annotated[list[str] | None, typer.Argument(help="Prompts to continue.", show_default=STDIN)] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", help="File with a prompt on each line; plain or .gz.")
+    prompt: Annotated[
+        list[str] | None, typer.Argument(help="Prompts to continue.", show_default=STDIN, callback=texts_or_stdin)
     ] = None,
+    source: TextsOrTable = None,
+    input_form: InputForm = None,
+    source_field: SourceField = None,
     output: Output = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of answers to each prompt; each has the next seed.")] = 1,
     seed: Annotated[int | None, setting("Seed of the random numbers; another seed gives another answer.")] = None,
@@ -90,14 +111,21 @@ def generate(
 
     An answer is the text after the prompt. If the prompts come from a file or
     from standard input, each answer is one line: a line feed in it is written
-    as \n, a carriage return as \r, a backslash as \\. Answers to prompts on
+    as \n, a carriage return as \r, a backslash before n, r or a backslash as
+    \\. Answers to prompts on
     the command line or typed at a terminal are written as they are; a single
     answer appears while it is generated. With --json a line is
     {"prompt", "text", "pieces", "token_scores", "reason", "seed"}. The score
     of a token is the natural logarithm of its probability before filters such
     as top-k. "reason" says why the answer ends: eos, stop or length.
+
+    In a table, the prompts are read from the column that the model's recipe
+    names or, if the table does not have it, that `heedful init` would take for
+    the text. An output file whose name ends in .csv, .tsv or .jsonl is a table:
+    the columns of the input, "answer" and, with --samples, "seed".
     """
     check_output(output, source)
+    check_json_output(output, as_json=as_json)
     changes = {
         "max_tokens": max_tokens,
         "min_tokens": min_tokens,
@@ -116,25 +144,38 @@ def generate(
         "batch_tokens": batch_tokens,
     }
     chosen = {key: value for key, value in changes.items() if value is not None}
-    prompts = input_lines(prompt, source)
+    source = input_file(prompt, source, input_form)
+    check_columns(source, "--input", source_field)
+    lines = whole_lines(input_lines(prompt, source))
     generator = prepare(model, device, precision, chosen)
     early = EarlyEnds(asked=max_tokens is not None)
-    asked = requests(generator, prompts, samples)
+    given = given_texts(lines, source, wanted_texts(generator.recipe, source_field))
+    rows, read = tee(given.rows)
+    asked = requests(generator, (row.texts[0] for row in read), samples)
     typed = is_typed(prompt, source)
-    single = len(prompt or ()) * samples == 1
+    columns = () if as_json else ("answer", "seed") if samples > 1 else ("answer",)
+    is_table = bool(columns) and is_table_output(output)
+    single = len(prompt or ()) * samples == 1 and not is_table
     if single and not as_json:
         shown = progress_of_stream("generating", "tokens", generator.config.max_tokens, output)
     else:
-        shown = progress_of("generating", prompt, source, output, "answers", samples)
-    with shown as progress, writing_results(output, source, samples) as results:
-        if as_json:
+        shown = progress_of("generating", prompt, source, output, "answers", samples, given.count)
+    with shown as progress, writing_answers(output, source, given, columns, each=samples) as results:
+        if is_table:
+            repeated = (row for row in rows for _ in range(samples))
+            found = generations(generator, asked, WINDOW, progress.advance)
+            for row, (request, generation) in zip(repeated, found, strict=True):
+                early.note(request, generation)
+                results.write(row, "", {"answer": generation.text, "seed": request.config.seed})
+            answers: Iterator[Iterable[str]] = iter(())
+        elif as_json:
             answers = json_lines(generator, asked, 1 if typed else WINDOW, progress.advance, early)
         elif typed or single:
             answers = (progress.over(streamed(generator, request, early)) for request in asked)
         else:
             answers = texts(generator, asked, progress.advance, early, escaped=not prompt)
         for answer in answers:
-            results.write_parts(answer)
+            results.results.write_parts(answer)
     early.tell()
 
 
@@ -219,7 +260,7 @@ def texts(
     """Generate the text of each answer; with `escaped`, line feeds are escaped, so that an answer is one line."""
     for request, generation in generations(generator, asked, WINDOW, done):
         early.note(request, generation)
-        yield [generation.text.translate(ESCAPES) if escaped else generation.text]
+        yield [one_line(generation.text) if escaped else generation.text]
 
 
 def json_lines(

@@ -1,15 +1,18 @@
 """Input of a command, line by line, with progress: texts on the command line, a file, or standard input."""
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from heedful.cli.options import InputFormat
 from heedful.errors import InputError
 from heedful.progress import ProgressReporter, show_progress, silent
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+STANDARD_INPUT = Path("-")
+PLAIN = ".txt"  # the ending of a copy of lines, which no table has
+BLOCK = 1 << 20  # bytes that are copied at a time
 LOOKED_AT = 1000  # characters of a line that tell whether the vocabulary knows its script
 UNFAMILIAR = 0.25  # the share of unknown characters or words that a text in the right language does not reach
 ENOUGH = 20  # unknown characters or words, from which the share in the text read so far counts
@@ -42,6 +48,45 @@ def input_lines(text: list[str] | None, source: Path | None) -> Iterable[str]:
     if sys.stdin is None:
         raise InputError("standard input is closed; give texts or --input")
     return (line for line in decode_lines(sys.stdin.buffer, "standard input", bad_utf8="error") if line is not None)
+
+
+def input_file(text: list[str] | None, source: Path | None, form: InputFormat | None) -> Path | None:
+    """Return the file to read the input from; None: the texts given, or else the lines of standard input.
+
+    A table is read more than once, and its name says its format. So a table on standard input or in a pipe, and a file
+    whose name says another format, is copied to a temporary file, which is deleted at the end.
+
+    Raises:
+        InputError: There are texts and a file or a format, or the input cannot be read.
+    """
+    from heedful.data.readers.files import ending_of, open_bytes
+    from heedful.data.readers.unlabelled import is_table
+
+    if text and (source or form):
+        raise InputError(f"there are texts and {'--input' if source else '--input-format'}; give one of them")
+    source = None if source == STANDARD_INPUT else source
+    named_table = source is not None and is_table(source)
+    if source and (source.is_dir() or not source.exists()):
+        return source  # its reader says what is wrong
+    if form in (None, InputFormat.LINES) and not named_table:
+        return source
+    ending = ending_of(source) if source and not form else PLAIN if form is InputFormat.LINES else f".{form}"
+    if source and source.is_file() and ending_of(source) == ending:
+        return source
+    if source is None and sys.stdin is None:
+        raise InputError("standard input is closed; give texts or --input")
+    folder = TemporaryDirectory(prefix="heedful-")
+    atexit.register(folder.cleanup)
+    copy = Path(folder.name) / f"{source.name if source else 'standard-input'}{ending}"
+    with open_bytes(source) if source else nullcontext(sys.stdin.buffer) as stream, copy.open("wb") as file:
+        while block := stream.read(BLOCK):
+            file.write(block)
+    return copy
+
+
+def texts_or_stdin(texts: list[str] | None) -> list[str] | None:
+    """Read "-" alone among the texts of a command as standard input, as other programs do."""
+    return None if texts == ["-"] else texts
 
 
 def place_of(source: Path | None, line: int) -> str:

@@ -1,5 +1,6 @@
 """Typer options that several commands share: model, output, device, precision, input tables and columns."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -46,11 +47,39 @@ Precision = Annotated[
 ]
 TextsOrTable = Annotated[
     Path | None,
-    typer.Option("--input", help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz."),
+    typer.Option(
+        "--input",
+        help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain, .gz, .bz2 or .xz. "
+        "- is standard input.",
+    ),
+]
+
+
+class InputFormat(StrEnum):
+    """Formats of the input of a command that answers texts."""
+
+    LINES = "lines"
+    CSV = "csv"
+    TSV = "tsv"
+    JSONL = "jsonl"
+
+
+InputForm = Annotated[
+    InputFormat | None,
+    typer.Option(
+        "--input-format",
+        help="Format of the input where its name does not say it, such as of a table on standard input.",
+        show_default="by the file's name; lines of standard input",
+    ),
 ]
 SourceField = Annotated[
     str | None,
-    typer.Option(help="Column or key of the text, if the file is a table.", show_default="the recipe's source_field"),
+    typer.Option(
+        "--column",
+        "--source-field",
+        help="Column or key of the text, if the input is a table.",
+        show_default="the recipe's source_field, or the one that holds text",
+    ),
 ]
 PairField = Annotated[
     str | None,

@@ -124,6 +124,11 @@ class Results:
         self._written = self._bytes = 0
         self._whole = (0, 0)  # lines whose results are all written, and the bytes of these results
 
+    def begin(self, header: str | None) -> None:
+        """Write the header of a table, and a line feed, before all results; None: there is not one."""
+        if header is not None:
+            self._put(f"{header}\n")
+
     def write(self, result: str) -> None:
         """Write a result of a command, and a line feed."""
         self.write_parts([result])

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,17 +11,19 @@ import typer
 
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
-from heedful.cli.inputs import input_lines, place_of, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Force, Model, Output, PairField, SourceField, TextsOrTable
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
+from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, PairField, SourceField, TextsOrTable
+from heedful.cli.output import check_output
 from heedful.cli.predict_files import predict_files
 from heedful.cli.predict_words import as_pretokenized, word_lists
-from heedful.cli.tables import asked_of, check_columns, columns_of
+from heedful.cli.table_output import check_json_output, one_line, writing_answers
+from heedful.cli.tables import check_columns, columns_of, given_texts, wanted_texts
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.config.schema import Recipe
     from heedful.data.readers.corpus import TableRow
+    from heedful.data.readers.whole_rows import WholeRow
     from heedful.predict.text_predictor import TextPredictor
 
 
@@ -32,9 +34,11 @@ def predict(
         typer.Argument(
             help="Texts to classify, score or tag, questions to answer, or files of pictures, sounds or videos.",
             show_default=STDIN,
+            callback=texts_or_stdin,
         ),
     ] = None,
     source: TextsOrTable = None,
+    input_form: InputForm = None,
     source_field: SourceField = None,
     pair_field: PairField = None,
     output: Output = None,
@@ -54,18 +58,26 @@ def predict(
     device: Device = "auto",
     _force: Force = False,
 ) -> None:
-    """Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
+    r"""Classify texts, pictures, sounds or videos, score or tag texts, or answer questions; one in, one line out.
 
     The task that the model was trained for decides what the command does. For
     a pair of texts, or a question and the text that holds its answer, put a
     tab between the two on one line. In a table, the command reads the columns
     that the model's recipe names; it ignores other columns, such as labels,
-    and does not take the header for a text. A model of pictures, of sounds or
-    of videos takes files, folders of them, and tables that name a file in
-    each row: each line is a file, a tab and its class. Files that cannot be
-    read are named at the end. A tagger cuts a text into words like those of its
+    and does not take the header for a text. Where the recipe names none that
+    the table has, it reads the columns that `heedful init` would take for
+    text, and says so. A tagger cuts a text into words like those of its
     training data; with --pretokenized, and in a .jsonl file whose lines are or
     hold arrays of words, the words are given.
+
+    An output file whose name ends in .csv, .tsv or .jsonl is a table: the
+    columns of the input, and those of the answer. On a line of other output, a
+    line feed inside an answer is written as \n, a carriage return as \r, and
+    a backslash before n, r or a backslash as \\.
+
+    A model of pictures, of sounds or of videos takes files, folders of them,
+    and tables that name a file in each row: each line is a file, a tab and its
+    class. Files that cannot be read are named at the end.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -80,45 +92,74 @@ def predict(
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
         if pretokenized:
             raise InputError(f"{model} reads files, not words; leave --pretokenized out")
+        source = input_file(text, source, input_form)
         check_columns(source, "--input", source_field)
         predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
         return
+    check_json_output(output, as_json=as_json)
+    source = input_file(text, source, input_form)
     check_columns(source, "--input", source_field, pair_field)
-    given = input_lines(text, source)
+    lines = input_lines(text, source)
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(TextPredictor)
-    asked = word_lists(predictor, source, source_field) or asked_of(
-        pairs_in(given, source), source, fields_of(loaded.recipe, source_field, pair_field)
+    fields = fields_of(loaded.recipe, pair_field)
+    names = (source_field, pair_field)[: len(fields)]
+    given = word_lists(predictor, source, source_field) or given_texts(
+        pairs_in(lines, source), source, wanted_texts(loaded.recipe, *names, fields=fields)
     )
     if pretokenized:
-        asked = as_pretokenized(asked, predictor, source)
-    rows, read = tee(warning_if_unknown(asked.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
-    cut, empty, unknown = [], [], []
-    trained_on = texts_of(loaded.recipe)
+        given = as_pretokenized(given, predictor, source)
+    rows, read = tee(warning_if_unknown(given.rows, loaded.tokenizers.source, lambda row: "\t".join(row.texts)))
+    odd = OddTexts(len(fields) if loaded.recipe.data.train else 2)
+    columns = () if as_json else predictor.columns
     with (
-        progress_of("predicting", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
-        writing_results(output, source, unit=asked.unit) as results,
+        progress_of("predicting", text, source, output, f"{given.unit}s", count=given.count) as progress,
+        writing_answers(output, source, given, columns) as results,
     ):
         answers = predictor.predict_lines(Text(*row.texts) for row in checked(read, predictor, source))
         for row, answer in zip(rows, answers, strict=True):
-            results.write(json.dumps(asdict(answer), ensure_ascii=False) if as_json else str(answer))
+            line = json.dumps(asdict(answer), ensure_ascii=False) if as_json else one_line(str(answer))
+            results.write(row, line, predictor.cells(answer))
             progress.advance()
-            if getattr(answer, "truncated", False):
-                cut.append(row.line)
-            if not all(part.strip() for part in row.texts):
-                empty.append(row.line)
-            if len(row.texts) > trained_on:
-                unknown.append(row.line)
-    longest = f"the {loaded.recipe.data.max_length:,} tokens that the model reads"
-    tell_some(f"texts longer than {longest}, and cut to that", cut, results.lines)
-    tell_some("pairs, as a tab makes two texts, for a model that was trained on single texts", unknown, results.lines)
-    tell_some("empty texts, of which the results mean nothing", empty, results.lines)
+            odd.add(row, answer)
+    odd.tell(loaded.recipe.data.max_length, results.lines)
+
+
+@dataclass
+class OddTexts:
+    """Lines of input texts of which the answers mean less than those of others.
+
+    Attributes:
+        trained_on: The number of texts that the model has learned to read together: 1, or 2 for pairs, and for models
+            that were trained elsewhere.
+    """
+
+    trained_on: int
+    cut: list[int] = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
+    pairs: list[int] = field(default_factory=list)
+
+    def add(self, row: "WholeRow", answer: object) -> None:
+        """Look at the texts of a row, and at the answer to them."""
+        if getattr(answer, "truncated", False):
+            self.cut.append(row.line)
+        if not all(part.strip() for part in row.texts):
+            self.empty.append(row.line)
+        if len(row.texts) > self.trained_on:
+            self.pairs.append(row.line)
+
+    def tell(self, longest: int, count: int) -> None:
+        """Warn of the odd texts, if there are any, for a model that reads `longest` tokens, among `count` texts."""
+        tell_some(f"texts longer than the {longest:,} tokens that the model reads, and cut to that", self.cut, count)
+        single = "pairs, as a tab makes two texts, for a model that was trained on single texts"
+        tell_some(single, self.pairs, count)
+        tell_some("empty texts, of which the results mean nothing", self.empty, count)
 
 
 def checked(
-    rows: "Iterable[TableRow]", predictor: "TextPredictor[Any, Any]", source: Path | None
-) -> "Iterator[TableRow]":
+    rows: "Iterable[WholeRow]", predictor: "TextPredictor[Any, Any]", source: Path | None
+) -> "Iterator[WholeRow]":
     """Yield rows of input, of which the predictor can read each.
 
     Raises:
@@ -140,18 +181,13 @@ def tell_some(what: str, places: list[int], count: int) -> None:
         typer.echo(f"heedful: {what}: {len(places):,} of {count:,} (first: line {places[0]:,})", err=True)
 
 
-def fields_of(recipe: "Recipe", source_field: str | None, pair_field: str | None) -> tuple[str, ...]:
-    """Return the names of the table columns to read texts from: as given, or else as the recipe names them."""
+def fields_of(recipe: "Recipe", pair_field: str | None) -> tuple[str, ...]:
+    """Return the names that a recipe has for the table columns of the texts, two if it, or an option, names a pair."""
     from heedful.tasks import find_task
 
     columns = columns_of(recipe)
-    pair = pair_field or columns.pair_field or find_task(recipe.task).pair_field
-    return (source_field or columns.source_field, *([pair] if pair else []))
-
-
-def texts_of(recipe: "Recipe") -> int:
-    """Number of texts that a model was trained to read together: 1, or 2 for pairs and for models trained elsewhere."""
-    return len(fields_of(recipe, None, None)) if recipe.data.train else 2
+    pair = columns.pair_field or find_task(recipe.task).pair_field or pair_field
+    return (columns.source_field, *([pair] if pair else []))
 
 
 def pairs_in(lines: Iterable[str], source: Path | None) -> Iterator["TableRow"]:

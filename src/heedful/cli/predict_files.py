@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import typer
+
 from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 
 def predict_files(
@@ -52,8 +55,9 @@ def predict_files(
     predictor = loaded.use_as(MediaClassifier)
     named = named_files(names, loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
-    files = ReadFiles([*named, *tabled], predictor.reader.decoded)
+    files = ReadFiles([*named, *tabled], predictor.reader.parts)
     check_output(output, *files.files)
+    long: list[str] = []
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_results(output, None, unit="file") as results,
@@ -61,6 +65,16 @@ def predict_files(
         for number, answer in enumerate(predictor.answers(files)):
             name = str(files.read[number])
             facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
+            if answer.windows > 1:
+                facts["windows"] = answer.windows
+                long.append(f"{name} ({answer.windows:,} windows)")
             results.write(json_of_files(facts) if as_json else f"{name}\t{answer}")
             progress.advance()
+    if long:
+        most = f"audio.max_seconds = {loaded.recipe.audio.max_seconds:g}"
+        typer.echo(
+            f"heedful: {counted(len(long), 'sounds')} longer than {most}: "
+            f"read in windows of that length, whose probabilities are averaged; the first: {long[0]}",
+            err=True,
+        )
     files.check(skip_bad=reading.skip_bad)

@@ -1,6 +1,7 @@
 """Input of `heedful predict` with a tagger: texts to cut into words, or words that are given."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from heedful.errors import InputError
 
 if TYPE_CHECKING:
     from heedful.data.readers.corpus import TableRow
+    from heedful.data.readers.whole_rows import WholeRow
     from heedful.predict.text_predictor import TextPredictor
 
 
@@ -25,7 +27,14 @@ def word_lists(predictor: "TextPredictor", source: Path | None, field: str | Non
     if source is None or not isinstance(predictor, Tagger) or not has_word_lists(source, field):
         return None
     count = sum(1 for _ in read_word_lists(source, field))
-    return GivenTexts(read_word_lists(source, field), count, "row")
+    return GivenTexts(map(as_line, read_word_lists(source, field)), count, "row")
+
+
+def as_line(row: "TableRow") -> "WholeRow":
+    """Return a row of words as one of a single cell, in which spaces are between the words."""
+    from heedful.data.readers.whole_rows import WholeRow
+
+    return WholeRow(row.line, row.texts, ("\t".join(row.texts),))
 
 
 def as_pretokenized(asked: GivenTexts, predictor: "TextPredictor", source: Path | None) -> GivenTexts:
@@ -41,10 +50,10 @@ def as_pretokenized(asked: GivenTexts, predictor: "TextPredictor", source: Path 
     if not isinstance(predictor, Tagger):
         raise InputError("--pretokenized is for models that tag words, and this one reads texts; leave it out")
 
-    def rows() -> "Iterator[TableRow]":
+    def rows() -> "Iterator[WholeRow]":
         for row in asked.rows:
             place = place_of(source, row.line)
             texts = (text if isinstance(text, CutText) else words_in(text, place) for text in row.texts)
             yield row._replace(texts=tuple(texts))
 
-    return GivenTexts(rows(), asked.count, asked.unit)
+    return replace(asked, rows=rows())

@@ -1,7 +1,7 @@
 """`heedful search` and `heedful encode`: the nearest texts or pictures, and their vectors, with a model of vectors."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 import typer
 
 from heedful.cli.files import ReadFiles, SkipBad, check_bad_files, named_files
-from heedful.cli.inputs import input_lines, progress_of, warning_if_unknown
-from heedful.cli.options import STDIN, Device, Force, Model, Output, SourceField, TextsOrTable
+from heedful.cli.inputs import input_file, input_lines, progress_of, texts_or_stdin, warning_if_unknown
+from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
-from heedful.cli.tables import asked_of, check_columns, columns_of, table_rows, whole_lines
+from heedful.cli.table_output import check_json_output, is_table_output, one_line, writing_answers
+from heedful.cli.tables import (
+    GivenTexts,
+    check_columns,
+    columns_of,
+    given_texts,
+    table_texts,
+    wanted_texts,
+    whole_lines,
+)
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -21,11 +30,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heedful.checkpoint import LoadedModel
+    from heedful.data.readers.text_columns import WantedTexts
+    from heedful.data.readers.whole_rows import WholeRow
     from heedful.predict.image_text_retriever import ImageTextRetriever
     from heedful.predict.retriever import Hit, Retriever
 
     Searcher = Retriever | ImageTextRetriever
 
+QUERY = "query"  # the column of a line of input, where a table is written
 VECTORS = (".jsonl", ".npy", ".npz")
 
 
@@ -45,37 +57,39 @@ class Corpus:
     lines: Sequence[int] | None
     digest: str
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a search hit in a table."""
+        return ("rank", "score", "file") if self.lines is None else ("rank", "score", "line", "text")
+
     def found(self, hit: "Hit") -> dict[str, object]:
         """Describe a search hit for JSON: the text and its line, or the file of the picture."""
-        return {"file": hit.text} if self.lines is None else {"line": self.lines[hit.number], "text": hit.text}
+        return {"file": str(hit.text)} if self.lines is None else {"line": self.lines[hit.number], "text": hit.text}
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Inputs of a command that become vectors: texts and pictures, how many there are if known, and their unit."""
+    """Inputs of a command that become vectors: the rows, and what gives the text or the picture of a row."""
 
-    items: Iterator[Any]
-    count: int | None
-    unit: str
+    given: GivenTexts
+    item: "Callable[[WholeRow], Any]"
 
 
 def search(
     model: Model,
     corpus: Annotated[
-        Path, typer.Option(help="File with a text on each line, or a table, plain or .gz; or a folder of pictures.")
+        Path,
+        typer.Option(
+            help="File with a text on each line, or a table, plain, .gz, .bz2 or .xz; or a folder of pictures."
+        ),
     ],
     query: Annotated[
-        list[str] | None, typer.Argument(help="Texts or pictures to search for.", show_default=STDIN)
+        list[str] | None,
+        typer.Argument(help="Texts or pictures to search for.", show_default=STDIN, callback=texts_or_stdin),
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", help="File with a query on each line, or a table; plain or .gz.")
-    ] = None,
-    source_field: Annotated[
-        str | None,
-        typer.Option(
-            help="Column or key of the queries, if their file is a table.", show_default="the recipe's column"
-        ),
-    ] = None,
+    source: TextsOrTable = None,
+    input_form: InputForm = None,
+    source_field: SourceField = None,
     target_field: Annotated[
         str | None,
         typer.Option(
@@ -94,7 +108,7 @@ def search(
     device: Device = "auto",
     _force: Force = False,
 ) -> None:
-    """Find the texts or pictures nearest in meaning to a query, with a model that was trained for ranking or retrieval.
+    r"""Find the texts or pictures nearest in meaning to a query, with a model trained for ranking or retrieval.
 
     Each line of the output is a rank, the cosine similarity of query and text,
     and the text; a blank line stands between two queries. Blank lines of the
@@ -106,26 +120,35 @@ def search(
     A model for image_text_retrieval also takes the name of a picture, or of a
     folder of pictures, as a query, and searches the pictures below a corpus
     that is a folder: the output has their names, in JSON as "file".
+
+    An output file whose name ends in .csv, .tsv or .jsonl is a table with a
+    row for each text that is found: the columns of the query's row, and rank,
+    score, line and text. On a line of other output, a line feed inside a text
+    is written as \n, a carriage return as \r, and a backslash before n, r or a
+    backslash as \\.
     """
-    if query and source:
-        raise InputError("there are queries and --input; give one of them")
     check_output(output, source, corpus, index)
     check_output(index, source, corpus, option="--index", kept=True)
+    check_json_output(output, as_json=as_json)
+    source = input_file(query, source, input_form)
     check_columns(source, "--input", source_field)
     check_columns(corpus, "--corpus", target_field)
     loaded, searcher = prepare(model, device)
     check_folder(corpus, model, reads_pictures=reads_pictures(loaded))
-    searched = corpus_of(loaded, corpus, target_field or columns_of(loaded.recipe).target_field)
+    searched = corpus_of(loaded, corpus, target_field)
     whole, vectors = searched.items, vectors_of(loaded, searcher, searched, index)
     searched, vectors = readable(searched, vectors)
     asked = queries_of(loaded, query, source, source_field)
+    given, columns = asked.given, () if as_json else searched.columns
+    each = min(count, len(searched.items)) if columns and is_table_output(output) else 1
     unread: list[str] = []
     with (
-        progress_of("searching", query, source, output, "queries", count=asked.count) as progress,
-        writing_results(output, source, unit=asked.unit) as results,
+        progress_of("searching", query, source, output, "queries", count=given.count) as progress,
+        writing_answers(output, source, given, columns, each=each) as results,
     ):
         separator = ""
-        for sought in progress.over(asked.items):
+        for row in progress.over(given.rows):
+            sought = asked.item(row)
             try:
                 [hits] = searcher.search([sought], searched.items, count, vectors)
             except InputError as error:
@@ -133,7 +156,11 @@ def search(
                     raise
                 unread.append(str(error))
                 continue
-            results.write(json_line(hits, searched) if as_json else separator + table(hits))
+            if results.table:
+                for rank, hit in enumerate(hits, start=1):
+                    results.write(row, "", {"rank": rank, "score": hit.score, **searched.found(hit)})
+            else:
+                results.write(row, json_line(hits, searched) if as_json else separator + table(hits), {})
             separator = "\n"
     kept = set(searched.items)
     lost = [f"{item}: not searched" for item in whole if item not in kept] if len(kept) < len(whole) else []
@@ -142,8 +169,11 @@ def search(
 
 def encode(
     model: Model,
-    text: Annotated[list[str] | None, typer.Argument(help="Texts to encode.", show_default=STDIN)] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts to encode.", show_default=STDIN, callback=texts_or_stdin)
+    ] = None,
     source: TextsOrTable = None,
+    input_form: InputForm = None,
     source_field: SourceField = None,
     output: Annotated[
         Path | None,
@@ -164,20 +194,20 @@ def encode(
     check_output(output, source)
     if output and output.suffix not in VECTORS:
         raise InputError(f"--output {output}: the name of a file of vectors ends in {', '.join(VECTORS)}")
+    source = input_file(text, source, input_form)
     check_columns(source, "--input", source_field)
-    if text and source:
-        raise InputError("there are texts and --input; give one of them")
     loaded, searcher = prepare(model, device)
     asked = queries_of(loaded, text, source, source_field)
+    given, items = asked.given, map(asked.item, asked.given.rows)
     write_array = ARRAYS.get(output.suffix) if output else None
     with (
-        progress_of("encoding", text, source, output, f"{asked.unit}s", count=asked.count) as progress,
-        writing_results(output, source, unit=asked.unit) as results,
+        progress_of("encoding", text, source, output, f"{given.unit}s", count=given.count) as progress,
+        writing_results(output, source, unit=given.unit) as results,
     ):
         if write_array:
-            write_array(results.stream, searcher.encode(asked.items, progress.advance))
+            write_array(results.stream, searcher.encode(items, progress.advance))
             return
-        for vector in searcher.encode_lines(asked.items, progress.advance):
+        for vector in searcher.encode_lines(items, progress.advance):
             results.write(json.dumps(vector.tolist()))
 
 
@@ -232,39 +262,69 @@ def reads_pictures(loaded: "LoadedModel") -> bool:
 def queries_of(
     loaded: "LoadedModel", texts: list[str] | None, source: Path | None, source_field: str | None
 ) -> Queries:
-    """Return the inputs that become vectors: texts, or names of pictures if the model reads them, or lines of a file.
+    """Return the inputs that become vectors: texts or, if the model reads them, names of pictures, or rows of a file.
 
     Raises:
         InputError: the file cannot be read, or there is no such picture.
     """
+    from heedful.data.readers.unlabelled import is_table
+
     tokenizer, columns = loaded.tokenizers.source, columns_of(loaded.recipe)
-    if texts and reads_pictures(loaded):
-        items = list(queries(texts, loaded.recipe))
-        spelled = warning_if_unknown(items, tokenizer, lambda item: item if isinstance(item, str) else "")
-        return Queries(spelled, len(items), "line")
+    if reads_pictures(loaded) and not (source and is_table(source)):
+        return with_pictures(loaded, texts, source)
     field = columns.target_field if reads_pictures(loaded) else columns.source_field
-    asked = asked_of(whole_lines(input_lines(texts, source)), source, [source_field or field])
-    return Queries(warning_if_unknown((row.texts[0] for row in asked.rows), tokenizer), asked.count, asked.unit)
+    wanted = wanted_texts(loaded.recipe, source_field, fields=(field,))
+    given = given_texts(whole_lines(input_lines(texts, source)), source, wanted)
+    rows = warning_if_unknown(given.rows, tokenizer, lambda row: row.texts[0])
+    columns_of_rows = (QUERY,) if given.unit == "line" else given.columns
+    return Queries(replace(given, rows=rows, columns=columns_of_rows), lambda row: row.texts[0])
 
 
-def corpus_of(loaded: "LoadedModel", path: Path, field: str) -> Corpus:
+def with_pictures(loaded: "LoadedModel", texts: list[str] | None, source: Path | None) -> Queries:
+    """Return the texts and pictures among the inputs of a command; each picture below a folder is one of them.
+
+    Raises:
+        InputError: the file of inputs cannot be read, or there is no such picture.
+    """
+    from heedful.data.readers.whole_rows import WholeRow
+
+    items: list[str | Path] = list(queries(texts or input_lines(None, source), loaded.recipe))
+    rows = (WholeRow(number, (str(item),), (str(item),)) for number, item in enumerate(items, start=1))
+    known = warning_if_unknown(
+        rows, loaded.tokenizers.source, lambda row: "" if isinstance(items[row.line - 1], Path) else row.texts[0]
+    )
+    return Queries(GivenTexts(known, len(items), "line", (QUERY,)), lambda row: items[row.line - 1])
+
+
+def corpus_of(loaded: "LoadedModel", path: Path, named: str | None) -> Corpus:
     """Read the corpus to search: the pictures below a folder, the lines of a file, or a column of a table.
 
     Raises:
         InputError: the file cannot be read, or holds no text; or the folder holds no picture.
     """
     from heedful.data.preparation.digest import files_digest, text_digest
+    from heedful.data.readers.header import PAIR_NAMES
+    from heedful.data.readers.text_columns import WantedTexts
     from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
         pictures = named_files([str(path)], loaded.recipe)
         return Corpus(path, pictures, None, files_digest(pictures, path))
-    lines, texts = zip(*read_corpus(path, field).items(), strict=True)
-    digest = text_digest(path)
+    columns, digest = columns_of(loaded.recipe), text_digest(path)
+    wanted = WantedTexts(
+        (columns.target_field,),
+        (named,),
+        target=columns.source_field,
+        language=loaded.recipe.data.target_language,
+        usual=PAIR_NAMES,
+        option="--target-field",
+    )
+    lines, texts = zip(*read_corpus(path, wanted).items(), strict=True)
+    field = named or columns.target_field
     return Corpus(path, texts, lines, f"{digest}, {field}" if is_table(path) else digest)
 
 
-def read_corpus(corpus: Path, field: str) -> dict[int, str]:
+def read_corpus(corpus: Path, wanted: "WantedTexts") -> dict[int, str]:
     """Read the texts of a corpus, a text file or a column of a table, by line number from 1, without blank texts.
 
     Raises:
@@ -273,7 +333,7 @@ def read_corpus(corpus: Path, field: str) -> dict[int, str]:
     from heedful.data.readers.files import read_lines
     from heedful.data.readers.unlabelled import is_table
 
-    rows = table_rows(corpus, [field], "--target-field").rows if is_table(corpus) else whole_lines(read_lines(corpus))
+    rows = table_texts(corpus, wanted).rows if is_table(corpus) else whole_lines(read_lines(corpus))
     every = {row.line: row.texts[0] for row in rows}
     texts = {number: line for number, line in every.items() if line.strip()}
     if not texts:
@@ -348,7 +408,9 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
 
 def table(hits: list["Hit"]) -> str:
     """Format the search hits for a query as lines: rank, score, text."""
-    return "\n".join(f"{rank:>3}  {hit.score:7.4f}  {hit.text}" for rank, hit in enumerate(hits, start=1))
+    return "\n".join(
+        f"{rank:>3}  {hit.score:7.4f}  {one_line(str(hit.text))}" for rank, hit in enumerate(hits, start=1)
+    )
 
 
 def json_line(hits: list["Hit"], corpus: Corpus) -> str:

@@ -2,20 +2,24 @@
 
 import json
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.inputs import input_lines, is_typed, progress_of, warning_if_unknown
-from heedful.cli.options import MODELS, STDIN, STDOUT, Device, Force, MaxExtra, Precision
-from heedful.cli.output import check_output, writing_results
+from heedful.cli.inputs import input_file, input_lines, is_typed, progress_of, texts_or_stdin, warning_if_unknown
+from heedful.cli.options import MODELS, STDIN, STDOUT, Device, Force, InputForm, MaxExtra, Precision, SourceField
+from heedful.cli.output import check_output
+from heedful.cli.table_output import check_json_output, one_line, writing_answers
+from heedful.cli.tables import check_columns, given_texts, wanted_texts, whole_lines
 from heedful.errors import InputError
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
     from heedful.config.schema import Recipe
+    from heedful.decode.literal_translator import LiteralTranslator
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
@@ -23,20 +27,34 @@ WRITE = """Write a summary, a reply or an answer for each text; one line in, one
 
 This is `heedful translate` under a name for models of tasks other than
 translation. The turns of a dialogue are on one line, with tabs between them.
+
+In a table, the texts are read from the column that the model's recipe names
+or, if the table does not have it, that `heedful init` would take for the text;
+--column names another. An output file whose name ends in .csv, .tsv or .jsonl
+is a table: the columns of the input, and "answer". On a line of other output,
+a line feed inside an answer is written as \\n, a carriage return as \\r, and a
+backslash before n, r or a backslash as \\\\.
 """
 
 
 def translate(
-    text: Annotated[list[str] | None, typer.Argument(help="Sentences to translate.", show_default=STDIN)] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Sentences to translate.", show_default=STDIN, callback=texts_or_stdin),
+    ] = None,
     model: Annotated[
         str, typer.Option(help="Folder of a model or of a run, or the name of a built-in model.")
     ] = "en-de",
     source: Annotated[
         Path | None,
         typer.Option(
-            "--input", help="File to translate, one sentence a line, or a folder of such files; plain or .gz."
+            "--input",
+            help="File to translate, one sentence a line, or a table: .tsv, .csv or .jsonl; or a folder of files of "
+            "lines. Each plain, .gz, .bz2 or .xz. - is standard input.",
         ),
     ] = None,
+    input_form: InputForm = None,
+    source_field: SourceField = None,
     output: Annotated[
         Path | None, typer.Option(help="File to write; for a folder, the folder of the results.", show_default=STDOUT)
     ] = None,
@@ -81,16 +99,31 @@ def translate(
         ),
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
+    literals: Annotated[
+        bool,
+        typer.Option(
+            help="Leave what is not language as it is (addresses, tags, placeholders, long numbers, bullets, emoji, "
+            "blanks at the ends), and translate capitals. Not with --json, nor for models that do not translate."
+        ),
+    ] = True,
     device: Device = "auto",
     _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
-    """Translate sentences, the lines of files, or standard input; one line in, one line out.
+    r"""Translate sentences, the lines of files, a column of a table, or standard input; one in, one line out.
 
     With a folder as --input, every file in it is translated to a file of the
     same name in the folder --output. The same command goes on after a stop,
     and shares the work with others that run at the same time, on any machine
     that has both folders.
+
+    In a table, the sentences are read from the column that the model's recipe
+    names or, if the table does not have it, from that of the model's source
+    language, or that `heedful init` would take for the text. An output file
+    whose name ends in .csv, .tsv or .jsonl is a table: the columns of the
+    input, and "translation". On a line of other output, a line feed inside a
+    translation is written as \n, a carriage return as \r, and a backslash
+    before n, r or a backslash as \\.
 
     A blank line stays blank. With --json a line is
     {"translations": [...], "truncated": false} with the best translation
@@ -120,21 +153,33 @@ def translate(
         from heedful.jobs import SHARD_LINES
 
         folders = check_options(text, source, output)
+        check_columns(None, "--input FILE for a folder, whose files are lines", source_field, input_form)
         lines = shard_lines or SHARD_LINES
-        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines), ray)
+        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines, literals), ray)
         return
     check_output(output, source)
+    check_json_output(output, as_json=as_json)
+    source = input_file(text, source, input_form)
+    check_columns(source, "--input", source_field)
+    lines = whole_lines(input_lines(text, source))
     translator = prepare(model, device, precision, chosen)
-    texts = warning_if_unknown(input_lines(text, source), translator.tokenizers.source)
+    given = given_texts(lines, source, wanted_texts(translator.recipe, source_field))
+    rows, read = tee(warning_if_unknown(given.rows, translator.tokenizers.source, lambda row: row.texts[0]))
     window = 1 if is_typed(text, source) else WINDOW
     truncated, said = [], Said()
-    with progress_of("translating", text, source, output) as progress, writing_results(output, source) as results:
-        found = translator.translate_lines(texts, window, progress.advance)
-        for number, translation in enumerate(found, start=1):
-            results.write(json_line(translation, translator.tokenizers.target) if as_json else translation.text)
+    column = "answer" if translator.recipe and translator.recipe.task != "translation" else "translation"
+    with (
+        progress_of("translating", text, source, output, f"{given.unit}s", count=given.count) as progress,
+        writing_answers(output, source, given, () if as_json else (column,)) as results,
+    ):
+        lines_of = line_translator(translator, literals and not as_json)
+        found = lines_of.translate_lines((row.texts[0] for row in read), window, progress.advance)
+        for row, translation in zip(rows, found, strict=True):
+            line = json_line(translation, translator.tokenizers.target) if as_json else one_line(translation.text)
+            results.write(row, line, {column: translation.text})
             said.count(translation)
             if translation.truncated:
-                truncated.append(number)
+                truncated.append(row.line)
     if truncated:
         others = f" and {len(truncated) - 1} more" if truncated[1:] else ""
         typer.echo(
@@ -187,6 +232,14 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     translator = loaded.use_as(Translator)
     translator.config = changed(loaded, "decode", changes).decode
     return translator
+
+
+def line_translator(translator: "Translator", literals: bool) -> "Translator | LiteralTranslator":
+    """Return the translator of lines: one that leaves literals as they are, if asked for, and if it translates."""
+    from heedful.decode.literal_translator import LiteralTranslator
+
+    translates = translator.recipe is not None and translator.recipe.task == "translation"
+    return LiteralTranslator(translator) if literals and translates else translator
 
 
 def load(model: str, device: str, precision: str) -> "LoadedModel":

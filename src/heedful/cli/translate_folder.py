@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from heedful.cli.inputs import warning_if_unknown
-from heedful.cli.translate import Said, changed, json_line, load
+from heedful.cli.table_output import one_line
+from heedful.cli.translate import Said, changed, json_line, line_translator, load
 from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
+    from heedful.decode.literal_translator import LiteralTranslator
     from heedful.decode.translator import Translator
     from heedful.jobs import FolderJob
 
@@ -37,6 +39,7 @@ class FolderTranslation:
         changes: Settings of the search that are not those of the model.
         as_json: True if results are lines of JSON.
         shard_lines: Lines that a worker translates at a time.
+        literals: True to leave what is not language as it is, in plain results.
     """
 
     source: Path
@@ -47,6 +50,7 @@ class FolderTranslation:
     changes: dict[str, Any]
     as_json: bool
     shard_lines: int
+    literals: bool
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
         """Load the model and begin the job, or join it.
@@ -68,15 +72,19 @@ class FolderTranslation:
             "json": self.as_json,
             **asdict(translator.config),
         }
+        lines = line_translator(translator, self.literals and not self.as_json)
+        if lines is not translator:
+            settings["literals"] = True
         job = open_job(self.source, self.output, settings, self.shard_lines, done)
-        return job, FolderTranslator(translator, self.as_json)
+        return job, FolderTranslator(translator, lines, self.as_json)
 
 
 class FolderTranslator:
     """Translates lines for a job, and counts lines that are too long and translations that are empty."""
 
-    def __init__(self, translator: "Translator", as_json: bool) -> None:
+    def __init__(self, translator: "Translator", lines: "Translator | LiteralTranslator", as_json: bool) -> None:
         self.translator = translator
+        self.lines = lines
         self.said = Said()
         self.truncated = 0
         self._as_json = as_json
@@ -85,13 +93,13 @@ class FolderTranslator:
         """Translate lines, and yield a line of text or JSON for each."""
         from heedful.jobs import WINDOW
 
-        for translation in self.translator.translate_lines(lines, WINDOW, done):
+        for translation in self.lines.translate_lines(lines, WINDOW, done):
             self.said.count(translation)
             self.truncated += translation.truncated
             if self._as_json:
                 yield json_line(translation, self.translator.tokenizers.target)
             else:
-                yield translation.text
+                yield one_line(translation.text)
 
     def tell(self, model: str) -> None:
         """Warn of lines that are too long, and of empty translations, among those of this process."""
@@ -169,12 +177,19 @@ def check_options(text: list[str] | None, source: Path | None, output: Path | No
     """Check that input and output are folders, and return both.
 
     Raises:
-        InputError: There are texts, --input is no folder, or there is no --output.
+        InputError: There are texts, --input is not a folder, it holds a table, or there is no --output.
     """
     if source is None or not source.is_dir():
         raise InputError("--shard-lines and --ray are for folders: give the folder as --input")
     if text:
         raise InputError("there are texts and --input; give one of them")
+    from heedful.data.readers.unlabelled import is_table
+
+    if tables := sorted(path.name for path in source.iterdir() if path.is_file() and is_table(path)):
+        raise InputError(
+            f"--input {source}: {tables[0]} is a table, and of a folder lines are translated; give each table as "
+            "--input FILE, and keep files of lines, whose names end otherwise, in the folder"
+        )
     if output is None:
         raise InputError(f"--input {source}: is a folder, so --output must name a folder for the results")
     return source, output

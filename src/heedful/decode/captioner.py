@@ -95,5 +95,5 @@ class Captioner(Predictor[SourceToTarget, str]):
         return min(self.config.extra, self.model.max_target_positions() or self.config.extra)
 
     def text(self, hypothesis: Hypothesis) -> str:
-        """The text of a hypothesis, on one line."""
-        return self.tokenizers.target.decode(hypothesis.tokens).replace("\n", " ")
+        """The text of a hypothesis."""
+        return self.tokenizers.target.decode(hypothesis.tokens)

@@ -225,8 +225,7 @@ class Translator(Predictor[SourceToTarget, str]):
         return [row if text.strip() else [] for text, row in zip(texts, rows, strict=True)]
 
     def _decode(self, hypothesis: Hypothesis) -> str:
-        text = self.tokenizers.target.decode(hypothesis.tokens)
-        return text.replace("\n", " ")  # a line stays a line, even if a model spells a line feed in bytes
+        return self.tokenizers.target.decode(hypothesis.tokens)
 
     @torch.inference_mode()
     def _search(self, rows: list[list[int]]) -> list[list[Hypothesis]]:

@@ -49,6 +49,8 @@ class SpanCandidate(NamedTuple):
 class Answerer(TextPredictor[TokenClassifier, Answered]):
     """Predictor for extractive question answering (such as SQuAD): a trained model with its tokenizer."""
 
+    columns = ("answer", "probability")
+
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.causal = model.backbone.causal

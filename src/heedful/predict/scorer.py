@@ -82,6 +82,8 @@ class Scorer(TextPredictor[TextClassifier, Scored]):
         super().__init__(model, tokenizer, data)
         self.labels = Standardisation.of(data)
 
+    columns = ("score",)
+
     def answers(self, texts: Iterator[Text]) -> Iterator[Scored]:
         """Predict a number for each text, in order."""
         return (

@@ -57,6 +57,8 @@ class Tagger(TextPredictor[TokenClassifier, TaggedWords]):
     inputs: `tagger.predict([["O'Brien", "lives", "here", "."]])`.
     """
 
+    columns = ("words", "tags")
+
     def __init__(self, model: TokenClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.causal = model.backbone.causal

@@ -14,7 +14,7 @@ from heedful.text.tokenizer import Tokenizer
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 A_co = TypeVar("A_co", covariant=True)
-Input = str | tuple[str, str | None]  # a text, or a pair of texts
+Input = str | tuple[str, str | None] | list[str]  # a text, a pair of texts, or for taggers a list of words
 
 
 class TextPredictor(Predictor[M_co, A_co]):
@@ -29,10 +29,12 @@ class TextPredictor(Predictor[M_co, A_co]):
 
     Attributes:
         inputs: how an input is read.
+        columns: the names of the columns that `heedful predict` writes for an answer to a table.
     """
 
     tokenizer: Tokenizer
     inputs: ClassVar[InputKind[Text]]
+    columns: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
@@ -71,6 +73,10 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: it does not, as only those predictors say.
         """
+
+    def cells(self, answer: object) -> dict[str, object]:
+        """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""
+        return {name: getattr(answer, name) for name in self.columns}
 
     @abstractmethod
     def answers(self, texts: Iterator[Text]) -> Iterator[A_co]:

@@ -151,6 +151,10 @@ class Task(ABC, Generic[B]):
         """Give an example of how a trained model is used: a command, or Python for a task without one."""
         return f"{cls.command} --model {model} {cls.example}" if cls.command else f'heedful.load("{model}")'
 
+    def data_remarks(self) -> list[str]:
+        """List what a user should know about the prepared data before training, such as that one class dominates."""
+        return []
+
     def check_data(self) -> None:
         """Check that the prepared data has not changed since it was opened; a task of your own may leave it out.
 
@@ -164,7 +168,7 @@ class Task(ABC, Generic[B]):
         Raises:
             InputError: they cannot be read, do not fit the model, or it reads no tokens.
         """
-        place_vectors(model, self.recipe, self.tokenizers)
+        place_vectors(model, self.recipe, self.tokenizers, self.tell)
 
     @abstractmethod
     def epoch(self, number: int) -> Sequence[np.ndarray]:

@@ -54,7 +54,7 @@ def test_a_number_is_a_place_even_where_the_first_label_is_that_number(rows, nam
 
 def test_quoted_cells_hold_commas_quotes_and_line_ends_and_rows_know_their_first_line(rows):
     text = 'text,label\r\n"one, ""1""",a\r\n"two\r\n\r\nlines",b\r\nfive,c\r\n'
-    expected = [TableRow(2, ('one, "1"', "a")), TableRow(3, ("two\n\nlines", "b")), TableRow(6, ("five", "c"))]
+    expected = [TableRow(2, ('one, "1"', "a")), TableRow(3, ("two\r\n\r\nlines", "b")), TableRow(6, ("five", "c"))]
     assert rows("a.csv", text, ("text", "label")) == expected
     assert rows("a.csv.gz", text, ("text", "label")) == expected
 
@@ -189,3 +189,23 @@ def test_what_is_no_share_is_refused(part):
 def test_a_part_that_holds_nothing_is_refused(rows):
     with pytest.raises(InputError, match=r"a\.tsv: part \(0\.0, 0\.1\) holds none of its 3 rows"):
         rows("a.tsv", "a\t1\nb\t2\nc\t3\n", ("source", "target"), part=(0.0, 0.1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "ID, Review ,Stars\n7,good,5\n"),
+        ("a.tsv", "ID\t REVIEW\tstars\n7\tgood\t5\n"),
+        ("a.jsonl", '{"ID": "7", "review ": "good", "STARS": "5"}\n'),
+    ],
+)
+def test_a_recipe_names_columns_in_any_case(rows, name, content):
+    assert [row.texts for row in rows(name, content, ("review", "Stars"))] == [("good", "5")]
+    with pytest.raises(InputError, match=r"'(revew|Revew)' \(did you mean '.*(?i:review).*'\?"):
+        rows(name, content, ("Revew", "Stars"))
+
+
+def test_an_equal_name_counts_more_than_one_in_another_case(rows):
+    assert [row.texts for row in rows("a.csv", "Text,text\none,two\n", ("text",))] == [("two",)]
+    with pytest.raises(InputError, match="no column is named 'TEXT'"):
+        rows("a.csv", "Text,text\none,two\n", ("TEXT",))

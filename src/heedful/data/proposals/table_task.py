@@ -1,12 +1,13 @@
 """Ways to read a table: for each task the columns that suit it, and how plausible it is, by what the columns hold."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, NamedTuple
 
 from heedful.data.readers.columns import LABEL_CHARACTERS, Column
 from heedful.data.readers.header import LANGUAGE_NAMES, PAIR_NAMES, TEXT_NAMES
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.errors import InputError
 
 OF_ONE_TEXT = ("language_model", "masked_lm")
@@ -69,10 +70,7 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableRea
     Raises:
         InputError: A wanted column does not exist, or no reading suits the contents of the columns.
     """
-    known = {column.name: column for column in columns}
-    for field in wanted.columns:
-        if field not in known:
-            raise InputError(f"{name}: no column is named {field!r}; it has {listed(columns)}")
+    wanted = as_named(columns, wanted, name)
     if any(column.lists for column in columns) and not any(column.is_text for column in columns):
         raise InputError(
             f"{name}: it has {listed(columns)}; lists are dialogues, for which `heedful init` writes no recipe: "
@@ -85,6 +83,23 @@ def choose(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TableRea
     is_close = best.weight - second.weight < CLOSE or (wanted.task is None and best.weight <= BARELY)
     certainty: Certainty = "unsure" if is_close else "certain" if best.weight >= NAMED else "likely"
     return TableReading(best.choice, second.choice if second.weight else None, certainty)
+
+
+def as_named(columns: Sequence[Column], wanted: TaskChoice, name: str) -> TaskChoice:
+    """Return the choices that are settled, with the names of columns as the table has them, whatever their case.
+
+    Raises:
+        InputError: There is not such a column.
+    """
+    known = [column.name for column in columns]
+    meant = {}
+    for key in ("source", "pair", "target"):
+        field = getattr(wanted, key)
+        meant[key] = None if field is None else find_name(field, known)
+        if field is not None and meant[key] is None:
+            hint = hint_of_name(field, known)
+            raise InputError(f"{name}: no column is named {field!r}{hint}; it has {listed(columns)}")
+    return replace(wanted, **meant)
 
 
 def candidates(columns: Sequence[Column], wanted: TaskChoice) -> Iterator[Candidate]:

@@ -126,6 +126,22 @@ def decode_text(
     Raises:
         InputError: As in `read_lines`.
     """
+    for line in decode_unfolded(stream, name, bad_utf8=bad_utf8, longest=longest):
+        if line is None:
+            yield None
+        else:
+            content = line.removesuffix("\n")
+            yield content.removesuffix("\r") + line[len(content) :]
+
+
+def decode_unfolded(
+    stream: ByteStream, name: str, *, bad_utf8: BadUtf8, longest: int | None = None
+) -> Iterator[str | None]:
+    r"""Decode a byte stream line by line, each with its "\n" or "\r\n" as it is. Otherwise the same as `decode_text`.
+
+    Raises:
+        InputError: As in `read_lines`.
+    """
     longest = LONGEST_LINE if longest is None else longest
     pieces = iter(partial(stream.readline, longest + 1), b"")
     for number, raw in enumerate(pieces, start=1):
@@ -138,8 +154,6 @@ def decode_text(
             line = line.lstrip("\ufeff")
             if not line:  # nothing but byte order marks after the last line feed
                 return
-            content = line.removesuffix("\n")
-            line = content.removesuffix("\r") + line[len(content) :]
         yield line
 
 

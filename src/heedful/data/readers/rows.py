@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.readers.files import BadUtf8, decode_lines, decode_utf8, ending_of, open_bytes
+from heedful.data.readers.files import BadUtf8, decode_lines, decode_unfolded, decode_utf8, ending_of, open_bytes
+from heedful.data.readers.names import find_name, hint_of_name
 from heedful.data.readers.separators import CHARACTERS, DECLARED, check_objects, separator_of
 from heedful.errors import InputError
 from heedful.wording import counted
@@ -17,7 +18,7 @@ from heedful.wording import counted
 # The names that stand for the first columns of a table without a header.
 USUAL_FIELDS = (("source",), ("source", "target"), ("source", "pair"), ("source", "pair", "target"))
 
-OPTIONS = "(commands that read tables have options for that, such as --source-field)"
+OPTIONS = "(commands that read tables have options for that, such as --column)"
 
 JSON_KINDS = {
     bool: "truth value",
@@ -55,7 +56,7 @@ def rows_of_table(path: Path, fields: Fields, bad_utf8: BadUtf8) -> Iterator[Raw
     r"""Yield the rows of a table, whatever separates its columns.
 
     Between the tabs of a .tsv file a quote is a character like any other. Elsewhere a quoted text may hold separators
-    and line ends, a blank line is not a row, and a line end inside a text becomes "\n"; a line of bad UTF-8 cannot be
+    and line ends, a blank line is not a row, and a line end inside a text stays as it is; a line of bad UTF-8 cannot be
     skipped, since it may end a quotation.
 
     Raises:
@@ -115,10 +116,10 @@ def cells_of(path: Path, bad_utf8: BadUtf8) -> Iterator[Cells]:
     """
     separator = separator_of(path, bad_utf8)
     with open_bytes(path) as stream:
-        lines = decode_lines(stream, str(path), bad_utf8=bad_utf8)
         if separator == "tabs" and ending_of(path) != ".csv":
-            yield from cells_of_tsv(lines)
+            yield from cells_of_tsv(decode_lines(stream, str(path), bad_utf8=bad_utf8))
         else:
+            lines = decode_unfolded(stream, str(path), bad_utf8=bad_utf8)
             yield from cells_of_csv(lines, path, CHARACTERS[separator])
 
 
@@ -128,7 +129,9 @@ def cells_of_tsv(lines: Iterator[str | None]) -> Iterator[Cells]:
 
 
 def cells_of_csv(lines: Iterator[str | None], path: Path, separator: str = ",") -> Iterator[Cells]:
-    """Yield the line number and the cells of each row of a .csv table, from lines of text; `sep=;` is not a row.
+    """Yield the line number and the cells of each row of a .csv table, from lines of text with their line ends.
+
+    A line such as `sep=;` at the beginning is not a row.
 
     Raises:
         InputError: A quotation does not end, or a line of bad UTF-8 is to be skipped.
@@ -157,32 +160,43 @@ def _unbroken(lines: Iterator[str | None], path: Path) -> Iterator[str]:
                 "skipped: convert the file, or have what is lost marked, with `heedful init --bad-utf8 replace` or "
                 'with data.bad_utf8 = "replace" in a recipe'
             )
-        yield line + "\n"
+        yield line
 
 
 def _columns(first_row: list[str], names: Sequence[str], path: Path) -> tuple[list[int], bool]:
     """Return the columns of the fields, from 0, and whether the first row is a header.
 
-    A number is a place and no name: the first row of unnamed data may hold a label that is the same number. Source and
-    Target may be written with capitals.
+    A number is a place and no name: the first row of unnamed data may hold a label that is the same number.
     """
-    if tuple(names) in USUAL_FIELDS and len(names) > 1 and not set(names) <= set(first_row):
-        lower = [cell.lower() for cell in first_row]
-        first_row = lower if set(names) <= set(lower) else first_row
-    is_header = any(name in first_row for name in names if not name.isdecimal())
+    is_header = names_columns(names, first_row)
     if not is_header and tuple(names) in USUAL_FIELDS:
         return list(range(len(names))), False
     return [_column(name, first_row, path) for name in names], is_header
 
 
+def names_columns(names: Sequence[str], first_row: Sequence[str]) -> bool:
+    """True if a first row has one of some names of columns.
+
+    Where the names are the usual ones, which a recipe has by default, other letters count only if all of them are
+    there: the first row of a dictionary may hold "Source", and a table of reviews a column "Source" of their origin.
+    """
+    words = [name for name in names if not name.isdecimal()]
+    if any(name in first_row for name in words):
+        return True
+    alike = [find_name(name, first_row) is not None for name in words]
+    return len(words) > 1 and all(alike) if tuple(names) in USUAL_FIELDS else any(alike)
+
+
 def _column(name: str, first_row: list[str], path: Path) -> int:
     if name.isdecimal() and int(name) > 0:
         return int(name) - 1
-    if name in first_row:
-        return first_row.index(name)
+    meant = find_name(name, first_row)
+    if meant is not None:
+        return first_row.index(meant)
     raise InputError(
-        f"{path}: no column is named {name!r}; the first line has {', '.join(map(repr, first_row[:20]))}. Set "
-        f"source_field and target_field (and pair_field) to names in it, or to column numbers from 1 {OPTIONS}"
+        f"{path}: no column is named {name!r}{hint_of_name(name, first_row)}; the first line has "
+        f"{', '.join(map(repr, first_row[:20]))}. Set source_field and target_field (and pair_field) to names in it, "
+        f"or to column numbers from 1 {OPTIONS}"
     )
 
 
@@ -203,13 +217,14 @@ def parse_object(line: str, place: str) -> dict[str, object]:
 
 def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) -> bytes:
     """Return a text value as bytes, to be decoded: an escaped lone surrogate is text to JSON but not to UTF-8."""
-    if key not in values:
+    meant = find_name(key, list(values))
+    if meant is None:
         keys = ", ".join(map(repr, list(values)[:20])) or "none"
         raise InputError(
-            f"{place}: no key {key!r}; it has {keys}. Set source_field and target_field (and pair_field) to its "
-            f"keys {OPTIONS}"
+            f"{place}: no key {key!r}{hint_of_name(key, list(values))}; it has {keys}. Set source_field and "
+            f"target_field (and pair_field) to its keys {OPTIONS}"
         )
-    value = values[key]
+    value = values[meant]
     if key == fields.label and isinstance(value, int | float | None):
         value = "" if value is None else json.dumps(value)
     if value is None:
