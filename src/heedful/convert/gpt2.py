@@ -11,7 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.convert.model import Model, expected, heads_note, read_weights, recipe_of, write_hugging_face
+from heedful.convert.model import (
+    Model,
+    expected,
+    heads_note,
+    read_weights,
+    recipe_of,
+    renumbered,
+    write_hugging_face,
+)
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
 from heedful.convert.vocabulary import check_rows, lacking, only_silences, reorder, silence
@@ -137,8 +145,9 @@ def changes(model: Model) -> tuple[str, ...]:
     """Sentences about what `write` changes in the form of a model; none of them changes an output."""
     bias = model.weights.get(BIAS)
     if bias is None or only_silences(bias) or not bias.any():
-        return ()
+        return renumbered(model)
     return (
+        *renumbered(model),
         "a GPT-2 has no output bias: that of this model is folded into an output matrix, which is not tied to the "
         "embeddings any more (lm_head.weight)",
     )

@@ -63,6 +63,15 @@ def read_only(_model: Model, folder: Path) -> int:
     raise InputError(f"{folder}: models of this format can be read only; choose another format")
 
 
+def renumbered(model: Model) -> tuple[str, ...]:
+    """Sentence about the ids of a converted model that goes out again: conversion has put special tokens first."""
+    if model.tokenizers.source.config.kind != "foreign":
+        return ()
+    return (
+        "tokens have other ids than in the model that came in, special tokens first: use the tokenizer of this folder",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Format:
     """Model format of another toolkit: reads its models into heedful, and writes heedful's models in the format.
