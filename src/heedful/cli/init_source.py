@@ -14,6 +14,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.storage.compression import OPENERS
 
 if TYPE_CHECKING:
     from heedful.data.proposals.text_shapes import TextShape
@@ -24,7 +25,7 @@ Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they 
 
 OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
 PLAIN = (".txt", ".text", ".md")
-TEXTS = (*PLAIN, ".gz", ".jsonl", ".json")  # endings of files that are hardly one side of a translation
+TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # endings of files that are hardly one side of a translation
 
 
 @dataclass(frozen=True)
@@ -293,6 +294,7 @@ def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
         InputError: Another task or columns are asked for.
     """
     from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
 
     wanted = request.wanted
     if file.task:
@@ -300,7 +302,8 @@ def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
             raise wrong_task(file, request)
         if wanted.columns:
             raise InputError(f"{file.source}: {file.content} have no columns to choose; leave the fields out")
-        return Reading(file.source, file.content, TaskChoice(file.task), "certain", TaskChoice("language_model"))
+        second = None if ending_of(file.source) in READERS else TaskChoice("language_model")  # a table as text is none
+        return Reading(file.source, file.content, TaskChoice(file.task), "certain", second)
     check_running(file.source, wanted)
     task = wanted.task or "language_model"
     certainty = "certain" if wanted.task or ending_of(file.source) in PLAIN else "likely"

@@ -50,7 +50,7 @@ def translate(
         typer.Option(
             "--input",
             help="File to translate, one sentence a line, or a table: .tsv, .csv or .jsonl; or a folder of files of "
-            "lines. Each plain or .gz. - is standard input.",
+            "lines. Each plain, .gz, .bz2 or .xz. - is standard input.",
         ),
     ] = None,
     input_form: InputForm = None,
