@@ -38,9 +38,9 @@ class WordCutter:
     """Cuts text into words like those of training data.
 
     A word of the training data stays whole, also where it is written with capitals. A punctuation mark in another word
-    does if it is there in words of the training data, between letters or figures of the same kinds: after "Anna-Lena" and "U.S.", "Jean-Luc" and "U.N." are
-    words. At the end of a word this holds only for marks that are never words, or after an initial. Elsewhere, text is
-    cut as `split_words` does, and without any words like that everywhere.
+    does if it is there in words of the training data, between letters or figures of the same kinds: after "Anna-Lena"
+    and "U.S.", "Jean-Luc" and "U.N." are words. At the end of a word this holds only for marks that are never words, or
+    after an initial. Elsewhere, text is cut as `split_words` does, and without any words like that everywhere.
 
     Args:
         words: special words of the training data, as `special_words` returns them.
