@@ -206,11 +206,13 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     Raises:
         InputError: A table cannot be read.
     """
-    from heedful.data.media.media_files import files_below
+    from heedful.data.media.media_files import files_below, other_files
     from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
         note_made_folders(path)
+        if others := other_files(path, recipe.data.modality):
+            typer.echo(f"heedful: {others}", err=True)
         return files_below(path, recipe.data)
     return files_in_table(path, recipe) if is_table(path) else [path]
 

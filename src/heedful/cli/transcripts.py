@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from heedful.cli.output import check_output, json_of_files, writing
 from heedful.errors import InputError
 
@@ -84,8 +86,10 @@ def sources_of(names: Sequence[str]) -> list[Source]:
 def sounds_below(folder: Path) -> list[Path]:
     """List the files of sound, and the videos with sound, anywhere below a folder, by name."""
     from heedful.config.schema import DataConfig
-    from heedful.data.media.media_files import files_below
+    from heedful.data.media.media_files import files_below, other_files
 
+    if others := other_files(folder, "audio"):
+        typer.echo(f"heedful: {others}", err=True)
     return files_below(folder, DataConfig(modality="audio"))
 
 

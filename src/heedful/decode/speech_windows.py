@@ -131,7 +131,7 @@ class Windows(ABC):
 
     def skip(self, reading: Reading) -> None:
         """Go on after a window in which nothing was said."""
-        reading.move_to(reading.begin + self.length)
+        reading.move_to(reading.begin + reading.left)
 
     def keeps(self, text: str) -> bool:
         """True if a segment with this text is part of the transcript."""
@@ -165,7 +165,7 @@ class StampedWindows(Windows):
             stop = limit if end is None else min(offset + end, limit)
             self._add(reading, min(offset + start, stop), stop, part)
         last = finished[-1][1] if reopened else None
-        reading.move_to(reading.begin + (self.length if last is None else round(last * rate)))
+        reading.move_to(reading.begin + (reading.left if last is None else min(reading.left, round(last * rate))))
 
     @staticmethod
     def _add(reading: Reading, start: float, stop: float, part: Said) -> None:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -74,7 +74,8 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     @property
     def inputs(self) -> InputKind[list[np.ndarray]]:
         """The kind of input of a classifier: what a `MediaReader` reads, in parts."""
-        return replace(self.reader.inputs, read=self.reader.parts)
+        kind = self.reader.inputs
+        return InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""
