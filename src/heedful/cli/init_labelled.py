@@ -1,6 +1,6 @@
 """`heedful init` for labelled text: the recipe of a classifier or a regression."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -211,15 +211,22 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
         typer.echo(
             f"  too rare to be learned, with fewer than {RARE} examples: {', '.join(rare[:SHOWN])}; typing slips?"
         )
-    if found.lookalikes:
-        groups = "; ".join(", ".join(map(repr, group)) for group in found.lookalikes[:SHOWN])
-        typer.echo(
-            f"  learned as different classes, though they differ only in capitals, in blanks or in how a number is "
-            f"written: {groups}; make them one if they mean the same"
-        )
+    tell_lookalikes(found.labels)
     if found.contradictions.lines:
         first, second = found.contradictions.lines
         typer.echo(
             f"  {counted(found.contradictions.texts, 'texts')} with different labels, as in lines {first:,} and "
             f"{second:,}; correct them, or take them out"
+        )
+
+
+def tell_lookalikes(labels: Iterable[str]) -> None:
+    """Print which classes differ so little that they may be meant as one."""
+    from heedful.data.proposals.label_survey import lookalikes_among
+
+    if found := lookalikes_among(labels):
+        groups = "; ".join(", ".join(map(repr, group)) for group in found[:SHOWN])
+        typer.echo(
+            "  learned as different classes, though they differ only in capitals, in blanks or in how a number is "
+            f"written: {groups}; make them one if they mean the same"
         )

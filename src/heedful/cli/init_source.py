@@ -294,6 +294,7 @@ def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
         InputError: Another task or columns are asked for.
     """
     from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
 
     wanted = request.wanted
     if file.task:
@@ -301,7 +302,8 @@ def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
             raise wrong_task(file, request)
         if wanted.columns:
             raise InputError(f"{file.source}: {file.content} have no columns to choose; leave the fields out")
-        return Reading(file.source, file.content, TaskChoice(file.task), "certain", TaskChoice("language_model"))
+        second = None if ending_of(file.source) in READERS else TaskChoice("language_model")  # a table as text is none
+        return Reading(file.source, file.content, TaskChoice(file.task), "certain", second)
     check_running(file.source, wanted)
     task = wanted.task or "language_model"
     certainty = "certain" if wanted.task or ending_of(file.source) in PLAIN else "likely"

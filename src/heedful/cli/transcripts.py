@@ -187,7 +187,16 @@ def json_line(name: str, transcript: "Transcript", transcriber: "Transcriber") -
             "pieces": transcriber.tokenizer.pieces(segment.tokens),
             "token_scores": segment.token_scores,
         }
+        | ({"words": words_json(segment)} if segment.words else {})
         for segment in transcript.segments
     ]
     facts = {"file": name, "language": transcript.language, "seconds": round(transcript.seconds, 3)}
     return json_of_files({**facts, "text": transcript.text, "complete": transcript.complete, "segments": segments})
+
+
+def words_json(segment: "Segment") -> list[dict[str, str | float]]:
+    """Return the JSON fields of the words of a segment."""
+    return [
+        {"start": round(word.start, 3), "end": round(word.end, 3), "word": word.text, "score": word.score}
+        for word in segment.words
+    ]

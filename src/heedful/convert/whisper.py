@@ -98,6 +98,7 @@ def read(folder: Path, task: str | None = None) -> Model:
         languages=languages(generation, config["vocab_size"]),
         suppress=generation.get("suppress_tokens") or (),
         suppress_first=generation.get("begin_suppress_tokens") or (),
+        alignment_heads=generation.get("alignment_heads") or (),
         audio=audio,
     )
     theirs, _ = without(without_copies(read_weights(folder), COPIES, where), r".*\.k_proj\.bias")

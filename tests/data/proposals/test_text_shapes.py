@@ -78,7 +78,6 @@ HONEST = {
     "a.jsonl": "".join(f"{json.dumps(values)}\n" for values in OBJECTS),
     "lists.jsonl": '{"text": "a dog", "tags": ["x"]}\n' * 5,
     "one.csv": "text\na dog\na cat\n",
-    "tabs.csv": "a text, of words\t1\nanother one\t0\n" * 5,
 }
 
 
