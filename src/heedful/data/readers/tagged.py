@@ -20,8 +20,8 @@ OPEN = "BI"  # prefixes of tags after which a span may continue
 BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each that may continue one
 
 NO_TAG = (
-    "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U. A tag of single "
-    "words, such as a part of speech, is written with S:"
+    "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U. "
+    "A tag of single words, such as a part of speech, is written with S:"
 )
 
 Word = tuple[int, str, str]  # the line of a word, the word, its tag
