@@ -76,8 +76,11 @@ def predict(
     a backslash before n, r or a backslash as \\.
 
     A model of pictures, of sounds or of videos takes files, folders of them,
-    and tables that name a file in each row: each line is a file, a tab and its
-    class. Files that cannot be read are named at the end.
+    and tables that name a file in each row; or names of files on standard
+    input, one on a line. Each line of the output is a file, a tab and its class;
+    in the name of a file a tab is written as \t, and a line end as \n or \r. As
+    a table, the output has "file" and "label". Files that cannot be read are
+    named at the end.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -92,7 +95,9 @@ def predict(
             raise InputError(f"{model} reads one file at a time; leave --pair-field out")
         if pretokenized:
             raise InputError(f"{model} reads files, not words; leave --pretokenized out")
-        source = input_file(text, source, input_form)
+        if input_form:
+            raise InputError(f"{model} reads files, not lines; leave --input-format out")
+        source = input_file(text, source, None) if source else None
         check_columns(source, "--input", source_field)
         predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
         return

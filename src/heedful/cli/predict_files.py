@@ -4,7 +4,8 @@ from pathlib import Path
 
 from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.output import check_output, json_of_files, writing_results
+from heedful.cli.output import check_output, json_of_files
+from heedful.cli.table_output import check_json_output, writing_file_answers
 from heedful.errors import InputError
 from heedful.progress import show_progress
 
@@ -41,6 +42,7 @@ def predict_files(
     from heedful.machine import prepare_process
     from heedful.predict.media_classifier import MediaClassifier
 
+    check_json_output(output, as_json=as_json)
     check_output(output, *map(Path, names))
     if source and not is_table(source):
         raise InputError(
@@ -50,17 +52,20 @@ def predict_files(
     prepare_process()
     loaded = reading.applied(model, load_model(model, device))
     predictor = loaded.use_as(MediaClassifier)
-    named = named_files(names, loaded.recipe) if names or not source else []
+    named = named_files(names or ["-"], loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
     files = ReadFiles([*named, *tabled], predictor.reader.decoded)
     check_output(output, *files.files)
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
-        writing_results(output, None, unit="file") as results,
+        writing_file_answers(output, () if as_json else ("label",)) as results,
     ):
         for number, answer in enumerate(predictor.answers(files)):
-            name = str(files.read[number])
-            facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
-            results.write(json_of_files(facts) if as_json else f"{name}\t{answer}")
+            file = files.read[number]
+            if as_json:
+                facts = {"file": str(file), "label": answer.label, "probabilities": answer.probabilities}
+                results.write_line(json_of_files(facts))
+            else:
+                results.write_file(file, str(answer), {"label": answer.label})
             progress.advance()
     files.check(skip_bad=reading.skip_bad)
