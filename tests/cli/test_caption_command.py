@@ -1,6 +1,8 @@
 """`heedful caption`: a text about each picture, from files and folders."""
 
+import csv
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -70,7 +72,7 @@ def test_a_bad_file_is_told_of_and_the_others_are_captioned(made, files, tmp_pat
     out = tmp_path / "captions.tsv"
     with pytest.raises(InputError, match=rf"1 file of 3 could not be read:\n  {bad}: "):
         invoke("caption", "--model", made / "model", "--output", out, files[0], bad, files[1])
-    assert [line.split("\t")[0] for line in out.read_text().splitlines()] == [str(files[0]), str(files[1])]
+    assert [line.split("\t")[0] for line in out.read_text().splitlines()] == ["file", str(files[0]), str(files[1])]
 
 
 @pytest.mark.parametrize(
@@ -85,3 +87,16 @@ def test_wrong_arguments_are_refused(arguments, message, made, files):
     given = [files[0] if argument == "FILE" else argument for argument in arguments]
     with pytest.raises(InputError, match=message):
         invoke("caption", "--model", made / "model", *given)
+
+
+def test_captions_are_a_table_by_the_outputs_name_and_names_do_not_break_lines(made, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "a\tb\nc.png"
+    Path(name).write_bytes(files[0].read_bytes())
+    [line] = invoke("caption", "--model", made / "model", "--json", name).stdout.splitlines()
+    text = json.loads(line)["captions"][0]["text"]
+    assert invoke("caption", "--model", made / "model", "-", stdin=f"{files[0]}\n").stdout == f"{files[0]}\t{text}\n"
+    assert invoke("caption", "--model", made / "model", name).stdout == f"a\\tb\\nc.png\t{text}\n"
+    invoke("caption", "--model", made / "model", name, "--output", "out.csv")
+    with Path("out.csv").open(newline="") as stream:
+        assert list(csv.reader(stream)) == [["file", "caption"], [name, text]]

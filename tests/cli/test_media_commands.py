@@ -1,5 +1,6 @@
 """Commands on models of pictures and sounds: recipes are checked, files classified and scored, bad ones told."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -73,6 +74,64 @@ def test_a_table_stands_for_the_files_that_it_names(here, task):
 def test_results_may_go_to_a_file(here, task):
     invoke("predict", "--model", "model", "valid", "--output", "classes.txt")
     assert Path("classes.txt").read_text() == invoke("predict", "--model", "model", "valid").stdout
+
+
+def awkward_names(task: str) -> list[str]:
+    """Files whose names hold what would break a line or a cell."""
+    end = ENDINGS[task]
+    names = [f"a\tb{end}", f"a\nb{end}", f'a, "b"{end}', f"a\rb{end}", f"a\u2028b\\c{end}"]
+    for name in names:
+        shutil.copy(next(Path("valid").rglob(f"*{end}")), name)
+    return names
+
+
+def test_names_of_files_do_not_break_lines_and_are_kept_in_tables(here, task):
+    names = awkward_names(task)
+    labels = [answer.label for answer in heedful.load(here / "model").predict(names)]
+    end = ENDINGS[task]
+    shown = [rf"a\tb{end}", rf"a\nb{end}", f'a, "b"{end}', rf"a\rb{end}", f"a\u2028b\\c{end}"]
+    lines = "".join(f"{name}\t{label}\n" for name, label in zip(shown, labels, strict=True))
+    assert invoke("predict", "--model", "model", *names).stdout_bytes.decode() == lines
+    for out in ("out.csv", "out.jsonl", "out.tsv"):
+        invoke("predict", "--model", "model", *names, "--output", out)
+    with Path("out.csv").open(newline="") as stream:
+        rows = list(csv.reader(stream))
+    assert [row[:2] for row in rows] == [["file", "label"], *map(list, zip(names, labels, strict=True))]
+    objects = [json.loads(line) for line in Path("out.jsonl").read_bytes().decode().split("\n")[:-1]]
+    assert [(one["file"], one["label"]) for one in objects] == list(zip(names, labels, strict=True))
+    rows = [line.split("\t") for line in Path("out.tsv").read_bytes().decode().split("\n")[:-1]]
+    assert [row[:2] for row in rows] == [["file", "label"], *map(list, zip(shown, labels, strict=True))]
+
+
+def test_names_of_files_come_from_standard_input(here, task):
+    names = [str(path) for path in sorted(Path("valid").rglob("*.*"))]
+    want = invoke("predict", "--model", "model", *names).stdout
+    for end in ("\n", "\r\n"):
+        for given in ([], ["-"], ["--input", "-"]):
+            assert invoke("predict", "--model", "model", *given, stdin=end.join(names)).stdout == want
+    mixed = invoke("predict", "--model", "model", names[0], "-", stdin="\n".join(names[1:]))
+    assert mixed.stdout == want
+    with pytest.raises(InputError, match="nothing: there is no such file or folder"):
+        invoke("predict", "--model", "model", stdin="nothing\n")
+    with pytest.raises(InputError, match=r"the model reads .* name files"):
+        invoke("predict", "--model", "model")
+
+
+@pytest.mark.parametrize("end", [".csv", ".tsv", ".jsonl"])
+def test_the_column_of_the_files_is_found_where_the_class_comes_first(here, task, end):
+    files = sorted(Path("valid").rglob("*.*"))
+    want = invoke("predict", "--model", "model", *files).stdout
+    rows = [{"class": path.parent.name, "place": str(path)} for path in files]
+    if end == ".jsonl":
+        Path("table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        separator = "," if end == ".csv" else "\t"
+        lines = [separator.join(("class", "place")), *(separator.join(row.values()) for row in rows)]
+        Path(f"table{end}").write_text("\n".join(lines) + "\n")
+    result = invoke("predict", "--model", "model", f"table{end}")
+    assert result.stdout == want
+    assert f"table{end}: files are read from column 'place'; name another with --column" in result.stderr
+    assert invoke("predict", "--model", "model", "--input", f"table{end}", "--column", "PLACE").stdout == want
 
 
 def test_a_file_that_is_read_in_a_folder_is_not_overwritten(here, task):

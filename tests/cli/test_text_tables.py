@@ -242,3 +242,18 @@ def test_tables_in_a_folder_of_lines_are_refused(tmp_path: Path, models: Path) -
     arguments = ("--model", models / "translate", "--input", tmp_path / "in", "--output", tmp_path / "out")
     with pytest.raises(InputError, match=r"a\.csv is a table, .*--input FILE"):
         invoke("translate", *arguments)
+
+
+@pytest.mark.parametrize("command", ["translate", "write"], indirect=True)
+def test_line_ends_of_an_answer_are_escaped_on_lines_and_kept_elsewhere(command: str, run: Run, monkeypatch) -> None:
+    said = "one\ntwo\r\nthree\u2028four\x85five\tsix \\n C:\\data"
+    monkeypatch.setattr("heedful.text.tokenizer.Tokenizer.decode", lambda *_: said)
+    assert run("ab") == "one\\ntwo\\r\\nthree\u2028four\x85five\tsix \\\\n C:\\data\n"
+    assert answers(command, run, ["ab"]) == [said]
+    for out in ("out.csv", "out.jsonl"):
+        run("ab", "--output", out)
+        assert [row[COLUMNS[command]] for row in read_table(out)] == [said]
+    Path("lines").mkdir()
+    Path("lines/a.txt").write_text("ab\ncd\n")
+    run("--input", "lines", "--output", "folder")
+    assert Path("folder/a.txt").read_bytes().decode() == 2 * run("ab")

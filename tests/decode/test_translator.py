@@ -181,11 +181,11 @@ def test_a_model_in_training_is_used_without_dropout_and_stays_in_training(token
     assert all(module.training for module in translator.model.modules())
 
 
-def test_a_line_feed_that_a_model_spells_does_not_break_the_line():
+def test_a_line_feed_that_a_model_spells_is_one():
     tokenizer = train_tokenizer(["ab"], TokenizerConfig(kind="character"))
     translator = random_translator(tokenizer, GREEDY)
     nn.init.constant_(translator.model.output.bias[tokenizer.byte_ids[ord("\n")]], 100.0)
-    assert translator.translate(["ab"]) == [" " * 7]
+    assert translator.translate(["ab"]) == ["\n" * 7]
 
 
 def test_a_saved_model_translates_as_before(tmp_path: Path, tokenizer):

@@ -93,8 +93,8 @@ def test_the_answer_with_the_largest_margin_over_none_is_chosen():
     assert answered(context, [none, SpanCandidate(0.0, 0.7, None)]) == Answered("", 0, 0, 0.7)
 
 
-def test_an_answer_is_one_line():
-    assert str(Answered("two\n three\u3000four", 0, 14, 0.5)) == "two three four"
+def test_an_answer_is_the_text_as_it_is():
+    assert str(Answered("two\n three\u3000four", 0, 14, 0.5)) == "two\n three\u3000four"
 
 
 @pytest.mark.parametrize("family", ["encoder", "decoder"])

@@ -1,5 +1,7 @@
 """Files of pictures or sounds that a command reads: found, decoded one by one, and told of if they cannot be read."""
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -173,7 +175,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     """List the files that are named on the command line, those below folders, and those that tables name.
 
     Args:
-        names: Files, folders and tables.
+        names: Files, folders and tables; "-" stands for the names on the lines of standard input.
         recipe: The recipe of the model, which says what it reads, and which column of a table names files.
 
     Raises:
@@ -183,6 +185,7 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     from heedful.data.media.media_files import ENDINGS, NOUNS
 
     modality = recipe.data.modality
+    names = [given for name in names or () for given in (names_on_stdin() if name == "-" else [name])]
     if not names:
         raise InputError(f"the model reads {NOUNS[modality]}: name files, folders of them, or a table of files")
     found: list[Path] = []
@@ -198,6 +201,17 @@ def named_files(names: Sequence[str] | None, recipe: "Recipe") -> list[Path]:
     if problems:
         raise InputError("\n  ".join(problems))
     return found
+
+
+def names_on_stdin() -> list[str]:
+    """Read the names of files on standard input, one on a line; none if it is closed, or is a terminal.
+
+    A carriage return or a space belongs to the name only if the file is there under this name.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        return []
+    lines = (os.fsdecode(line) for line in sys.stdin.buffer.read().split(b"\n"))
+    return [line if Path(line).exists() else line.strip() for line in lines if line.strip()]
 
 
 def files_at(path: Path, recipe: "Recipe") -> list[Path]:
@@ -246,8 +260,32 @@ def rows_of_files(table: Path, recipe: "Recipe", field: str | None = None) -> "l
 
     if not table.exists():
         raise InputError(f"{table}: there is no such file")
-    corpus = CorpusConfig(source=str(table), source_field=field or columns_of(recipe).source_field)
+    corpus = CorpusConfig(source=str(table), source_field=file_field(table, recipe, field))
     found = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
     if not found:
         raise InputError(f"{table}: has no rows that name files")
     return found
+
+
+def file_field(table: Path, recipe: "Recipe", named: str | None) -> str:
+    """Return the column of a table that names files: as the option or the recipe says, or whose values end like files.
+
+    A recipe that names no column, or a number, means the first one of a table without a header; if another column has
+    the files, such as where the class comes first, that one is read, and is named on standard error.
+    """
+    from heedful.config.schema import DataConfig
+    from heedful.data.proposals.media_layout import file_column
+    from heedful.data.readers.columns import columns_of as columns_in
+    from heedful.data.readers.rows import names_columns
+    from heedful.data.readers.text_columns import first_names
+
+    own = columns_of(recipe).source_field
+    if named or names_columns((own,), first_names(table)):
+        return named or own
+    columns = columns_in(table, DataConfig())
+    found = file_column(columns, (recipe.data.modality,)) if recipe.data.modality != "text" else None
+    if found is None or found[0] == own:
+        return own
+    if found[0] != columns[0].name or not own.isdecimal():
+        typer.echo(f"heedful: {table}: files are read from column {found[0]!r}; name another with --column", err=True)
+    return found[0]

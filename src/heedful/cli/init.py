@@ -52,7 +52,10 @@ def init(
         str | None, typer.Option(help=f"Task of the model: {', '.join(TASKS)}.", show_default="what the text suggests")
     ] = None,
     source_field: Annotated[
-        str | None, typer.Option(help="Column or key of the text, in a table.", show_default="guessed")
+        str | None,
+        typer.Option(
+            "--column", "--source-field", help="Column or key of the text, in a table.", show_default="guessed"
+        ),
     ] = None,
     pair_field: Annotated[
         str | None, typer.Option(help="Column or key of a second text, to classify pairs of texts.", show_default=False)

