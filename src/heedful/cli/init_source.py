@@ -102,8 +102,8 @@ def init_file(request: InitRequest, parts: Parts | None = None, unused: tuple[st
     """
     with TemporaryDirectory(prefix="heedful-") as temporary:
         files = [request.source, *(parts or {}).values()]
+        folders = [Path(temporary, str(number)) for number in range(len(files))]
         try:
-            folders = [Path(temporary, str(number)) for number in range(len(files))]
             understood = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
             given = dict(zip(parts or {}, (file.path for file in understood[1:]), strict=True))
             init_understood(understood[0], given, request, unused)

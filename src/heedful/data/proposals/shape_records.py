@@ -201,7 +201,7 @@ def article_of(values: Values) -> Values:
 
 def key_of_tags(values: Values) -> str | None:
     """The key of the tags of a list of words; None if a record holds no words with tags in words."""
-    words = values.get("tokens", values.get("words"))
+    words: Any = values.get("tokens", values.get("words"))
     for key in TAG_KEYS if isinstance(words, list) else ():
         tags = values.get(key)
         if isinstance(tags, list) and len(tags) == len(words) and all(TAG.fullmatch(str(tag)) for tag in tags):
@@ -215,8 +215,8 @@ def tagged_lines(values: Values, key: str, path: Path) -> Iterator[str]:
     Raises:
         InputError: A sentence has not as many tags as words.
     """
-    words = values.get("tokens", values.get("words")) or []
-    tags = values.get(key) or []
+    words: list[Any] = values.get("tokens", values.get("words")) or []
+    tags: list[Any] = values.get(key) or []
     if len(words) != len(tags):
         raise InputError(
             f"{path}: {len(words)} words with {len(tags)} tags: {' '.join(map(str, words))[:60]!r}; correct them"

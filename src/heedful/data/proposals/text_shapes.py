@@ -127,9 +127,7 @@ def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
     tabs = width(lines, "tabs")
     if tabs > 1 and (ending_of(path) == ".csv" or is_quoted(lines)):
         quoted = ", in quotes" * is_quoted(lines)
-        return (
-            TextShape("tabs", f"{tabs} columns with tabs between them{quoted}") if width(lines, "commas") == 1 else None
-        )
+        return TextShape("tabs", f"a table with tabs{quoted}") if width(lines, "commas") == 1 else None
     return None if any(width(lines, separator) > 1 for separator in CHARACTERS) else ragged(lines)
 
 
