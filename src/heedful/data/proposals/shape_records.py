@@ -18,6 +18,7 @@ Values = dict[str, Any]
 
 LABEL = re.compile(r"\s*(?P<label>[A-Z]{2,}(:\w+)?)(\s+|$)")
 FASTTEXT_LABELS = re.compile(r"\s*__label__(?P<label>[^\s,]+),?(\s+__label__\S+)*(\s+|$)")
+LABELS = {"labels": LABEL, "fasttext": FASTTEXT_LABELS, "first words": re.compile(r"\s*(?P<label>\S+)(\s+|$)")}
 SOURCE, TARGET = "text", "label"  # keys of a text with its label
 TAG_KEYS = ("ner_tags", "tags", "labels", "iob", "bio", "ner")
 
@@ -39,7 +40,7 @@ def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
         return Records(
             ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
         )
-    if shape.kind in ("fasttext", "labels"):
+    if shape.kind in LABELS:
         return Records(".jsonl", map(json_of, labelled_lines(path, shape, bad_utf8)))
     objects = map(flat, objects_of(path, shape, bad_utf8))
     first = next(objects, {})
@@ -69,7 +70,7 @@ def labelled_lines(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[
     Raises:
         InputError: A line has no label.
     """
-    shaped = LABEL if shape.kind == "labels" else FASTTEXT_LABELS
+    shaped = LABELS[shape.kind]
     for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
         if line.strip():
             if not (match := shaped.match(line)):
