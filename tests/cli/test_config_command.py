@@ -89,7 +89,7 @@ def test_a_folder_of_texts_is_good(tmp_path: Path) -> None:
     recipe.write_text('task = "language_model"\ndata = {train = [{source = "books"}]}\nmodel = {family = "decoder"}\n')
     good, rate = run("check", recipe).splitlines()
     assert good == f"{recipe}: good, and its 2 files of text are there"
-    assert rate.startswith("learning rate: vaswani, ")
+    assert rate.startswith("learning rate: cosine from 0.0005 to 0 ")
 
 
 def test_a_recipe_without_text_is_not_good(folder: Path) -> None:

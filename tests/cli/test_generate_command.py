@@ -93,7 +93,9 @@ def test_each_line_of_a_file_gets_one_line(tmp_path, generator, monkeypatch):
     prompts = [f"w{number}" for number in range(4)]
 
     def generations(_, asked, window, done):
-        return ((request, SimpleNamespace(text=text)) for request, text in zip(asked, said, strict=True))
+        return (
+            (request, SimpleNamespace(text=text, reason="length")) for request, text in zip(asked, said, strict=True)
+        )
 
     monkeypatch.setattr("heedful.cli.generate.generations", generations)
     monkeypatch.setattr("heedful.cli.generate.prepare", lambda *_: generator)
@@ -230,3 +232,24 @@ def test_a_mistake_is_one_message(tmp_path, monkeypatch, model, arguments, messa
 def test_a_translator_is_sent_to_its_command():
     with pytest.raises(InputError, match='"translation"; use it with `heedful translate`'):
         run("--model", "en-de", "A dog runs.")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--samples", "1")])
+@pytest.mark.parametrize("prompts", [["w3"], ["w3", "w5", "w7"]])
+def test_answers_that_end_before_the_length_that_was_asked_for_are_told_of(model, generator, prompts, form):
+    length = next(n for n in range(8, 200) if any(ends_early(generator, prompt, n) for prompt in prompts))
+    ended = [prompt for prompt in prompts if ends_early(generator, prompt, length)]
+    told = run("--model", model, *prompts, "--max-tokens", length, *form).stderr
+    which = "the answer ends" if len(prompts) == 1 else f"{len(ended)} of 3 answers end"
+    assert f"heedful: {which} with <eos> after " in told
+    assert f" of --max-tokens {length}, written by the model; --ignore-eos or --min-tokens makes" in told
+
+
+def ends_early(generator: Generator, prompt: str, length: int) -> bool:
+    (found,) = generator.generate([GenerationRequest(prompt, replace(GENERATE, max_tokens=length))])
+    return found.reason == "eos"
+
+
+def test_nothing_is_told_of_the_length_where_none_was_asked_for_or_it_was_reached(model):
+    assert run("--model", model, *WORDS).stderr == ""
+    assert run("--model", model, *WORDS, "--max-tokens", 30, "--ignore-eos").stderr == ""

@@ -96,6 +96,15 @@ def test_lists_of_words_in_json_lines_are_words(model, tmp_path, key):
 
 
 @pytest.mark.parametrize("model", ["tagging"], indirect=True)
+@pytest.mark.parametrize("ending", ["conll", "bio", "iob2"])
+def test_the_words_of_a_tagged_file_are_words(model, tmp_path, ending):
+    lines = ("".join(f"{word} O\n" for word in words) for words in SENTENCES)
+    (tmp_path / f"valid.{ending}").write_text("\n".join(lines))
+    result = invoke("predict", "--model", model, "--json", "--input", tmp_path / f"valid.{ending}")
+    assert words_of(result) == SENTENCES
+
+
+@pytest.mark.parametrize("model", ["tagging"], indirect=True)
 @pytest.mark.parametrize(
     ("row", "message"), [('["ada", 3]', "line 2: word 2 is 3"), ('{"id": 1}', "line 2: there is no list of words")]
 )

@@ -175,3 +175,16 @@ def test_a_picture_whose_name_has_a_space_or_is_no_utf_8_is_a_picture(place, tmp
 def test_a_sentence_that_ends_like_a_picture_is_a_sentence(place):
     assert run(*OPTIONS, "the red one is top.png").stdout.count("\n") == 3
     assert run(*OPTIONS, "a " * 5000).stdout.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "query", ["absent.png", "photos/my cat.JPG", "./absent", "/nowhere/cat", "../cat.heic", "a/b c.webp"]
+)
+def test_a_query_that_looks_like_a_path_and_is_not_there_is_an_error(query, place):
+    with pytest.raises(InputError, match=r"there is no such file or folder"):
+        run("--model", "model", "--corpus", "texts", query)
+
+
+@pytest.mark.parametrize("query", ["a red circle/square", "what is a .png", "black & white", "and/or"])
+def test_a_sentence_with_a_slash_or_an_ending_is_a_text(query, place):
+    assert run("--model", "model", "--corpus", "texts", "--count", 1, query).stdout

@@ -29,6 +29,7 @@ WITHOUT_TORCH = [
     "scenes en-de --out out --train 3 --valid 1 --test 1",
     "stories --out out --train 3 --valid 1 --test 1",
     "shapes --out out --train 3 --valid 1 --test 1",
+    "vectors nearest cat --model words.txt",
 ]
 WITHOUT_COMPILER = [
     "info",
@@ -57,6 +58,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("train.en").write_text("".join(f"{text}\n" for text in texts))
     Path("train.de").write_text("".join(f"{text.upper()}\n" for text in texts))
     Path("moods.tsv").write_text("text\tlabel\n" + "".join(f"{t}\t{'ab'[i % 2]}\n" for i, t in enumerate(texts)))
+    Path("words.txt").write_text("cat 1 2\ndog 2 1\n")
     Path("recipe.toml").write_text(RECIPE)
     Path("run/checkpoints").mkdir(parents=True)
     Path("run/heedful.lock").touch()

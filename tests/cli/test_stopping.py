@@ -90,3 +90,28 @@ def test_code_that_is_not_python_is_ended_after_some_seconds():
         "heedful: stopped by SIGTERM; the same command goes on from the newest checkpoint, or begins again if there is "
         "none\n",
     )
+
+
+LONG = """
+import hashlib, os, signal, threading
+from heedful.cli.stopping import Stopping
+from heedful.train.signals import Interruption
+with Stopping(False), Interruption() as interruption:
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    with interruption.work.abandonable(lambda: print("saved", flush=True)):
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 2 * 10**9)  # no handler of Python runs meanwhile
+"""
+
+
+@pytest.mark.slow
+def test_an_update_that_takes_long_is_abandoned_and_the_run_saved():
+    ended = subprocess.run(
+        [sys.executable, "-c", LONG],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": SOURCE},
+    )
+    assert (ended.returncode, ended.stdout) == (143, "saved\n")
+    assert "stopped and saved in the middle of an update or validation that takes long (SIGTERM)" in ended.stderr

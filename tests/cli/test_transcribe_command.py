@@ -311,3 +311,27 @@ def test_progress_counts_seconds_of_sound(plain, reporters):
 def test_a_model_of_speech_says_how_it_is_used(stamped):
     with pytest.raises(InputError, match=r'for the task "speech_recognition"; use it with `heedful transcribe`'):
         invoke("translate", "a", "--model", "model")
+
+
+def test_words_have_times_in_json_if_they_are_asked_for(stamped):
+    found = json.loads(transcribe("long.wav", "--format", "json", "--word-timestamps"))
+    for segment in found["segments"]:
+        assert "".join(word["word"] for word in segment["words"]) == segment["text"].replace(" ", "")
+        assert all(word.keys() == {"start", "end", "word", "score"} for word in segment["words"])
+    assert "words" not in json.loads(transcribe("long.wav", "--format", "json"))["segments"][0]
+    with pytest.raises(InputError, match="--word-timestamps are written in JSON: add --format json"):
+        transcribe("long.wav", "--format", "srt", "--word-timestamps")
+
+
+def test_a_recording_without_a_text_is_said(stamped, here):
+    soundfile.write("silent.wav", np.zeros(3 * RATE), RATE)
+    result = CliRunner().invoke(app, ["transcribe", "silent.wav", "--model", "model", "--format", "srt"])
+    assert (result.stdout, result.exit_code) == ("\n", 0)
+    assert "heedful: no speech was detected in 1 file: silent.wav" in result.stderr
+
+
+def test_a_translation_and_a_prompt_need_a_model_that_knows_them(plain):
+    with pytest.raises(InputError, match='task = "translate": the model is not one that translates speech'):
+        transcribe("one.wav", "--task", "translate")
+    with pytest.raises(InputError, match="initial_prompt: the model reads no text of before; leave the prompt out"):
+        transcribe("one.wav", "--initial-prompt", "abc")

@@ -1,12 +1,14 @@
 """Sentences and cells of a report: the best, what may be chance, and units that people read."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from heedful.compare.budget import Budget
+from heedful.compare.job import TestResult
 from heedful.compare.report import DONE, Pair, Report, SystemReport
-from heedful.compare.sections import beside, introduction, scaled, significance
+from heedful.compare.sections import absent_classes, beside, introduction, scaled, significance
 from heedful.evaluate import Comparison, Resampled
 
 
@@ -83,3 +85,14 @@ def test_few_examples_are_told_of():
             object.__setattr__(system, "measured", SimpleNamespace(test=SimpleNamespace(count=count)))
     assert significance(few).text[1:] == ["Whether a difference on 99 examples is chance cannot be told reliably."]
     assert significance(enough).text[1:] == []
+
+
+def test_classes_without_an_example_in_the_test_set_are_named():
+    every = report(0.5, 0.75)
+    assert absent_classes(every) == []
+    tests = [TestResult(count=7, scores={}, seconds=1.0, tokens=5, absent=names) for names in (["gnu"], ["gnu"])]
+    systems = [
+        replace(system, measured=SimpleNamespace(test=test)) for system, test in zip(every.systems, tests, strict=True)
+    ]
+    [line] = absent_classes(replace(every, systems=systems))
+    assert line.startswith("The test set has no example of gnu: its scores do not show how well these are recognised")

@@ -58,6 +58,6 @@ def test_a_run_goes_on_as_the_old_version_would_have(task: str, expected: dict) 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_model_computes_what_an_old_trace_of_it_holds(task: str, expected: dict) -> None:
     before = Trace.load(Path(task, "trace.safetensors"))
-    now = heedful.trace(Path(task, "model"), expected["text"])
+    now = heedful.look(heedful.load(Path(task, "model")), expected["text"]).trace
     assert set(now) == set(before)
     assert all(now[name] == pytest.approx(before[name], abs=1e-5) for name in before)

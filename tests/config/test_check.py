@@ -293,6 +293,7 @@ LISTS = {  # keys of several numbers, and how many
     "image.size": 2,
     "image.mean": 1,
     "image.std": 1,
+    "transcribe.alignment_heads": 1,
     "transcribe.suppress": 1,
     "transcribe.suppress_first": 1,
 }

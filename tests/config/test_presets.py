@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.config.load import load_preset, recipe_from_dict
+from heedful.config.load import load_preset, make_recipe, recipe_from_dict
 from heedful.config.presets import PRESETS, TABLE_3, merge
 from heedful.config.schema import ModelConfig, Recipe
 from heedful.tasks.model_size import count_model
@@ -103,3 +103,15 @@ def test_vision_transformers_have_the_size_and_the_parameters_of_the_papers(
     pictures = recipe.train.batch_tokens * recipe.train.accumulate / recipe.longest_input
     assert pictures == (4096 if name == "vit-base" else 1024)
     assert recipe.train.max_updates == pytest.approx(300 * 1_281_167 / pictures, rel=1e-3)
+
+
+@pytest.mark.parametrize("task", ["language_model", "masked_lm"])
+def test_a_model_of_running_text_is_not_trained_as_the_translators_of_the_paper_are(task):
+    recipe = make_recipe({"task": task})
+    assert (recipe.train.label_smoothing, recipe.optimizer.schedule) == (0.0, "cosine")
+    assert recipe.model.family == {"language_model": "decoder", "masked_lm": "encoder"}[task]
+    assert make_recipe({"task": task, "optimizer": {"lr": 1e-3}}).optimizer.schedule == "cosine"
+    paper = make_recipe({"task": task, "optimizer": {"schedule": "vaswani"}}).optimizer
+    assert (paper.lr, paper.warmup) == (1.0, 4000)
+    named = make_recipe({"task": task, "preset": "vaswani-base", "model": {"family": recipe.model.family}})
+    assert (named.train.label_smoothing, named.optimizer.schedule) == (0.1, "vaswani")

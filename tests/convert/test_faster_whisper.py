@@ -1,6 +1,7 @@
 """A Whisper in CTranslate2's format becomes what the same Whisper of Hugging Face becomes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_it_becomes_what_the_original_becomes(original, folder, monkeypatch):
     found, expected = read(folder), FORMATS["whisper"].read(original[0])
     assert found.weights.keys() == expected.weights.keys()
     assert all(torch.equal(found.weights[name], value) for name, value in expected.weights.items())
-    assert found.recipe.transcribe == expected.recipe.transcribe
+    assert found.recipe.transcribe == replace(expected.recipe.transcribe, alignment_heads=(2,))  # 1 x 2 heads + 0
     assert found.recipe.audio == expected.recipe.audio
     assert found.recipe.model == expected.recipe.model
     assert SpeechTokens.of(found.tokenizers.target) == SpeechTokens.of(expected.tokenizers.target)

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 import foreign_models
 from foreign_folders import LINES, TEXTS
 from heedful.checkpoint import load_model, write_model
+from heedful.config.load import make_recipe
 from heedful.config.schema import DecodeConfig, GenerateConfig, ModelConfig, TokenizerConfig
 from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
@@ -22,6 +23,8 @@ from heedful.text.hugging_face import from_hugging_face
 from heedful.text.pipeline import BOS, EOS, PAD, UNK
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
+from heedful.train.loop import Outcome
+from interrupted import stop_after, train
 
 transformers = pytest.importorskip("transformers")
 
@@ -203,6 +206,63 @@ def test_a_gpt2_that_came_in_goes_out_as_it_was(theirs, old, tmp_path):
         assert torch.equal(old[ids + EOS], before)
         with torch.inference_mode():
             torch.testing.assert_close(again(ids).logits, theirs[1](before).logits[..., old[EOS:]], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("frozen", [True, False], ids=["as it is trained now", "as older versions trained it"])
+def test_a_fine_tuned_gpt2_goes_out_in_the_form_in_which_it_came(theirs, ours, tmp_path, frozen, monkeypatch):
+    (tmp_path / "text.txt").write_text("\n".join(LINES))
+    if not frozen:
+        monkeypatch.setattr("heedful.train.loop.silences", lambda _: ())
+    settings = make_recipe(
+        {
+            "task": "language_model",
+            "data": {"root": str(tmp_path), "train": [{"source": "text.txt"}], "max_length": 23},
+            "train": {"start": str(ours.path), "max_updates": 5, "batch_tokens": 300, "device": "cpu", "threads": 1},
+            "optimizer": {"weight_decay": 0.1, "warmup": 1},
+        }
+    )
+    train(settings, tmp_path / "run")
+    tuned = load_model(tmp_path / "run")
+    model = Model(recipe=tuned.recipe, tokenizers=tuned.tokenizers, weights=weights(tuned.model))
+    write(model, tmp_path / "again")
+    told = FORMATS["gpt2"].changes(model)
+    assert any("other ids than in the model that came in" in line for line in told)
+    assert any("folded into an output matrix, which is not tied" in line for line in told) != frozen
+    again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "again").eval()
+    assert again.get_input_embeddings().weight.shape == theirs[1].get_input_embeddings().weight.shape
+    assert again.config.tie_word_embeddings == frozen
+    ids = (again.config.bos_token_id, again.config.eos_token_id, again.config.pad_token_id, again.config.vocab_size)
+    assert ids == (0, 0, None, theirs[1].config.vocab_size)
+    tokens = [len(transformers.AutoTokenizer.from_pretrained(folder)) for folder in (theirs[0], tmp_path / "again")]
+    assert tokens[0] == tokens[1]
+    assert ("lm_head.weight" in load_file(tmp_path / "again" / "model.safetensors")) != frozen
+    text = tuned.tokenizers.source.encode(next(filter(None, TEXTS)))[:17]
+    with torch.inference_mode():
+        expected = tuned.model(torch.tensor([text]), torch.ones(1, len(text), dtype=torch.bool)).log_softmax(-1)
+        found = again(torch.tensor([text]) - EOS).logits.log_softmax(-1)
+    torch.testing.assert_close(found, expected[..., EOS:], atol=1e-4, rtol=0)
+    before = weights(ours.model)["backbone.stack.blocks.0.self_attention.q.weight"]
+    assert not torch.equal(tuned.model.get_parameter("backbone.stack.blocks.0.self_attention.q.weight"), before)
+
+
+def test_a_fine_tuned_gpt2_is_resumed_as_it_was_begun(ours, tmp_path, monkeypatch):
+    (tmp_path / "text.txt").write_text("\n".join(LINES))
+    settings = make_recipe(
+        {
+            "task": "language_model",
+            "data": {"root": str(tmp_path), "train": [{"source": "text.txt"}], "max_length": 23},
+            "train": {"start": str(ours.path), "max_updates": 5, "batch_tokens": 300, "device": "cpu", "threads": 1},
+        }
+    )
+    for older in (False, True):
+        folder = tmp_path / f"run-{older}"
+        with monkeypatch.context() as begun:
+            if older:
+                begun.setattr("heedful.train.loop.silences", lambda _: ())
+            stop_after(3, begun)
+            train(settings, folder)
+        assert train(settings, folder) == Outcome(5, 0)
+        assert ("output.bias" in load_model(folder).recipe.train.freeze) != older
 
 
 def test_a_gpt2_that_came_in_and_learned_more_goes_out(ours, tmp_path):

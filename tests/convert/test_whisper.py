@@ -130,6 +130,18 @@ def test_languages_that_no_file_names_are_those_of_the_vocabulary(theirs, tmp_pa
     assert read(tmp_path).recipe.transcribe.languages == ()
 
 
+def test_heads_that_follow_the_speech_come_in_and_go_out(theirs, tmp_path):
+    for file in theirs[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    heads = [[0, 1], [1, 0]]
+    (tmp_path / "generation_config.json").write_text(json.dumps(generation | {"alignment_heads": [*heads, [99, 0]]}))
+    found = read(tmp_path)
+    assert found.recipe.transcribe.alignment_heads == (1, found.recipe.model.heads)
+    write(found, tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "generation_config.json").read_text())["alignment_heads"] == heads
+
+
 @pytest.mark.parametrize(("rows", "expected"), [(51_864, []), (51_865, None)])
 def test_without_a_word_on_languages_the_size_of_the_vocabulary_decides(rows, expected):
     assert languages({}, rows) == expected

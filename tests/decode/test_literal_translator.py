@@ -182,6 +182,14 @@ def test_a_number_may_be_written_as_the_other_language_does(number, written, kep
     assert found.text == f"we have {written if kept else number} of them."
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_text_of_several_lines_is_translated_as_the_model_does(end):
+    stub = Stub(keeps=True)
+    text = f"- we are tired.{end}hello {{name}}!"
+    assert len(list(LiteralTranslator(stub).translate_lines([text]))) == 1
+    assert stub.asked == [text]
+
+
 def test_progress_counts_each_line_once():
     counts = []
     lines = [*PLAIN, "hello {name}, we go.", "no", "😀"] * 3

@@ -60,6 +60,31 @@ def test_times_start_at_the_window_and_end_with_the_recording():
     assert taken([T[50], 7, T[1500]], seconds=45.0, begin=30 * RATE) == ([(31.0, 45.0, [7])], 45.0)
 
 
+def test_a_segment_without_a_length_has_the_time_since_the_one_before():
+    assert taken([T[1500], 7, T[1500]], seconds=30.0) == ([(0.0, 30.0, [7])], 30.0)
+    two = [T[0], 5, T[700], T[1500], 7, T[1500]]
+    assert taken(two, seconds=30.0) == ([(0.0, 14.0, [5]), (14.0, 30.0, [7])], 30.0)
+
+
+def test_a_segment_for_which_no_time_is_left_is_a_part_of_the_one_before():
+    assert taken([T[0], 5, T[1500], T[1500], 7, T[1500]], seconds=30.0) == ([(0.0, 30.0, [5, 7])], 30.0)
+
+
+def test_no_window_reaches_from_one_stretch_into_the_next():
+    recording = ArrayRecording(np.zeros(70 * RATE, np.float32), AudioConfig(rate=RATE))
+    for windows in (StampedWindows(30 * RATE, TOKENS), OverlappingWindows(30 * RATE, 0.2)):
+        stretches = [(5 * RATE, 9 * RATE), (20 * RATE, 60 * RATE)]
+        reading = Reading(recording, windows, stretches)
+        seen = []
+        while not reading.finished:
+            seen.append((reading.begin / RATE, (reading.begin + reading.left) / RATE))
+            windows.skip(reading)
+        assert seen[0] == (5.0, 9.0)
+        assert seen[1] == (20.0, 50.0)
+        assert seen[-1][1] == 60.0
+        assert reading.heard == 70.0
+
+
 def test_an_output_that_was_cut_or_is_empty_moves_on():
     assert taken([T[0]]) == ([], 30.0)
     assert taken([]) == ([], 30.0)

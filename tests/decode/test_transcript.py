@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.decode.transcript import Segment, Transcript, clock, srt, vtt
+from heedful.decode.transcript import Segment, Transcript, clock, cues, srt, tsv, vtt
 
 SEGMENTS = [
     Segment(0.0, 2.5, "Good morning.", [5, 7], [-0.1, -0.2]),
@@ -43,3 +43,32 @@ def test_a_clock_tells_the_thousandths(thousandths):
 
 def test_the_text_is_one_line():
     assert str(Transcript([*SEGMENTS, Segment(3.0, 4.0, "", [], [])], 5.0, "en")) == "Good morning. a --> b"
+
+
+def of(start, end, text) -> Segment:
+    return Segment(float(start), float(end), text, [1], [-1.0])
+
+
+@pytest.mark.parametrize(
+    ("texts", "times", "expected"),
+    [
+        (["And so my", "fellow Americans."], [(0, 2), (2, 4)], ["And so my fellow Americans."]),
+        (["And so.", "My fellow"], [(0, 2), (2, 4)], ["And so.", "My fellow"]),
+        (['He said "no."', "Then"], [(0, 2), (2, 4)], ['He said "no."', "Then"]),
+        (["And so", "my fellow"], [(0, 2), (3.5, 5)], ["And so", "my fellow"]),
+        (["And so", "my fellow"], [(0, 5), (5, 9)], ["And so", "my fellow"]),
+        (["a" * 50, "b" * 40], [(0, 2), (2, 4)], ["a" * 50, "b" * 40]),
+        (["你" * 21, "好" * 21], [(0, 2), (2, 4)], ["你" * 21, "好" * 21]),
+        (["你好。", "世界"], [(0, 2), (2, 4)], ["你好。", "世界"]),
+    ],
+)
+def test_segments_of_one_sentence_are_one_cue_where_it_holds_them(texts, times, expected):
+    segments = [of(*time, text) for time, text in zip(times, texts, strict=True)]
+    found = cues(segments)
+    assert [cue.text for cue in found] == expected
+    assert (found[0].start, found[-1].end) == (times[0][0], times[-1][1])
+    assert sum(len(cue.tokens) for cue in found) == len(segments)
+
+
+def test_a_table_has_milliseconds():
+    assert tsv([of(0.02, 1.5, "One."), of(2.0, 3.0, "Two.")]) == "start\tend\ttext\n20\t1500\tOne.\n2000\t3000\tTwo.\n"

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from math import prod
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -131,6 +132,8 @@ def test_lists_of_words_and_texts_are_inputs_of_a_tagger():
     given = [["wd.", "wf"], "wd. wf"]
     assert [answer.words for answer in tagger().predict(given)] == [("wd.", "wf"), ("wd", ".", "wf")]
     assert [answer.words for answer in tagger().predict_lines(given)] == [("wd.", "wf"), ("wd", ".", "wf")]
+    for words in (np.array(["wd.", "wf", "wh"]), ("wd.", "wf", "wh")):
+        assert tagger().predict([words])[0].words == ("wd.", "wf", "wh")
     assert tagger().predict([["wd.", "wf"]]) == list(tagger().tag([["wd.", "wf"]]))
     with pytest.raises(InputError, match="text 2: word 1 is 3"):
         tagger().predict(["wd", [3]])

@@ -56,6 +56,7 @@ def test_any_word_of_the_training_data_stays_whole_in_the_text_of_its_file(words
         (NEWS, "Bob doesn't live in the U.N.", ["Bob", "doesn't", "live", "in", "the", "U.N."]),
         (NEWS, "(Jean-Luc's U.S.A.), ok?", ["(", "Jean-Luc", "'s", "U.S.A.", ")", ",", "ok", "?"]),
         (NEWS, "Mr. Smith saw Bob.", ["Mr.", "Smith", "saw", "Bob", "."]),
+        (NEWS, "DOESN'T he? Doesn't he? mr. Bob", ["DOESN'T", "he", "?", "Doesn't", "he", "?", "mr", ".", "Bob"]),
         (NEWS, "7% of 4,500--at 10:30", ["7%", "of", "4,500", "--", "at", "10", ":", "30"]),
         (TREEBANK, "They aren't Bob's.", ["They", "are", "n't", "Bob", "'s", "."]),
         (MESSAGES, "@eve, #cats!", ["@eve", ",", "#cats", "!"]),

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+import toy_tasks
+from heedful.config.schema import TrainConfig
 from heedful.errors import RunError
 from heedful.models.parameters import ParameterCounts
 from heedful.train import fit, trainer
-from interrupted import train
+from interrupted import train, train_aloud
 from reversal import fingerprint, recipe, write_pairs
 
 
@@ -92,3 +94,19 @@ def test_a_model_that_the_machine_cannot_hold_is_not_built(text, monkeypatch):
 def test_other_errors_stay_what_they_are(text):
     with pytest.raises(RuntimeError, match="shapes"), fit.memory_errors(recipe(text).train, lambda: "nothing"):
         raise RuntimeError("shapes differ")
+
+
+@pytest.mark.parametrize(("accumulate", "batches", "said"), [(1, 1, True), (1, 2, False), (4, 4, True), (4, 5, False)])
+def test_a_batch_that_holds_all_training_data_is_told_of(accumulate, batches, said):
+    train_config = TrainConfig(batch_tokens=100_000, accumulate=accumulate)
+    line = fit.whole_epoch_line(train_config, [np.arange(3)] * batches)
+    assert bool(line) == said
+    assert not said or f"all training data, {3 * batches} examples or windows, as train.batch_tokens = 100,000" in line
+
+
+@pytest.mark.parametrize("task", ["language_model", "masked_lm", "classification", "regression"])
+def test_training_with_a_batch_larger_than_the_text_says_so(task, tmp_path):
+    folder = toy_tasks.write_text(tmp_path / "text")
+    settings = toy_tasks.recipe(task, folder, train={"batch_tokens": 100_000, "max_updates": 2})
+    _, screen = train_aloud(settings, tmp_path / "run")
+    assert screen.count("each update reads all training data, ") == 1

@@ -70,6 +70,19 @@ def test_the_columns_that_the_recipe_names_are_read(tmp_path):
     assert written(recipe, rows, tmp_path) == LABELLED
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_languages_name_the_columns_of_translations(nested, tmp_path):
+    recipe = Recipe(data=DataConfig(source_language="de", target_language="en"))
+    row = {"en": "one", "de": "eins", "fr": "un"}
+    rows = [{"translation": row} if nested else row]
+    assert written(recipe, rows, tmp_path) == [{"source": "eins", "target": "one"}]
+
+
+def test_a_title_is_not_the_text_where_there_is_a_text(tmp_path):
+    rows = [{"title": "no", "date": "today", "text": "yes", "topic": "a", "label": "b"}]
+    assert written(CLASSIFICATION, rows, tmp_path) == [{"source": "yes", "target": "b"}]
+
+
 def test_a_second_text_stands_before_the_label(tmp_path):
     rows = [("a", "b", "same"), ("c", "d", "other")]
     corpus = with_data(CLASSIFICATION, rows, tmp_path).data.train[0]

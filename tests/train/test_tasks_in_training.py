@@ -14,8 +14,11 @@ from heedful.config.schema import GenerateConfig
 from heedful.decode.generator import GenerationRequest
 from heedful.errors import InputError
 from heedful.predict.batching import Text
+from heedful.tasks import TASKS as TASK_CLASSES
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT
+from heedful.train.trainer import Trainer
+from heedful.train.training_step import TrainingStep
 from interrupted import begin, train
 from toy_tasks import TASKS, recipe, write_text
 
@@ -75,6 +78,50 @@ def test_a_run_that_was_killed_equals_a_whole_run_bit_for_bit(text, tmp_path):
     assert begun.exitcode == -signal.SIGKILL
     train(settings, tmp_path / "parts")
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("work", ["rehearse", "gradient", "validate"])
+def test_a_run_that_was_stopped_within_an_update_or_a_validation_equals_a_whole_run(
+    work, task, text, tmp_path, monkeypatch
+):
+    settings = recipe(task, text)
+    train(settings, tmp_path / "whole")
+    holder, times = {"validate": (TASK_CLASSES[task], 2), "gradient": (TrainingStep, 2), "rehearse": (TrainingStep, 1)}[
+        work
+    ]
+    with monkeypatch.context() as stopped:
+        abandon(holder, work, times, stopped)
+        with pytest.raises(Killed):
+            train(settings, tmp_path / "parts")
+    last = max(path.name for path in (tmp_path / "parts" / "checkpoints").glob("step-*"))
+    assert last == {"rehearse": "step-00000000", "gradient": "step-00000001", "validate": "step-00000008"}[work]
+    train(settings, tmp_path / "parts")
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+def abandon(holder: type, name: str, times: int, patch: pytest.MonkeyPatch) -> None:
+    """Let a method abandon the work of the trainer at its end, as a signal would, when it is called so often."""
+    method, build, trainers, calls = getattr(holder, name), Trainer.__init__, [], []
+
+    def remember(self, *args, **settings):
+        build(self, *args, **settings)
+        trainers.append(self)
+
+    def call(self, *args, **settings):
+        result = method(self, *args, **settings)
+        calls.append(name)
+        if len(calls) == times:
+            assert trainers[0].work.abandon()
+            raise Killed
+        return result
+
+    patch.setattr(Trainer, "__init__", remember)
+    patch.setattr(holder, name, call)
 
 
 LONGER = {"train": {"max_updates": 80, "batch_tokens": 509, "validate_every": 80, "save_every": 80}}

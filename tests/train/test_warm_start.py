@@ -17,7 +17,7 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from heedful.train import warm_start as module
-from heedful.train.warm_start import copy_start_weights, with_warm_start
+from heedful.train.warm_start import copy_start_weights, start_line, with_warm_start
 
 OLD = [f"w{i}" for i in range(17)]
 POSITIONS = {"positions": "learned", "max_positions": 53}
@@ -284,3 +284,14 @@ def test_without_a_start_nothing_changes():
     settings = recipe()
     assert with_warm_start(settings) == settings
     assert copy_start_weights(settings, torch.nn.Linear(3, 5), TokenizerPair(*[tokenizer(OLD)] * 2)) == []
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "ranking", "masked_lm"])
+def test_what_a_run_begins_with_is_said_for_every_task(bert, task):
+    settings = recipe(task, start=bert, model={"family": "encoder"})
+    model, fresh, _ = begun(settings)
+    line = start_line(settings, model, fresh)
+    taken = sum(value.numel() for name, value in model.named_parameters() if name not in fresh)
+    assert line.startswith(f"begins with the weights of {bert}: backbone")
+    assert f"({taken:,} of {sum(value.numel() for value in model.parameters()):,} parameters)" in line
+    assert line.endswith(f"fresh: {', '.join(fresh) or 'none'}")

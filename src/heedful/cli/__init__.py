@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -120,6 +121,7 @@ def main() -> None:
     """Run the command line; what it writes does not depend on whether its messages can be written."""
     from heedful.storage.standard_streams import standard_streams
 
+    warnings.filterwarnings("ignore", message="Image size .* exceeds limit")  # Pillow's; heedful has a limit as well
     with standard_streams() as output:
         try:
             run()

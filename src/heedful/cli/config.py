@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.cli.output import print_table
 from heedful.errors import InputError
 from heedful.wording import counted
 
@@ -105,7 +106,6 @@ def schema() -> None:
 @app.command()
 def presets() -> None:
     """Print the presets that a recipe can start from, with their sizes and published scores."""
-    from rich.console import Console
     from rich.table import Table
 
     from heedful.config.families import FAMILIES
@@ -130,7 +130,7 @@ def presets() -> None:
         model = values["model"]
         layers = "+".join(str(model[layers]) for layers in FAMILIES[model["family"]].layers)
         table.add_row(name, f"{values['task']}, {layers} layers, d_model {model['d_model']}")
-    Console().print(table)
+    print_table(table)
     typer.echo(
         "\nMillions of parameters, perplexity and BLEU (newstest2013) as printed in Table 3 of Vaswani et al. (2017)."
     )

@@ -126,6 +126,8 @@ def away(name: str, target: Target, out: Path) -> None:
         model = Model(recipe=loaded.recipe, tokenizers=loaded.tokenizers, weights=weights(loaded.model))
         numbers = FORMATS[target.value].write(model, free)
     typer.echo(f"{out}: a {target.value} model with {numbers:,} parameters")
+    for change in FORMATS[target.value].changes(model):
+        typer.echo(f"note: {change}", err=True)
 
 
 def unused(weights: "Weights") -> Counter[str]:

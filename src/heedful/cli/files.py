@@ -15,6 +15,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.checkpoint import LoadedModel
     from heedful.config.schema import DataConfig, Recipe
+    from heedful.data.media.media_files import MediaFile
     from heedful.progress import ProgressReporter
     from heedful.tasks.task import Task
 
@@ -118,6 +119,7 @@ class ReadFiles(Generic[T]):
 
     Attributes:
         read: The files that were decoded so far.
+        places: Their places among all files.
         bad: The errors of the others.
     """
 
@@ -125,16 +127,18 @@ class ReadFiles(Generic[T]):
         self.files = files
         self.decode = decode
         self.read: list[Path] = []
+        self.places: list[int] = []
         self.bad: list[str] = []
 
     def __iter__(self) -> Iterator[T]:
-        for file in self.files:
+        for place, file in enumerate(self.files):
             try:
                 decoded = self.decode(file)
             except InputError as error:
                 self.bad.append(str(error))
             else:
                 self.read.append(file)
+                self.places.append(place)
                 yield decoded
 
     def check(self, *, skip_bad: bool = False) -> None:
@@ -202,11 +206,13 @@ def files_at(path: Path, recipe: "Recipe") -> list[Path]:
     Raises:
         InputError: A table cannot be read.
     """
-    from heedful.data.media.media_files import files_below
+    from heedful.data.media.media_files import files_below, other_files
     from heedful.data.readers.unlabelled import is_table
 
     if path.is_dir():
         note_made_folders(path)
+        if others := other_files(path, recipe.data.modality):
+            typer.echo(f"heedful: {others}", err=True)
         return files_below(path, recipe.data)
     return files_in_table(path, recipe) if is_table(path) else [path]
 
@@ -225,6 +231,11 @@ def note_made_folders(folder: Path) -> None:
 
 
 def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> list[Path]:
+    """List the files that a column of a table names; see `rows_of_files`."""
+    return [file.path for file in rows_of_files(table, recipe, field)]
+
+
+def rows_of_files(table: Path, recipe: "Recipe", field: str | None = None) -> "list[MediaFile]":
     """List the files that a column of a table names, or else the column that the recipe names; classes are not read.
 
     Raises:
@@ -236,7 +247,7 @@ def files_in_table(table: Path, recipe: "Recipe", field: str | None = None) -> l
     if not table.exists():
         raise InputError(f"{table}: there is no such file")
     corpus = CorpusConfig(source=str(table), source_field=field or columns_of(recipe).source_field)
-    found = [file.path for file in media_files(corpus, replace(recipe.data, labelled=False, root="."))]
+    found = list(media_files(corpus, replace(recipe.data, labelled=False, root=".")))
     if not found:
         raise InputError(f"{table}: has no rows that name files")
     return found

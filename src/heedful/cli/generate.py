@@ -148,6 +148,7 @@ def generate(
     check_columns(source, "--input", source_field)
     lines = whole_lines(input_lines(prompt, source))
     generator = prepare(model, device, precision, chosen)
+    early = EarlyEnds(asked=max_tokens is not None)
     given = given_texts(lines, source, wanted_texts(generator.recipe, source_field))
     rows, read = tee(given.rows)
     asked = requests(generator, (row.texts[0] for row in read), samples)
@@ -164,16 +165,52 @@ def generate(
             repeated = (row for row in rows for _ in range(samples))
             found = generations(generator, asked, WINDOW, progress.advance)
             for row, (request, generation) in zip(repeated, found, strict=True):
+                early.note(request, generation)
                 results.write(row, "", {"answer": generation.text, "seed": request.config.seed})
-            return
-        if as_json:
-            answers = json_lines(generator, asked, 1 if typed else WINDOW, progress.advance)
+            answers: Iterator[Iterable[str]] = iter(())
+        elif as_json:
+            answers = json_lines(generator, asked, 1 if typed else WINDOW, progress.advance, early)
         elif typed or single:
-            answers = (progress.over(generator.stream(request)) for request in asked)
+            answers = (progress.over(streamed(generator, request, early)) for request in asked)
         else:
-            answers = texts(generator, asked, progress.advance, escaped=not prompt)
+            answers = texts(generator, asked, progress.advance, early, escaped=not prompt)
         for answer in answers:
             results.results.write_parts(answer)
+    early.tell()
+
+
+class EarlyEnds:
+    """Counts the answers that the model ended by <eos> before the length that the user asked for.
+
+    Args:
+        asked: True if the user gave a length.
+    """
+
+    def __init__(self, *, asked: bool) -> None:
+        self.asked = asked
+        self.answers = 0
+        self.lengths: list[int] = []  # of the answers that ended early
+        self.longest = 0
+
+    def note(self, request: "GenerationRequest", generation: "Generation") -> None:
+        """Note an answer when it has ended."""
+        self.answers += 1
+        self.longest = request.config.max_tokens
+        if generation.reason == "eos":
+            self.lengths.append(len(generation.tokens))
+
+    def tell(self) -> None:
+        """Write a line to standard error if answers ended early; nothing if the user gave no length."""
+        if not (self.asked and self.lengths):
+            return
+        few, most = min(self.lengths), max(self.lengths)
+        which = "the answer ends" if self.answers == 1 else f"{len(self.lengths):,} of {self.answers:,} answers end"
+        length = f"{few:,}" if few == most else f"{few:,} to {most:,}"
+        typer.echo(
+            f"heedful: {which} with <eos> after {length} of --max-tokens {self.longest:,}, written by the model; "
+            "--ignore-eos or --min-tokens makes answers longer",
+            err=True,
+        )
 
 
 def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) -> "Generator":
@@ -207,19 +244,35 @@ def requests(generator: "Generator", prompts: Iterable[str], samples: int) -> It
             yield GenerationRequest(prompt, replace(generator.config, seed=generator.config.seed + sample))
 
 
+def streamed(generator: "Generator", request: "GenerationRequest", early: EarlyEnds) -> Iterator[str]:
+    """Generate one answer in parts, and note when it has ended."""
+    early.note(request, (yield from generator.stream(request)))
+
+
 def texts(
-    generator: "Generator", asked: Iterator["GenerationRequest"], done: Callable[[int], object], *, escaped: bool
+    generator: "Generator",
+    asked: Iterator["GenerationRequest"],
+    done: Callable[[int], object],
+    early: EarlyEnds,
+    *,
+    escaped: bool,
 ) -> Iterator[Iterable[str]]:
     """Generate the text of each answer; with `escaped`, line feeds are escaped, so that an answer is one line."""
-    for _, generation in generations(generator, asked, WINDOW, done):
+    for request, generation in generations(generator, asked, WINDOW, done):
+        early.note(request, generation)
         yield [one_line(generation.text) if escaped else generation.text]
 
 
 def json_lines(
-    generator: "Generator", asked: Iterator["GenerationRequest"], window: int, done: Callable[[int], object]
+    generator: "Generator",
+    asked: Iterator["GenerationRequest"],
+    window: int,
+    done: Callable[[int], object],
+    early: EarlyEnds,
 ) -> Iterator[Iterable[str]]:
     """Generate each answer as a line of JSON: prompt, text, pieces, token scores, reason and seed."""
     for request, generation in generations(generator, asked, window, done):
+        early.note(request, generation)
         yield [json.dumps(fields(request, generation, generator), ensure_ascii=False)]
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from heedful.cli.narrow_help import TerminalContext
+
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
 
 COMMANDS = {  # by names in other toolkits, without - and _: the words after `heedful`
@@ -139,6 +141,14 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
 class HintedGroup(TyperGroup):
     """Group of all commands; an error about a command or an option that is not there says what may be meant."""
 
+    context_class = TerminalContext
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before a command, whose help will fit the terminal as well."""
+        for command in all_commands(self):
+            command.context_class = TerminalContext
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that is named; the error where there is none names the one that does this."""
         try:
@@ -214,6 +224,14 @@ def elsewhere(option: str, group: Any) -> str:
 def options_of(command: Any) -> list[str]:
     """List the options of a command, in all their spellings."""
     return [spelling for parameter in command.params for spelling in parameter.opts if spelling.startswith("-")]
+
+
+def all_commands(group: Any) -> Iterator[Any]:
+    """Iterate over the commands and groups below a group."""
+    for command in group.commands.values():
+        yield command
+        if hasattr(command, "commands"):
+            yield from all_commands(command)
 
 
 def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.config import Overrides, recipe_or_preset
+from heedful.cli.output import print_table
 from heedful.config.families import FAMILIES
 from heedful.errors import InputError
 
@@ -36,25 +37,22 @@ def info(
     Without a model, all models of Table 3 of "Attention Is All You Need" are
     counted, beside the numbers that the paper prints.
     """
-    from rich.console import Console
-
     from heedful.config.presets import TABLE_3
     from heedful.tasks.model_size import count_model
 
-    console = Console(highlight=False)
     if model is None:
         if vocab or overrides:
             raise InputError("--vocab and --set need one model: name a preset, a recipe or a model as well")
-        console.print(paper_table(TABLE_3))
+        print_table(paper_table(TABLE_3))
         return
     recipe, vocabs = describe(model, overrides or [])
     vocabs = (vocab, vocab) if vocab else vocabs
     counts = count_model(recipe, *vocabs)
     typer.echo(f"{summary(recipe, vocabs)}\n")
-    console.print(kinds_table(counts))
+    print_table(kinds_table(counts))
     if rows := [row for row in TABLE_3 if model == f"vaswani-{row.name}" and not overrides]:
         typer.echo("\nin the paper, Table 3:\n")
-        console.print(paper_table(rows))
+        print_table(paper_table(rows))
 
 
 def describe(name: str, overrides: list[str]) -> tuple["Recipe", tuple[int, int]]:

@@ -314,7 +314,7 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.media.media_files import NOUNS
+    from heedful.data.media.media_files import NOUNS, other_files
 
     corpus = request.corpus
     where = "a folder for each class"
@@ -331,6 +331,8 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
         of_folder = "those in training will be left out; mend or remove those held out, which would stop their scoring"
         typer.echo(f"    {of_folder if request.source.is_dir() else 'they are left out of all parts'}")
+    if request.source.is_dir() and (others := other_files(request.source, request.kind)):
+        typer.echo(f"  {others}")
     if len(found.facts) < FEW:
         typer.echo(f"  fewer than {FEW:,} files teach little from scratch; find more if you can")
 

@@ -8,12 +8,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
 from heedful.errors import InputError, Interrupted, RunError
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDEST = 1_000  # columns of a table
 REPLACES: ContextVar[bool] = ContextVar("REPLACES", default=False)  # whether the command was given --force
 
 
@@ -108,6 +112,16 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         if isinstance(error, BrokenPipeError):
             raise typer.Exit from error
         raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
+
+
+def print_table(table: "Table") -> None:
+    """Print a table to standard output in all its width: a narrow terminal wraps its lines, and no number is cut."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    whole = console.measure(table, options=console.options.update(width=WIDEST)).maximum
+    console.width = max(console.width, whole)
+    console.print(table)
 
 
 class Results:

@@ -1,5 +1,6 @@
 """Pictures beside texts on the command line: queries that name a picture, and folders of pictures to search."""
 
+import os
 from collections.abc import Iterable, Iterator
 from os.path import isdir, isfile  # False, and no error, for a sentence that is too long for a name
 from pathlib import Path
@@ -18,14 +19,20 @@ def queries(texts: Iterable[str], recipe: "Recipe") -> Iterator[str | Path]:
     Raises:
         InputError: a query is named like a picture, and there is no such file; or a folder holds no pictures.
     """
-    from heedful.data.media.pictures import ENDINGS
-
     for text in texts:
-        named = text.lower().endswith(ENDINGS) and (isfile(text) or not any(map(str.isspace, text)))
-        if named or isdir(text):
+        if looks_like_a_picture(text) or isdir(text):
             yield from named_files([text], recipe)
         else:
             yield text
+
+
+def looks_like_a_picture(text: str) -> bool:
+    """True if a query is the name of a picture, be it there or not: by its ending, and as a path or without spaces."""
+    from heedful.data.media.pictures import ENDINGS
+
+    if not text.lower().endswith(ENDINGS):
+        return text.startswith(("./", "../", "/", "~/")) and not any(map(str.isspace, text))
+    return isfile(text) or "/" in text or os.sep in text or not any(map(str.isspace, text))
 
 
 def check_folder(corpus: Path, model: str, *, reads_pictures: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.decision_options import Threshold, TopK, decide_by
 from heedful.cli.evaluate import recipe_of
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated
 from heedful.cli.inputs import input_file, input_lines, place_of, progress_of, texts_or_stdin, warning_if_unknown
@@ -45,6 +46,8 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object for each text, with probabilities.")
     ] = False,
+    threshold: Threshold = None,
+    top_k: TopK = None,
     pretokenized: Annotated[
         bool,
         typer.Option(
@@ -71,7 +74,8 @@ def predict(
     hold arrays of words, the words are given.
 
     An output file whose name ends in .csv, .tsv or .jsonl is a table: the
-    columns of the input, and those of the answer. On a line of other output, a
+    columns of the input, and those of the answer; of a classifier the label
+    and a probability for each class, or the --top-k best of both. On a line of other output, a
     line feed inside an answer is written as \n, a carriage return as \r, and
     a backslash before n, r or a backslash as \\.
 
@@ -94,7 +98,8 @@ def predict(
             raise InputError(f"{model} reads files, not words; leave --pretokenized out")
         source = input_file(text, source, input_form)
         check_columns(source, "--input", source_field)
-        predict_files(model, text or [], source, source_field, output, device, reading, as_json=as_json)
+        decision = (threshold, top_k)
+        predict_files(model, text or [], source, source_field, output, device, reading, decision, as_json=as_json)
         return
     check_json_output(output, as_json=as_json)
     source = input_file(text, source, input_form)
@@ -103,6 +108,7 @@ def predict(
     prepare_process()
     loaded = load_model(model, device)
     predictor = loaded.use_as(TextPredictor)
+    decide_by(predictor, model, threshold, top_k)
     fields = fields_of(loaded.recipe, pair_field)
     names = (source_field, pair_field)[: len(fields)]
     given = word_lists(predictor, source, source_field) or given_texts(
@@ -119,7 +125,7 @@ def predict(
     ):
         answers = predictor.predict_lines(Text(*row.texts) for row in checked(read, predictor, source))
         for row, answer in zip(rows, answers, strict=True):
-            line = json.dumps(asdict(answer), ensure_ascii=False) if as_json else one_line(str(answer))
+            line = json.dumps(asdict(answer), ensure_ascii=False) if as_json else one_line(predictor.line(answer))
             results.write(row, line, predictor.cells(answer))
             progress.advance()
             odd.add(row, answer)
@@ -139,6 +145,7 @@ class OddTexts:
     cut: list[int] = field(default_factory=list)
     empty: list[int] = field(default_factory=list)
     pairs: list[int] = field(default_factory=list)
+    unnamed: list[int] = field(default_factory=list)
 
     def add(self, row: "WholeRow", answer: object) -> None:
         """Look at the texts of a row, and at the answer to them."""
@@ -148,6 +155,8 @@ class OddTexts:
             self.empty.append(row.line)
         if len(row.texts) > self.trained_on:
             self.pairs.append(row.line)
+        if getattr(answer, "label", None) == "":
+            self.unnamed.append(row.line)
 
     def tell(self, longest: int, count: int) -> None:
         """Warn of the odd texts, if there are any, for a model that reads `longest` tokens, among `count` texts."""
@@ -155,6 +164,7 @@ class OddTexts:
         single = "pairs, as a tab makes two texts, for a model that was trained on single texts"
         tell_some(single, self.pairs, count)
         tell_some("empty texts, of which the results mean nothing", self.empty, count)
+        tell_some("texts without a class, as none reaches its --threshold", self.unnamed, count)
 
 
 def checked(

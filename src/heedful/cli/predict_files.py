@@ -1,15 +1,23 @@
 """`heedful predict` with a model of pictures, sounds or videos: the class of each file."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files
+from heedful.cli.decision_options import decide_by
+from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files, rows_of_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.output import check_output, json_of_files, writing_results
+from heedful.cli.output import check_output, json_of_files
+from heedful.cli.table_output import check_json_output, writing_answers
+from heedful.cli.tables import GivenTexts
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
+
+if TYPE_CHECKING:
+    from heedful.config.schema import Recipe
 
 
 def predict_files(
@@ -20,6 +28,7 @@ def predict_files(
     output: Path | None,
     device: str,
     reading: FileOptions,
+    decision: tuple[list[str] | None, int | None],
     *,
     as_json: bool,
 ) -> None:
@@ -33,6 +42,7 @@ def predict_files(
         output: The file to write; None: standard output.
         device: The device to compute on.
         reading: How files are read.
+        decision: The thresholds and the number of classes to show, as the options give them.
         as_json: True for a JSON object for each file.
 
     Raises:
@@ -53,23 +63,34 @@ def predict_files(
     prepare_process()
     loaded = reading.applied(model, load_model(model, device))
     predictor = loaded.use_as(MediaClassifier)
+    decide_by(predictor, model, *decision)
     named = named_files(names, loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
     files = ReadFiles([*named, *tabled], predictor.reader.parts)
     check_output(output, *files.files)
+    check_json_output(output, as_json=as_json)
+    only = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
+    given = rows_of_table(only, loaded.recipe, field) if only and is_table(only) else rows_of_names(files.files)
+    columns = () if as_json else predictor.decision.columns(predictor.labels)
+    unnamed = 0
     long: list[str] = []
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
-        writing_results(output, None, unit="file") as results,
+        writing_answers(output, None, given, columns) as results,
     ):
+        rows = list(given.rows)
         for number, answer in enumerate(predictor.answers(files)):
             name = str(files.read[number])
             facts = {"file": name, "label": answer.label, "probabilities": answer.probabilities}
             if answer.windows > 1:
                 facts["windows"] = answer.windows
                 long.append(f"{name} ({answer.windows:,} windows)")
-            results.write(json_of_files(facts) if as_json else f"{name}\t{answer}")
+            line = json_of_files(facts) if as_json else f"{name}\t{predictor.decision.line(answer)}"
+            results.write(rows[files.places[number]], line, predictor.decision.cells(answer))
+            unnamed += not answer.label
             progress.advance()
+    if unnamed:
+        typer.echo(f"heedful: {counted(unnamed, 'files')} without a class, as none reaches its --threshold", err=True)
     if long:
         most = f"audio.max_seconds = {loaded.recipe.audio.max_seconds:g}"
         typer.echo(
@@ -78,3 +99,25 @@ def predict_files(
             err=True,
         )
     files.check(skip_bad=reading.skip_bad)
+
+
+def rows_of_names(files: Sequence[Path]) -> GivenTexts:
+    """Return files as rows with a column for their names."""
+    from heedful.data.readers.whole_rows import WholeRow
+
+    rows = (WholeRow(number, (), (str(file),)) for number, file in enumerate(files, start=1))
+    return GivenTexts(rows, len(files), "file", ("file",))
+
+
+def rows_of_table(table: Path, recipe: "Recipe", field: str | None) -> GivenTexts:
+    """Return the rows of a table of files, with all columns of the table.
+
+    Raises:
+        InputError: The table cannot be read, has no such column, or no rows.
+    """
+    from heedful.data.readers.whole_rows import WholeRow, every_row, names_of_cells
+
+    lines = [file.line or 0 for file in rows_of_files(table, recipe, field)]
+    columns = names_of_cells(table, lines[0])
+    cells = dict(every_row(table, columns))
+    return GivenTexts((WholeRow(line, (), cells[line]) for line in lines), len(lines), "file", columns)

@@ -8,10 +8,12 @@ import threading
 from types import FrameType, TracebackType
 from typing import NoReturn
 
-from heedful.errors import Interrupted
+from heedful.errors import Interrupted, RunError
+from heedful.train.signals import Interruption
 
 REQUEUE = 75  # exit code of --requeue: "temporary failure, try again" (EX_TEMPFAIL)
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
+UPDATE = 2.0  # seconds in which training may finish an update or a validation, which is abandoned then
 PATIENCE = 3.0  # seconds in which code that is not Python, such as the training of a tokenizer, may return
 
 
@@ -73,8 +75,25 @@ class Stopping:
         """Wait for a signal that this object handles, and end the process unless the block ends in time."""
         while received := self.inner.recv(1):
             number = received[0]
-            if signal.getsignal(number) == self.stop and not self.ended.wait(PATIENCE):
+            handler = signal.getsignal(number)
+            if handler == self.stop and not self.ended.wait(PATIENCE):
                 self.end(number)
+            training = getattr(handler, "__self__", None)
+            if isinstance(training, Interruption) and not self.ended.wait(UPDATE):
+                self.abandon(training, number)
+
+    def abandon(self, training: Interruption, number: int) -> None:
+        """Save a run and end the process once it does work that may be abandoned, unless the block ends before."""
+        said = "stopped and saved in the middle of an update or validation that takes long"
+        try:
+            while not training.work.abandon():
+                if self.ended.wait(0.1):
+                    return
+        except RunError as error:
+            said = f"stopped, but NOT SAVED: {error}"
+        sys.stderr.write(f"heedful: {said} ({signal.Signals(number).name}); the same command resumes the run\n")
+        sys.stderr.flush()
+        os._exit(exit_code(128 + number, self.requeue))
 
     def end(self, number: int) -> NoReturn:
         """End the process at once; the next command removes the hidden folder in which data was being prepared."""

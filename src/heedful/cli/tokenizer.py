@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.inputs import input_lines, progress_of
 from heedful.cli.options import STDIN
-from heedful.cli.output import writing
+from heedful.cli.output import print_table, writing
 from heedful.config.schema import TokenizerConfig
 from heedful.errors import InputError
 
@@ -97,13 +97,11 @@ def decode(tokenizer: Folder, files: Inputs = None) -> None:
 @app.command()
 def stats(tokenizer: Folder, files: Texts) -> None:
     """Show how well a tokenizer fits a text: unknown tokens, characters spelled in bytes, tokens per word, and more."""
-    from rich.console import Console
-
     from heedful.text.coverage import measure_coverage
 
     with progress_of("measuring", None, files, None) as progress:
         coverage = measure_coverage(load(tokenizer), progress.over(read(files)))
-    Console(highlight=False).print(table(coverage))
+    print_table(table(coverage))
 
 
 def load(folder: Path) -> "Tokenizer":

@@ -63,6 +63,9 @@ def transcribe(
         str | None,
         typer.Option(help="Text that might come before, for names and spelling; for a Whisper.", show_default="none"),
     ] = None,
+    word_timestamps: Annotated[
+        bool, typer.Option("--word-timestamps", help="With --format json: find when each word was said.")
+    ] = False,
     vad: Annotated[
         bool | None,
         typer.Option("--vad/--no-vad", help="Detect speech, and transcribe nothing else.", show_default=MODELS),
@@ -88,7 +91,8 @@ def transcribe(
     "text", "complete", "segments": [{"start", "end", "text", "pieces", "token_scores"}]}.
     The score of a token is the natural logarithm of its probability.
     --format tsv has the start and end of each segment in milliseconds, and its
-    text. Files that cannot be read are named at the end.
+    text. With --word-timestamps segments have "words": [{"start", "end",
+    "word", "score"}]. Files that cannot be read are named at the end.
 
     After Ctrl-C, what was heard so far is written; with --output, into a file
     that ends in .part; with --out, the recordings that are done.
@@ -101,6 +105,8 @@ def transcribe(
     loaded = reading.applied(model, load(model, device, precision))
     transcriber = loaded.use_as(Transcriber)
     named = sources_of(file)
+    if word_timestamps and form is not Form.JSON:
+        raise InputError("--word-timestamps are written in JSON: add --format json")
     if form in SINGLE and len(named) > 1 and out is None:
         raise InputError(
             f"--format {form}: is for one recording, and there are {len(named)}; --out FOLDER has a file for each"
@@ -112,7 +118,7 @@ def transcribe(
     if transcriber.settings.transcribe.timestamps != "never":  # as of a model that has learned none
         options["timestamps"] = "long" if form is Form.TEXT else "always"
     given = {"beam": beam, "language": language, "max_extra": max_extra, "task": task, "vad": vad}
-    given |= {"initial_prompt": initial_prompt}
+    given |= {"initial_prompt": initial_prompt, "word_timestamps": word_timestamps or None}
     options |= {key: value for key, value in given.items() if value is not None}
     transcriber = transcriber.with_options(**options)
     notes = Notes()

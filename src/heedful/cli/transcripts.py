@@ -8,6 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from heedful.cli.output import check_output, json_of_files, writing
 from heedful.errors import InputError
 
@@ -84,8 +86,10 @@ def sources_of(names: Sequence[str]) -> list[Source]:
 def sounds_below(folder: Path) -> list[Path]:
     """List the files of sound, and the videos with sound, anywhere below a folder, by name."""
     from heedful.config.schema import DataConfig
-    from heedful.data.media.media_files import files_below
+    from heedful.data.media.media_files import files_below, other_files
 
+    if others := other_files(folder, "audio"):
+        typer.echo(f"heedful: {others}", err=True)
     return files_below(folder, DataConfig(modality="audio"))
 
 
@@ -187,7 +191,16 @@ def json_line(name: str, transcript: "Transcript", transcriber: "Transcriber") -
             "pieces": transcriber.tokenizer.pieces(segment.tokens),
             "token_scores": segment.token_scores,
         }
+        | ({"words": words_json(segment)} if segment.words else {})
         for segment in transcript.segments
     ]
     facts = {"file": name, "language": transcript.language, "seconds": round(transcript.seconds, 3)}
     return json_of_files({**facts, "text": transcript.text, "complete": transcript.complete, "segments": segments})
+
+
+def words_json(segment: "Segment") -> list[dict[str, str | float]]:
+    """Return the JSON fields of the words of a segment."""
+    return [
+        {"start": round(word.start, 3), "end": round(word.end, 3), "word": word.text, "score": word.score}
+        for word in segment.words
+    ]

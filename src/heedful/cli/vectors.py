@@ -228,15 +228,15 @@ def table_of(model: str) -> "VectorTable":
     Raises:
         InputError: there is no such model or file, or it holds no vectors.
     """
-    from heedful.checkpoint import load_model
-    from heedful.predict.word_vectors import WordVectors
-
     if Path(model).is_file():
         from heedful.data.word_vectors.vectors import read_vectors
 
         return read_vectors(Path(model))
     if Path(model).suffix and not Path(model).exists():
         raise InputError(f"{model}: there is no such file; name a file of word vectors, or the folder of a model")
+    from heedful.checkpoint import load_model
+    from heedful.predict.word_vectors import WordVectors
+
     return load_model(model).use_as(WordVectors).table
 
 

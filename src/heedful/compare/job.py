@@ -72,6 +72,7 @@ class TestResult:
         figures: for scores that are means over texts, the score of each text, by name.
         draws: for other scores of single examples, what `Draws` holds.
         language: for translations, the target language of BLEU and chrF, else None.
+        absent: for outputs that are classes, those without an example in the test set.
     """
 
     __test__ = False  # no test, whatever pytest makes of the name
@@ -85,6 +86,7 @@ class TestResult:
     figures: dict[str, list[float]] | None = None
     draws: dict[str, Any] | None = None
     language: str | None = None
+    absent: list[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

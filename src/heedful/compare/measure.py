@@ -164,4 +164,5 @@ def test_examples(task: Task, loaded: LoadedModel) -> TestResult:
         draws = None
     count = draws["count"] if draws else sum(examples for examples, _ in batches)
     tokens = sum(read for _, read in batches)
-    return TestResult(count=count, scores=scores, seconds=seconds, tokens=tokens, draws=draws)
+    absent = task.classes and task.classes.absent
+    return TestResult(count=count, scores=scores, seconds=seconds, tokens=tokens, draws=draws, absent=absent)

@@ -10,6 +10,7 @@ from heedful.compare.job import Measured
 from heedful.compare.report import AXES, FAILED, WAITING, Report, SystemReport
 from heedful.compare.samples import Sample
 from heedful.evaluate import Resampled
+from heedful.evaluate.class_report import absence
 from heedful.evaluate.significance import FEW, LOWER_IS_BETTER, few_examples
 from heedful.train.log_file import VALID
 from heedful.wording import counted, duration
@@ -93,7 +94,7 @@ def overview(report: Report) -> Section:
     rows += [row for row in costs if set(row[1:]) - {NONE}]
     waiting = [system.name for system in shown if system.state == WAITING]
     remarks = [f"{system.name} {remark}." for system in shown for remark in system.remarks]
-    remarks += other_data(report)
+    remarks += other_data(report) + absent_classes(report)
     remarks += [f"Not trained yet: {', '.join(waiting)}."] if waiting else []
     table = Table(["", *(system.name for system in shown)], rows, frozenset(strong)) if rows else None
     return Section("Systems", [*introduction(report), *remarks], table)
@@ -252,6 +253,13 @@ def failures(report: Report) -> Section:
     """Write what happened to the systems that failed."""
     rows = [[system.name, system.error or ""] for system in report.systems if system.error]
     return Section("Failed", table=Table(["system", "what happened"], rows) if rows else None)
+
+
+def absent_classes(report: Report) -> list[str]:
+    """Name the classes of which the test set has no example, if there are any."""
+    tests = [system.measured.test for system in report.done if system.measured]
+    line = absence(dict.fromkeys(label for test in tests for label in test.absent or ()), "The test set")
+    return [f"{line}."] if line else []
 
 
 def significance(report: Report) -> Section:

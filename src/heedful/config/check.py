@@ -102,6 +102,7 @@ AT_LEAST = {
     "generate.top_k": 1,
     "generate.seed": 0,
     "generate.batch_tokens": 1,
+    "transcribe.alignment_heads": 0,
     "transcribe.suppress": 0,
     "transcribe.suppress_first": 0,
 }

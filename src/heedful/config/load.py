@@ -185,7 +185,17 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
             )
         below = merge(below, PRESETS[name])
     whole = merge(below, {key: value for key, value in values.items() if key != "preset"})
-    return merge(OF_TASKS.get(str(whole.get("task")), {}), whole)
+    return merge(_defaults(whole), whole)
+
+
+def _defaults(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of the task of a recipe; without rate and warm-up where it names the paper's schedule."""
+    defaults = dict(OF_TASKS.get(str(values.get("task")), {}))
+    asked = values.get("optimizer")
+    if "optimizer" in defaults and isinstance(asked, Mapping) and asked.get("schedule") == "vaswani":
+        kept = {key: value for key, value in defaults["optimizer"].items() if key not in ("lr", "warmup", "min_lr")}
+        defaults["optimizer"] = kept
+    return defaults
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:

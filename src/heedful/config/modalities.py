@@ -112,5 +112,7 @@ class TranscribeConfig:
     suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
     suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
     no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)
+    word_timestamps: bool = False  # find when each word was said, if the model has attention
+    alignment_heads: tuple[int, ...] = ()  # that find it, counted through the decoder; none: those of its upper half
     vad: bool = False  # detect speech, and read nothing else; a converted Whisper: true
     overlap: float = 0.15  # without time stamps: share of a window that it has in common with the one before

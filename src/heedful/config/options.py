@@ -34,6 +34,7 @@ class TranscribeOptions(DecodeOptions, total=False):
     language: str | None
     timestamps: Literal["always", "long", "never"]
     vad: bool
+    word_timestamps: bool
     task: Literal["transcribe", "translate"]
     initial_prompt: str
 

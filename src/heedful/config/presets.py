@@ -124,6 +124,12 @@ _TINY: Values = {
 # Defaults of some tasks, below all presets: no limit on the ratio of the lengths of input and output; no label
 # smoothing over the passages of a batch.
 _OF_ANY_LENGTH: Values = {"data": {"filters": {"max_ratio": None}}}
+# A GPT or a BERT is not trained as the translators of the paper are: likelihood without smoothing, AdamW, and a rate
+# that falls to the end of the run.
+_OF_RUNNING_TEXT: Values = {
+    "optimizer": {"name": "adamw", "lr": 5e-4, "schedule": "cosine", "warmup": 1000, "clip_norm": 1.0},
+    "train": {"label_smoothing": 0.0},
+}
 OF_TASKS: dict[str, Values] = {
     "audio_classification": {
         "data": {"modality": "audio"},
@@ -142,6 +148,8 @@ OF_TASKS: dict[str, Values] = {
         "model": {"architecture": "dual_encoder", "family": "encoder"},
         "train": {"label_smoothing": 0.0},
     },
+    "language_model": {"model": {"family": "decoder"}, **_OF_RUNNING_TEXT},
+    "masked_lm": {"model": {"family": "encoder"}, **_OF_RUNNING_TEXT},
     "masked_patches": {
         "data": {"modality": "image", "labelled": False},
         "masking": {"rate": 0.75},

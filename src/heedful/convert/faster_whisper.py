@@ -89,6 +89,7 @@ def _description(found: Ctranslate2Model, theirs: Weights) -> Description:
         languages=(_languages(found) or None) if len(embedding) >= MULTILINGUAL else (),
         suppress=_ids(found.config.get("suppress_ids")),
         suppress_first=_ids(found.config.get("suppress_ids_begin")),
+        alignment_heads=found.config.get("alignment_heads") or (),
         audio={"mels": channels},
     )
 

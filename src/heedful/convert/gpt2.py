@@ -11,10 +11,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.convert.model import Model, expected, heads_note, read_weights, recipe_of, write_hugging_face
+from heedful.convert.model import (
+    Model,
+    expected,
+    heads_note,
+    read_weights,
+    recipe_of,
+    renumbered,
+    write_hugging_face,
+)
 from heedful.convert.names import Names, Weights, compare, with_zero_biases, without, without_copies
 from heedful.convert.settings import CONFIG, Settings, read_config
-from heedful.convert.vocabulary import check_rows, lacking, reorder, silence
+from heedful.convert.vocabulary import check_rows, lacking, only_silences, reorder, silence
 from heedful.models import LanguageModel
 from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.text.hugging_face import from_hugging_face
@@ -124,13 +132,25 @@ def write(model: Model, folder: Path) -> int:
     settings |= {"embd_pdrop": own.dropout}
     ours = with_zero_biases(model.weights, expected(lambda: LanguageModel(config, rows)))
     bias = ours.pop(BIAS, torch.zeros(rows))
-    absent = () if OUTPUT in ours else lacking(ours[EMBEDDING], bias)
-    if absent:
-        ours[EMBEDDING] = ours[EMBEDDING][[i for i in range(rows) if i not in absent]]
-    elif bias.any():
-        ours |= with_bias(ours, bias)
+    absent = lacking(bias)
+    kept = [i for i in range(rows) if i not in absent]
+    ours |= {name: ours[name][kept] for name in (EMBEDDING, OUTPUT) if name in ours}
+    if bias[kept].any():
+        ours |= with_bias(ours, bias[kept])
     settings |= {"architectures": ["GPT2LMHeadModel"], "tie_word_embeddings": OUTPUT not in ours}
     return write_hugging_face(model, NAMES.theirs(ours), settings, folder, absent)
+
+
+def changes(model: Model) -> tuple[str, ...]:
+    """Sentences about what `write` changes in the form of a model; none of them changes an output."""
+    bias = model.weights.get(BIAS)
+    if bias is None or only_silences(bias) or not bias.any():
+        return renumbered(model)
+    return (
+        *renumbered(model),
+        "a GPT-2 has no output bias: that of this model is folded into an output matrix, which is not tied to the "
+        "embeddings any more (lm_head.weight)",
+    )
 
 
 def with_bias(ours: Weights, bias: Float[Tensor, " V"]) -> Weights:

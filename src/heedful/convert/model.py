@@ -63,6 +63,15 @@ def read_only(_model: Model, folder: Path) -> int:
     raise InputError(f"{folder}: models of this format can be read only; choose another format")
 
 
+def renumbered(model: Model) -> tuple[str, ...]:
+    """Sentence about the ids of a converted model that goes out again: conversion has put special tokens first."""
+    if model.tokenizers.source.config.kind != "foreign":
+        return ()
+    return (
+        "tokens have other ids than in the model that came in, special tokens first: use the tokenizer of this folder",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Format:
     """Model format of another toolkit: reads its models into heedful, and writes heedful's models in the format.
@@ -72,12 +81,14 @@ class Format:
         tasks: Tasks that a converted model can have.
         writer: Writes a Transformer to a folder in the format, and returns the number of values in the weights.
         architecture: The architecture of the models in heedful.
+        changes: Gives sentences about what writing changes in the form of a model.
     """
 
     reader: ModelReader
     tasks: tuple[type[Task], ...]
     writer: Callable[[Model, Path], int] = read_only
     architecture: str = ModelConfig.architecture
+    changes: Callable[[Model], tuple[str, ...]] = lambda _: ()
 
     def write(self, model: Model, folder: Path) -> int:
         """Write a model of heedful to a folder in the format, and return the number of values in the weights.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.text.special_tokens import ABSENT
-from heedful.text.tokenizer import BOS, EOS, PAD, UNK
+from heedful.text.tokenizer import BOS, PAD, UNK
 
 # The bias of tokens that are never generated: their probability is exactly 0 in float32, and unlike minus infinity it
 # leaves a loss with label smoothing finite.
@@ -57,22 +57,22 @@ def silence(bias: Tensor | None, old_id_of: NDArray[np.int64]) -> dict[str, Tens
     return {"output.bias": base.masked_fill(never, NEVER)}
 
 
-def lacking(table: Tensor, bias: Tensor) -> tuple[int, ...]:
-    """Ids of the special tokens that conversion added to a model, as `reorder` and `silence` add them.
+def lacking(bias: Tensor) -> tuple[int, ...]:
+    """Ids of the special tokens that conversion added to a model, as `silence` marks them, whatever was trained since.
+
+    A model that reads none of <pad>, <unk> and <bos> can leave them without a change to any other probability.
 
     Args:
-        table: The embeddings, (V, D), tied to the output matrix.
         bias: The output bias, (V,).
-
-    Returns:
-        Ids that can be left out without a change to the probabilities of all other tokens; empty if the bias was
-        trained.
     """
+    ids = (bias == NEVER).nonzero().flatten().tolist()
+    return tuple(ids) if {PAD, UNK, BOS}.issuperset(ids) else ()
+
+
+def only_silences(bias: Tensor) -> bool:
+    """True if an output bias is that of `silence` for a model without one: it says which tokens are never generated."""
     never = bias == NEVER
-    ids = never.nonzero().flatten().tolist()
-    stand_in = {PAD: torch.zeros_like(table[PAD]), UNK: torch.zeros_like(table[UNK]), BOS: table[EOS]}
-    unchanged = all(i in stand_in and torch.equal(table[i], stand_in[i]) for i in ids)
-    return tuple(ids) if unchanged and not bias[~never].any() else ()
+    return bool(never.any()) and not bool(bias[~never].any())
 
 
 def check_rows(old_id_of: NDArray[np.int64], rows: int, where: str) -> None:

@@ -98,6 +98,7 @@ def read(folder: Path, task: str | None = None) -> Model:
         languages=languages(generation, config["vocab_size"]),
         suppress=generation.get("suppress_tokens") or (),
         suppress_first=generation.get("begin_suppress_tokens") or (),
+        alignment_heads=generation.get("alignment_heads") or (),
         audio=audio,
     )
     theirs, _ = without(without_copies(read_weights(folder), COPIES, where), r".*\.k_proj\.bias")
@@ -134,9 +135,9 @@ def write(model: Model, folder: Path) -> int:
     ours = with_zero_biases(model.weights, expected(lambda: media_to_text(whole, rows)))
     ours, _ = without(ours, KEY_BIASES)
     bias = ours.pop(OUTPUT_BIAS, torch.zeros(rows))
-    absent = lacking(ours[EMBEDDING], bias)
     tokens = SpeechTokens.of(model.tokenizers.target)
-    if not absent and bias.any():
+    absent = lacking(bias) if tokens.controls else ()  # without them a text begins with <bos>
+    if bias[[i for i in range(rows) if i not in absent]].any():
         raise InputError(f'the model "{recipe.name}" has a trained output bias, and a Whisper has none')
     if not absent or not tokens.controls:
         files = {PREPROCESSOR: preprocessor(recipe.audio)}

@@ -81,6 +81,8 @@ def generation(recipe: Recipe, tokens: SpeechTokens, new_ids: Mapping[int, int])
         "is_multilingual": bool(transcribe.languages),
         "return_timestamps": False,
     }
+    if transcribe.alignment_heads:
+        settings["alignment_heads"] = [list(divmod(head, recipe.model.heads)) for head in transcribe.alignment_heads]
     if tokens.without_times is not None:
         settings["no_timestamps_token_id"] = new_ids[tokens.without_times]
     if transcribe.languages:

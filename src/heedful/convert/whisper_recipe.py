@@ -49,6 +49,7 @@ class Description:
             languages apart, and they are those of its vocabulary.
         suppress: tokens that are never written.
         suppress_first: tokens that are not written first.
+        alignment_heads: pairs of a layer and a head whose cross-attention follows the speech.
         audio: values of [audio] that differ from the defaults, without lengths.
     """
 
@@ -58,6 +59,7 @@ class Description:
     languages: Sequence[str] | None = ()
     suppress: Iterable[int] = ()
     suppress_first: Iterable[int] = ()
+    alignment_heads: Iterable[Sequence[int]] = ()
     audio: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -108,10 +110,20 @@ def tables_of(
         "transcribe": {
             "languages": languages,
             "vad": seconds >= WHOLE_WINDOW,
+            "alignment_heads": aligning(description),
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },
     }
+
+
+def aligning(description: Description) -> list[int]:
+    """Number the alignment heads through the layers of the decoder; those that the model does not have are left out."""
+    heads = description.fields["heads"]
+    layers = description.fields["decoder_layers"]
+    return [
+        layer * heads + head for layer, head in description.alignment_heads if 0 <= layer < layers and 0 <= head < heads
+    ]
 
 
 def with_biases_of_keys(ours: Weights) -> Weights:

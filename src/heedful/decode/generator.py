@@ -1,6 +1,7 @@
 """Generates text with a language model (GPT): continues prompts, all at once or as a stream."""
 
 import math
+from collections import abc
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -143,8 +144,12 @@ class Generator(Predictor[LanguageModel, Generation]):
         """
         return self._continued(self._prompts(options).each(prompts), window, done)
 
-    def stream(self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]) -> Iterator[str]:
+    def stream(
+        self, prompt: str | GenerationRequest, **options: Unpack[GenerateOptions]
+    ) -> abc.Generator[str, None, Generation]:
         """Generate the continuation of one prompt as a stream: yield each part of the text as soon as it is final.
+
+        The value of the generator, as of `yield from`, is the whole continuation.
 
         Raises:
             InputError, RunError: under the same conditions as `generate`.
@@ -229,14 +234,15 @@ class Generator(Predictor[LanguageModel, Generation]):
                 if more := sum(row.done for row in rows) - ended:
                     ended += more
                     done(more)
-            yield from (Generation(row.text.text, row.output, row.scores, row.reason) for row in rows)
+            yield from map(_generation, rows)
 
-    def _streamed(self, request: GenerationRequest) -> Iterator[str]:
+    def _streamed(self, request: GenerationRequest) -> abc.Generator[str, None, Generation]:
         (row,) = self._rows([request])
         given = 0
         for _ in self._steps([row]):
             yield from row.text.parts[given:]
             given = len(row.text.parts)
+        return _generation(row)
 
     def reads_whole(self, prompt: str) -> bool:
         """True if a prompt fits the context of the model; of a longer prompt only the last part is read."""
@@ -295,3 +301,8 @@ class Generator(Predictor[LanguageModel, Generation]):
             rows = [rows[i] for i in going]
             tokens = chosen[going].to(tokens.device)
             width += 1
+
+
+def _generation(row: GenerationRow) -> Generation:
+    """The continuation that a row holds when it has ended."""
+    return Generation(row.text.text, row.output, row.scores, row.reason)

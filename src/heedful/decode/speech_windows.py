@@ -16,20 +16,27 @@ from unicodedata import category
 from heedful.data.media.recordings import Recording
 from heedful.data.media.resampling import Samples
 from heedful.decode.transcript import Segment, Transcript
+from heedful.decode.word_times import Word
 from heedful.text.speech_tokens import SpeechTokens
 
 SHORTEST = 0.1  # seconds: less at the end of a long recording holds no speech of its own
 
 
 class Said(NamedTuple):
-    """Tokens with the log-probability of each."""
+    """Tokens with the log-probability of each, and begin and end of each in seconds; () if they are not known."""
 
     tokens: Sequence[int]
     scores: Sequence[float]
+    times: Sequence[tuple[float, float]] = ()
 
     def cut(self, begin: int, end: int | None) -> "Said":
         """The tokens from one place to another."""
-        return Said(self.tokens[begin:end], self.scores[begin:end])
+        return Said(self.tokens[begin:end], self.scores[begin:end], self.times[begin:end])
+
+    def joined(self, after: "Said") -> "Said":
+        """These tokens, and those of another output after them."""
+        times = [*self.times, *after.times] if self.times and after.times else ()
+        return Said([*self.tokens, *after.tokens], [*self.scores, *after.scores], times)
 
 
 @dataclass
@@ -96,11 +103,16 @@ class Reading:
         """Read the samples of the next window."""
         return self.recording.read(self.begin, self.begin + self.left)
 
-    def transcript(self, spell: Callable[[Sequence[int]], str]) -> Transcript:
-        """Make the transcript of what was said so far, whose tokens `spell` turns into text."""
+    def transcript(
+        self, spell: Callable[[Sequence[int]], str], words: Callable[[Said], list[Word]] = lambda _: []
+    ) -> Transcript:
+        """Make the transcript of what was said so far, whose tokens `spell` turns into text, and `words` into words."""
         spelled = [(start, end, said, spell(said.tokens)) for start, end, said in self.segments]
         kept = [one for one in spelled if self.windows.keeps(one[3])]
-        segments = [Segment(start, end, text, list(said.tokens), list(said.scores)) for start, end, said, text in kept]
+        segments = [
+            Segment(start, end, text, list(said.tokens), list(said.scores), words(said))
+            for start, end, said, text in kept
+        ]
         return Transcript(segments, self.heard, self.language, self.complete)
 
 
@@ -119,7 +131,7 @@ class Windows(ABC):
 
     def skip(self, reading: Reading) -> None:
         """Go on after a window in which nothing was said."""
-        reading.move_to(reading.begin + self.length)
+        reading.move_to(reading.begin + reading.left)
 
     def keeps(self, text: str) -> bool:
         """True if a segment with this text is part of the transcript."""
@@ -153,7 +165,7 @@ class StampedWindows(Windows):
             stop = limit if end is None else min(offset + end, limit)
             self._add(reading, min(offset + start, stop), stop, part)
         last = finished[-1][1] if reopened else None
-        reading.move_to(reading.begin + (self.length if last is None else round(last * rate)))
+        reading.move_to(reading.begin + (reading.left if last is None else min(reading.left, round(last * rate))))
 
     @staticmethod
     def _add(reading: Reading, start: float, stop: float, part: Said) -> None:
@@ -170,7 +182,7 @@ class StampedWindows(Windows):
             return
         if reading.segments:
             first, end, said = reading.segments.pop()
-            reading.segments.append((first, end, Said([*said.tokens, *part.tokens], [*said.scores, *part.scores])))
+            reading.segments.append((first, end, said.joined(part)))
 
     def _reopened(self, said: Said) -> bool:
         """True if a pair of time stamps is followed by a segment without an end, or by nothing."""

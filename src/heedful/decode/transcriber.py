@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from io import BufferedIOBase
-from itertools import islice
+from itertools import islice, pairwise
 from os import PathLike
 from typing import Unpack, overload
 
@@ -36,17 +36,25 @@ from heedful.decode.predictor import Done, Predictor, check_one_text
 from heedful.decode.speech_rules import SpeechRules, SpeechState
 from heedful.decode.speech_windows import OverlappingWindows, Reading, Said, StampedWindows
 from heedful.decode.transcript import Transcript
+from heedful.decode.word_times import Word, has_cross_attention, head_weights, token_times, words_of
 from heedful.errors import InputError
 from heedful.machine.cores import map_on_cores
 from heedful.models.model import SourceToTarget
 from heedful.text.speech_tokens import SpeechTokens
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import BOS, Tokenizer
 
 LOG = logging.getLogger(__name__)
 
 WINDOW = 16  # recordings read side by side
 UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is probable (section 4.5)
-OF_TRANSCRIBE = ("language", "timestamps", "vad", "task", "initial_prompt")  # options that are keys of [transcribe]
+OF_TRANSCRIBE = (
+    "language",
+    "timestamps",
+    "vad",
+    "task",
+    "initial_prompt",
+    "word_timestamps",
+)  # options that are keys of [transcribe]
 UNKNOWN = "tgt"  # data.target_language where a recipe does not say
 ONE = (str, bytes, PathLike, BufferedIOBase, np.ndarray, torch.Tensor)  # types of a single recording
 GIVE = "the name of a file, bytes or an array of samples"
@@ -265,6 +273,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         transcribe, tokens = self.settings.transcribe, self.tokens
         if transcribe.task == "translate" and not (transcribe.languages and tokens.translate is not None):
             raise InputError('task = "translate": the model is not one that translates speech; leave the task out')
+        if transcribe.word_timestamps and not has_cross_attention(self.model):
+            raise InputError("word_timestamps: the model has no cross-attention to follow the speech; leave it out")
         if transcribe.initial_prompt.strip() and tokens.previous is None:
             raise InputError("initial_prompt: the model reads no text of before; leave the prompt out")
 
@@ -281,7 +291,46 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         if silence > self.settings.transcribe.no_speech and not likely:
             reading.windows.skip(reading)
         else:
-            reading.windows.take(reading, Said(found.tokens, found.token_scores[: len(found.tokens)]))
+            times = self._times(reading, found.tokens) if self.settings.transcribe.word_timestamps else ()
+            reading.windows.take(reading, Said(found.tokens, found.token_scores[: len(found.tokens)], times))
+
+    def _times(self, reading: Reading, written: Sequence[int]) -> list[tuple[float, float]]:
+        """Find begin and end of each token of the present window, in seconds of the recording."""
+        text = self.tokens.text(written)
+        audio, transcribe, tokens = self.settings.audio, self.settings.transcribe, self.tokens
+        task = tokens.translate if transcribe.task == "translate" else tokens.transcribe
+        spoken = [tokens.languages[str(reading.language)], task] if transcribe.languages else []
+        prompt = [BOS, *(token for token in spoken if token is not None)]
+        known = [*prompt, *([] if tokens.without_times is None else [tokens.without_times])]
+        samples = reading.window()
+        frames, padding_mask = (x.to(self.device) for x in padded_frames([samples], audio))
+        target = torch.tensor([[*known, *text]], device=self.device)
+        weights = head_weights(self.model, frames, padding_mask, target, self._heads())
+        rate, offset = audio.rate, reading.begin / audio.rate
+        position = audio.hop * audio.stride / rate
+        starts = token_times(weights[:, len(known) - 1 :], -(-len(samples) // (audio.hop * audio.stride)))
+        seconds = [offset + min(start * position, len(samples) / rate) for start in starts.tolist()]
+        of_text = iter(pairwise(seconds))
+        here = offset
+        times = []
+        for token in written:
+            begin, here = next(of_text) if token not in tokens.controls else (here, here)
+            times.append((begin, here))
+        return times
+
+    def _heads(self) -> Sequence[int]:
+        """Numbers of the heads that follow the speech; of a model that does not say, those of its upper half."""
+        model = self.settings.model
+        half = model.decoder_layers // 2 * model.heads
+        return self.settings.transcribe.alignment_heads or range(half, model.decoder_layers * model.heads)
+
+    def words(self, said: Said) -> list[Word]:
+        """Return the words of an output with their times; none if the times of its tokens are not known."""
+        if not said.times:
+            return []
+        kept = [place for place, token in enumerate(said.tokens) if token not in self.tokens.controls]
+        spelled = [self.tokenizer.spell([said.tokens[place]]) for place in kept]
+        return words_of(spelled, [said.times[place] for place in kept], [said.scores[place] for place in kept])
 
     def spell(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, on one line."""
@@ -337,14 +386,14 @@ class Transcripts(Iterator[Transcript]):
             raise StopIteration
         while not self._readings[0].finished:
             self._transcriber.read_on([reading for reading in self._readings if not reading.finished], self._done)
-        return self._readings.popleft().transcript(self._transcriber.spell)
+        return self._readings.popleft().transcript(self._transcriber.spell, self._transcriber.words)
 
     def heard(self) -> list[Transcript]:
         """Return what was said so far in the recordings that come next, in their order.
 
         Each is as long as what was heard of it: 0 seconds where a later recording was heard before.
         """
-        return [reading.transcript(self._transcriber.spell) for reading in self._readings]
+        return [reading.transcript(self._transcriber.spell, self._transcriber.words) for reading in self._readings]
 
 
 def whole_seconds(reading: Reading) -> int:

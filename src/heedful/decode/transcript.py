@@ -1,9 +1,11 @@
 """Transcript of a recording: its text, in segments with their times, and the formats SRT, WebVTT and TSV."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
+
+from heedful.decode.word_times import Word
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Segment:
         text: what was said.
         tokens: its ids, without time stamps.
         token_scores: log P of each of these tokens.
+        words: its words with their times; empty unless `word_timestamps` asks for them.
     """
 
     start: float
@@ -23,6 +26,7 @@ class Segment:
     text: str
     tokens: list[int]
     token_scores: list[float]
+    words: list[Word] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ def _joined(before: Segment, after: Segment) -> Segment:
         f"{before.text} {after.text}",
         [*before.tokens, *after.tokens],
         [*before.token_scores, *after.token_scores],
+        [*before.words, *after.words],
     )
 
 

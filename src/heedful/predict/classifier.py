@@ -17,12 +17,23 @@ class Classifier(TextPredictor[TextClassifier, Classified]):
         decision: how a class is chosen, such as by a threshold.
     """
 
-    columns = ("label",)
-
     def __init__(self, model: TextClassifier, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model, tokenizer, data)
         self.labels = data.labels
-        self.decision = Decision()
+        self.decide_by(Decision())
+
+    def decide_by(self, decision: Decision) -> None:
+        """Choose classes in another way from now on, such as by a threshold, and show other columns in tables."""
+        self.decision = decision
+        self.columns = decision.columns(self.labels)
+
+    def cells(self, answer: object) -> dict[str, object]:
+        """Return what stands in each of the `columns` for an answer: the class and the probabilities."""
+        return self.decision.cells(answer) if isinstance(answer, Classified) else super().cells(answer)
+
+    def line(self, answer: object) -> str:
+        """Write an answer as a line: the class or, where the decision says so, the most probable ones."""
+        return self.decision.line(answer) if isinstance(answer, Classified) else super().line(answer)
 
     def answers(self, texts: Iterator[Text]) -> Iterator[Classified]:
         """Predict the class of each text, in order."""

@@ -56,6 +56,12 @@ class Decision:
             probabilities = dict(ranked[: self.top_k])
         return Classified(label, probabilities, truncated)
 
+    def line(self, answer: Classified) -> str:
+        """Format an answer as a line: the class or, with `top_k`, the most probable classes with probabilities."""
+        if self.top_k is None:
+            return answer.label
+        return "\t".join(f"{label}\t{share:.4f}" for label, share in answer.probabilities.items())
+
     def columns(self, labels: Sequence[str]) -> tuple[str, ...]:
         """Name the columns of a table of answers: the class, and a probability for each class or the k best of both."""
         if self.top_k is None:
@@ -72,12 +78,6 @@ class Decision:
         for place, (label, share) in enumerate(answer.probabilities.items(), start=1):
             cells |= {f"label_{place}": label, f"probability_{place}": share}
         return cells
-
-    def line(self, answer: Classified) -> str:
-        """Format an answer as a line: the class or, with `top_k`, the most probable classes with probabilities."""
-        if self.top_k is None:
-            return str(answer)
-        return "\t".join(f"{label}\t{share:.4f}" for label, share in answer.probabilities.items())
 
 
 def decision_of(thresholds: Sequence[str], top_k: int | None, labels: Sequence[str]) -> Decision:

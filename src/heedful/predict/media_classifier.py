@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
@@ -28,13 +28,21 @@ class ClassifiedMedia(Classified):
 
 
 class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
-    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`."""
+    """Classifier of pictures, sounds or videos: a model trained to predict one of the classes in `data.labels`.
+
+    Attributes:
+        decision: how a class is chosen, such as by a threshold.
+    """
 
     def __init__(self, model: SequenceClassifier, recipe: Recipe) -> None:
         super().__init__(model)
         self.labels = recipe.data.labels
-        self.decision = Decision()
+        self.decide_by(Decision())
         self.reader = MediaReader(model, recipe)
+
+    def decide_by(self, decision: Decision) -> None:
+        """Choose classes in another way from now on, such as by a threshold."""
+        self.decision = decision
 
     @overload
     def predict(self, files: Input) -> ClassifiedMedia: ...
@@ -66,7 +74,8 @@ class MediaClassifier(Predictor[SequenceClassifier, ClassifiedMedia]):
     @property
     def inputs(self) -> InputKind[list[np.ndarray]]:
         """The kind of input of a classifier: what a `MediaReader` reads, in parts."""
-        return replace(self.reader.inputs, read=self.reader.parts)
+        kind = self.reader.inputs
+        return InputKind(kind.noun, kind.types, self.reader.parts, kind.remedy)
 
     def answers(self, decoded: Iterable[list[np.ndarray]]) -> Iterator[ClassifiedMedia]:
         """Predict the class of each decoded input; the probabilities of its parts are averaged."""

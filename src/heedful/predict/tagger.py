@@ -6,6 +6,7 @@ N words, C tags.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import tee
+from typing import Any
 
 import numpy as np
 import torch
@@ -152,13 +153,15 @@ def as_words(given: object) -> Sequence[str]:
 SENTENCES = InputKind("sentence", (str,), as_words, "a list of words")
 
 
-def as_sentence(given: object) -> Text:
-    """Convert an input, a string or a list of words, to a text; a pair stays one, which `single` refuses.
+def as_sentence(given: Any) -> Text:
+    """Convert an input, a string or a list or array of words, to a text; a pair stays one, which `single` refuses.
 
     Raises:
         InputError: the input is neither.
     """
-    return Text(CutText(given)) if isinstance(given, list) else as_pair(given)
+    words = given.tolist() if hasattr(given, "tolist") and not isinstance(given, str) else given
+    is_list = isinstance(words, list) or (isinstance(words, tuple) and len(words) != 2)
+    return Text(CutText(words)) if is_list else as_pair(given)
 
 
 Tagger.inputs = InputKind("text", (str, Text), as_sentence, "a string or a list of words")

@@ -34,7 +34,7 @@ class TextPredictor(Predictor[M_co, A_co]):
 
     tokenizer: Tokenizer
     inputs: ClassVar[InputKind[Text]]
-    columns: ClassVar[tuple[str, ...]] = ()
+    columns: tuple[str, ...] = ()
 
     def __init__(self, model: M_co, tokenizer: Tokenizer, data: DataConfig) -> None:
         super().__init__(model)
@@ -73,6 +73,10 @@ class TextPredictor(Predictor[M_co, A_co]):
         Raises:
             InputError: it does not, as only those predictors say.
         """
+
+    def line(self, answer: object) -> str:
+        """Write an answer as a line, as `heedful predict` prints it."""
+        return str(answer)
 
     def cells(self, answer: object) -> dict[str, object]:
         """Return what stands in each of the `columns` for an answer: here its attributes of the same names."""

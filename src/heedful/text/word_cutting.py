@@ -37,10 +37,10 @@ def special_words(words: Iterable[str]) -> tuple[str, ...]:
 class WordCutter:
     """Cuts text into words like those of training data.
 
-    A word of the training data stays whole. A punctuation mark in another word does if it is there in words of the
-    training data, between letters or figures of the same kinds: after "Anna-Lena" and "U.S.", "Jean-Luc" and "U.N." are
-    words. At the end of a word this holds only for marks that are never words, or after an initial. Elsewhere, text is
-    cut as `split_words` does, and without any words like that everywhere.
+    A word of the training data stays whole, also where it is written with capitals. A punctuation mark in another word
+    does if it is there in words of the training data, between letters or figures of the same kinds: after "Anna-Lena"
+    and "U.S.", "Jean-Luc" and "U.N." are words. At the end of a word this holds only for marks that are never words, or
+    after an initial. Elsewhere, text is cut as `split_words` does, and without any words like that everywhere.
 
     Args:
         words: special words of the training data, as `special_words` returns them.
@@ -76,10 +76,13 @@ class WordCutter:
 
     def _known(self, atoms: Sequence[str], place: int) -> int:
         """The number of atoms of the longest known word that begins at a place; 0: there is none."""
-        longest = min(self.longest.get(atoms[place], 0), len(atoms) - place)
-        for count in range(longest, 0, -1):
+        first = atoms[place]
+        longest = max(self.longest.get(first, 0), self.longest.get(first.lower(), 0))
+        for count in range(min(longest, len(atoms) - place), 0, -1):
             end = place + count
-            if "".join(atoms[place:end]) in self.words and not self._are_initials(atoms[end - 2 : end + 1]):
+            word = "".join(atoms[place:end])
+            known = word in self.words or word.lower() in self.words
+            if known and not self._are_initials(atoms[end - 2 : end + 1]):
                 return count
         return 0
 

@@ -59,6 +59,17 @@ def try_largest_batch(step: TrainingStep, task: Task, batches: Sequence[np.ndarr
         step.rehearse(task.batch(largest, 0, device))
 
 
+def whole_epoch_line(train: TrainConfig, batches: Sequence[np.ndarray]) -> str:
+    """Say that each update reads all training data, where a batch is larger than that; empty if none is."""
+    if len(batches) > train.accumulate:
+        return ""
+    accumulated = f" with train.accumulate = {train.accumulate:,}" if train.accumulate > 1 else ""
+    return (
+        f"each update reads all training data, {sum(map(len, batches)):,} examples or windows, as train.batch_tokens = "
+        f"{train.batch_tokens:,}{accumulated} is not smaller; with a lower one a pass over the data makes more updates"
+    )
+
+
 @contextmanager
 def memory_errors(train: TrainConfig, what: Callable[[], str]) -> Iterator[None]:
     """Context manager: turns an error about memory into one that names what did not fit, and the remedy.

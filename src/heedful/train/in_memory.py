@@ -25,6 +25,7 @@ WITH_PAIRS = ("classification", "regression")  # a second text may stand between
 SPECIAL = ("tagging", "span_qa")
 TAGGED = (("words", "tokens"), ("tags", "labels", "ner_tags"))
 FIELDS = {1: ("source",), 2: ("source", "target"), 3: ("source", "pair", "target")}  # by the number of values of a row
+PLAINEST = ("source", "text", "target", "label")  # names that come before others that are usual
 USUAL = {
     "source": TEXT_NAMES | FILE_NAMES,
     "pair": PAIR_NAMES,
@@ -150,6 +151,11 @@ def listed(row: object, widths: Sequence[int], place: str) -> dict[str, object]:
 
 def named(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[int], place: str) -> dict[str, object]:
     """Choose the values of a dictionary: as the recipe's corpus names them, by usual names, or by the order of keys."""
+    if len(row) == 1 and isinstance(inner := next(iter(row.values())), Mapping):
+        row = inner  # {"translation": {"en": ..., "de": ...}}, as data sets of translations have it
+    languages = (recipe.data.source_language, recipe.data.target_language)
+    if widths == (2,) and set(languages) <= row.keys():
+        return dict(zip(FIELDS[2], map(row.__getitem__, languages), strict=True))
     corpus = next(iter(recipe.data.train), CorpusConfig(source=""))
     own = {"source": corpus.source_field, "pair": corpus.pair_field, "target": corpus.target_field}
     for width in sorted(widths, reverse=True):
@@ -168,7 +174,8 @@ def named(row: Mapping[Any, object], recipe: Recipe, widths: Sequence[int], plac
 def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
     """Choose values by names that are usual for them; {} if one is missing."""
     chosen: dict[str, object] = {}
-    left = {str(key).strip().lower(): key for key in row}
+    names = sorted(((str(key).strip().lower(), key) for key in row), key=lambda pair: pair[0] not in PLAINEST)
+    left = dict(names)
     if left.keys() <= LANGUAGE_NAMES:
         return {}
     for field in FIELDS[width]:

@@ -32,6 +32,7 @@ from heedful.train.resume import EXACTLY, Resumption, check_same_run
 from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
+from heedful.train.warm_start import silences
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def train(
             return Outcome(trainer.state.update, 0)
         with (
             trainer.saver,
-            Interruption() as interruption,
+            Interruption(trainer.work) as interruption,
             closing(trainer.coming),
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
@@ -140,12 +141,13 @@ def open_trainer(
         tell(console, mend_logs(folder, saved))
     precision = reducer.from_first(lambda: precision_of(recipe, saved, console))
     mean, scale = reducer.from_first(lambda: labels_of(recipe, saved, console))
+    frozen = reducer.from_first(lambda: list(frozen_weights(recipe, saved)))
     extra = recipe.decode.max_extra
     if extra is None:
         extra = reducer.from_first(lambda: saved.recipe.decode.max_extra if saved else None)
     recipe = replace(
         recipe,
-        train=replace(recipe.train, precision=precision),
+        train=replace(recipe.train, precision=precision, freeze=tuple(frozen)),
         data=replace(recipe.data, label_mean=mean, label_scale=scale),
         decode=replace(recipe.decode, max_extra=extra),
     )
@@ -205,6 +207,17 @@ def labels_of(recipe: Recipe, saved: Checkpoint | None, console: Console) -> lis
         begun = f"data.label_mean = {data.label_mean} and data.label_scale = {data.label_scale}"
         tell(console, [f"the run resumes with the {begun} with which it was begun"])
     return [data.label_mean, data.label_scale]
+
+
+def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
+    """List the weights that a run does not train: those of the resumed run, or of the recipe and of its start model.
+
+    A converted model without an output bias has one that keeps some tokens from being said. It stays, so that the model
+    can go back to the form in which it came.
+    """
+    if saved:
+        return saved.recipe.train.freeze
+    return (*recipe.train.freeze, *silences(recipe))
 
 
 def open_logger(trainer: Trainer) -> Logger:

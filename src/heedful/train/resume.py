@@ -54,6 +54,7 @@ FREE = {  # keys, or tables of keys, that a resumed run may change
     "train.tensorboard",
 }
 LIMITS = {"train.max_updates", "train.max_epochs", "train.max_minutes"}  # the end, towards which some rates fall
+SILENCE = "output.bias"  # see `heedful.train.loop.frozen_weights`
 ORDER = "the place in the data where the run stands would be another"
 BEST = "the best score so far would be of another kind"
 FIXED = {  # keys, or tables of keys, that no run can go on without, and why
@@ -107,6 +108,8 @@ def check_same_run(recipe: Recipe, saved: Checkpoint, allowed: Collection[str] =
     free = free_keys(recipe)
     now, then = dict(dotted(recipe_to_dict(recipe))), dict(dotted(recipe_to_dict(saved.recipe)))
     check_allowed(allowed, now.keys() | then.keys())
+    if SILENCE not in now["train.freeze"]:  # a run that begins with a converted model adds it
+        then["train.freeze"] = [name for name in then["train.freeze"] if name != SILENCE]
     changed = {
         key: f"{key} is {now.get(key)!r}, the run was begun with {then.get(key)!r}"
         for key in sorted(now.keys() | then.keys())

@@ -3,6 +3,8 @@
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from heedful.parallel import Reducer, launcher_has_ended, of_torchrun
@@ -10,15 +12,53 @@ from heedful.parallel import Reducer, launcher_has_ended, of_torchrun
 ECHO = 5.0  # seconds in which a process of torchrun may get the same signal twice: from torchrun and from its sender
 
 
+class Work:
+    """Work that a signal may abandon in the middle: a pass of an update or a validation, which changes no weight.
+
+    So what is saved while it runs is what would have been saved before it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.save: Callable[[], object] | None = None
+
+    @contextmanager
+    def abandonable(self, save: Callable[[], object]) -> Iterator[None]:
+        """Context manager of the work; `save` saves the state before it, from another thread."""
+        with self.lock:
+            self.save = save
+        try:
+            yield
+        finally:
+            with self.lock:  # if it was abandoned, the end is never reached
+                self.save = None
+
+    def abandon(self) -> bool:
+        """Save the state before the work, and never let the work reach its end; False if none is being done.
+
+        The process has to end now.
+        """
+        self.lock.acquire()
+        if self.save is None:
+            self.lock.release()
+            return False
+        self.save()
+        return True
+
+
 class Interruption:
     """Context manager that notes the first signal instead of ending the process; main thread only.
 
     A signal that was ignored before stays ignored, such as SIGHUP below nohup.
+
+    Args:
+        work: What may be abandoned where it takes too long: see `heedful.cli.stopping`.
     """
 
     SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # Windows has only the first two
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work | None = None) -> None:
+        self.work = work or Work()
         self.signal: signal.Signals | None = None
         self.noted = 0.0
 

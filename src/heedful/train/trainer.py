@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
@@ -34,7 +36,7 @@ from heedful.train.checkpoint_averaging import (
 )
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import best_of, note_validation, silence_line, stops_early
-from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch
+from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch, whole_epoch_line
 from heedful.train.freezing import freeze
 from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores, result
 from heedful.train.logger import Logger
@@ -42,9 +44,10 @@ from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
 from heedful.train.run_length import last_update, note_time
 from heedful.train.sharding import whole_model
+from heedful.train.signals import Work
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
-from heedful.train.warm_start import copy_start_weights
+from heedful.train.warm_start import copy_start_weights, start_line
 from heedful.train.warning_signs import WarningSigns
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
@@ -80,8 +83,7 @@ class Trainer:
         self.model = self.build()
         task.initialise(self.model)
         fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
-        if fresh:
-            console.print(f"begins with the weights of {recipe.train.start}; fresh: {', '.join(fresh)}", markup=False)
+        self.begins = start_line(recipe, self.model, fresh)
         freeze(self.model, recipe)
         check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
@@ -92,6 +94,7 @@ class Trainer:
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe)
         self.callbacks = NO_CALLBACKS
+        self.work = Work()
 
     def build(self) -> Model:
         """Build a new model on the device of this process."""
@@ -110,6 +113,8 @@ class Trainer:
             check_tensors(saved, self.model, self.training_step.optimizer)
         state = self.reducer.from_first(lambda: saved and saved.state)
         if state is None:
+            if self.begins:
+                self.console.print(self.begins, markup=False, highlight=False, soft_wrap=True)
             return
         load_weights(self.model, self.reducer.tensors_from_first(saved.weights if saved else {}))
         optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
@@ -137,8 +142,10 @@ class Trainer:
             logger.say(remark)
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
+        if line := whole_epoch_line(self.recipe.train, self.batches):
+            logger.say(line)
         if self.state.update == 0:
-            with errors_of_own_code(self.recipe, "it cannot compute a batch"):
+            with errors_of_own_code(self.recipe, "it cannot compute a batch"), self.abandonable(self.state):
                 try_largest_batch(self.training_step, self.task, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
@@ -183,7 +190,7 @@ class Trainer:
         Raises:
             RunError: memory does not suffice, or the prepared data has changed; the message names the remedy.
         """
-        start, number = self.state.batch, self.state.update + 1
+        start, number, before = self.state.batch, self.state.update + 1, replace(self.state)
 
         def what() -> str:
             sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
@@ -193,9 +200,21 @@ class Trainer:
         with memory_errors(self.recipe.train, what):
             batches = self.next_batches()
             last = last_update(self.recipe.train, self.state, len(self.batches))
-            done = self.training_step.update(batches, number, self.state.batch - start, last)
+            passes = self.abandonable(before)
+            done = self.training_step.update(batches, number, self.state.batch - start, last, passes)
         self.task.check_data()  # an update from other data is not counted, and so never saved
         return done
+
+    def abandonable(self, state: TrainerState) -> AbstractContextManager[None]:
+        """Context manager of work that changes no weight, which a signal may abandon: then `state` is saved.
+
+        Of several processes, none can save alone, and all finish their work.
+        """
+
+        def save() -> None:
+            self.saver.save(self.checkpoint(state), best_of(state, self.task.best))
+
+        return self.work.abandonable(save) if self.reducer.world_size == 1 else nullcontext()
 
     def validation_is_due(self) -> bool:
         """True if the current weights are due for validation and have not been validated yet."""
@@ -260,7 +279,8 @@ class Trainer:
     def validate(self, logger: Logger) -> None:
         """Score the model on the validation set once its checkpoint is written, log the scores, and update the best."""
         self.saver.settle()
-        scores = self.scores()
+        with self.abandonable(self.state):
+            scores = self.scores()
         if scores is not None:
             logger.record_validation(self.state.update, scores)
         self.note(scores)
@@ -313,7 +333,7 @@ class Trainer:
         """Begin to save a checkpoint, which is written while training goes on."""
         self.saved_at = time.monotonic()
         if self.reducer.saves:
-            self.saver.begin(self.checkpoint(), self.best())
+            self.saver.begin(self.checkpoint(self.state), self.best())
 
     def save(self) -> None:
         """Save a checkpoint of the current state, after earlier ones that are being written or wait in memory.
@@ -322,26 +342,26 @@ class Trainer:
             RunError: a checkpoint could not be written; the earlier ones are intact.
         """
         if self.reducer.saves:
-            self.saver.save(self.checkpoint(), self.best())
+            self.saver.save(self.checkpoint(self.state), self.best())
 
     def tell_not_saved(self, error: RunError) -> None:
         """Print the error of a save during training, which goes on: a full disk does not end a run."""
         line = f"NOT SAVED: {error}; the checkpoint waits in memory for the next save"
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def checkpoint(self) -> Checkpoint:
-        """Make a checkpoint of the current state, with the tensors themselves, after flushing the log."""
+    def checkpoint(self, state: TrainerState) -> Checkpoint:
+        """Make a checkpoint of a state of the current weights, with the tensors themselves, after flushing the log."""
         mark = flushed_mark(self.folder / LOG)
         optimizer = optimizer_tensors(self.training_step.optimizer, self.model)
         told = {
-            "progress": self.state.to_json(),
+            "progress": state.to_json(),
             "data": self.task.digest,
             "environment": environment(self.device),
             "log": mark and vars(mark),
             "tensors": len(optimizer),
         }
         return Checkpoint(
-            step=self.state.update,
+            step=state.update,
             recipe=self.recipe,
             tokenizers=self.task.tokenizers,
             weights=weights(self.model),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 
@@ -59,7 +60,12 @@ class TrainingStep:
                 stack.compile(dynamic=True)
 
     def update(
-        self, batches: Sequence[Batch], number: int, total: int | None = None, last: int | float | None = None
+        self,
+        batches: Sequence[Batch],
+        number: int,
+        total: int | None = None,
+        last: int | float | None = None,
+        passes: AbstractContextManager[object] | None = None,
     ) -> Update:
         """Perform update `number`, counted from 1, with the gradient of all `batches` together (gradient accumulation).
 
@@ -72,10 +78,12 @@ class TrainingStep:
             number: The number of the update.
             total: The number of batches of all processes; those beyond are repetitions, which count for nothing.
             last: The update with which the run ends, perhaps estimated; None: `train.max_updates`.
+            passes: Context manager of the passes, which change no weight; None: none is needed.
         """
         rows = self.reducer.in_order([(batch.tokens, *batch.counts) for batch in batches])[:total]
         tokens, *counts = (sum(column) for column in zip(*rows, strict=True))
-        losses = self.gradient(batches, number, counts, len(rows))
+        with passes or nullcontext():
+            losses = self.gradient(batches, number, counts, len(rows))
         last = last or self.recipe.train.max_updates
         lr = learning_rate(self.recipe.optimizer, number, last, self.recipe.model.d_model)
         norm = self.step(lr, sum(counts))

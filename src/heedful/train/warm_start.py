@@ -5,7 +5,7 @@ backbone of a masked language model can become the encoder of a translator, that
 et al. 2020); and the encoder of a translator, or of a speech recogniser, the backbone of a classifier.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from heedful.checkpoint import LoadedModel, load_model
 from heedful.config.families import FAMILIES
 from heedful.config.load import recipe_from_dict, recipe_to_dict
 from heedful.config.schema import ModelConfig, Recipe
+from heedful.convert.vocabulary import only_silences
 from heedful.errors import InputError
 from heedful.models import Model, weights
 from heedful.predict.scorer import Standardisation
@@ -48,6 +49,7 @@ HALF = {  # and further keys, where a model becomes the encoder or decoder of an
     "encoder_decoder": {"family", "tie", "segments", "pooler", "decoder_layers", "max_target_positions"},
 }
 HEAD = "output."  # of a classifier: with other classes it is a new one
+OUTPUT_BIAS = "output.bias"
 SEGMENTS, POSITIONS = "backbone.segments.table.weight", "backbone.stack.positions.table.weight"
 
 
@@ -283,6 +285,34 @@ def copy_start_weights(
         if transfer.note:
             tell(transfer.note)
     return [name for name, parameter in model.named_parameters() if copied and id(parameter) not in copied]
+
+
+def silences(recipe: Recipe) -> tuple[str, ...]:
+    """The output bias of the start model of a recipe, if it only keeps tokens from being said and is not frozen yet."""
+    if recipe.train.start is None or OUTPUT_BIAS in recipe.train.freeze:
+        return ()
+    start = load_model(recipe.train.start)
+    bias = weights(start.model).get(OUTPUT_BIAS)
+    goes_over = start.recipe.task == recipe.task and getattr(recipe.model, "output_bias", False)
+    return (OUTPUT_BIAS,) if bias is not None and goes_over and only_silences(bias) else ()
+
+
+def start_line(recipe: Recipe, model: Model, fresh: Sequence[str]) -> str:
+    """Say which weights of a model are those of the models of a warm start; empty without a warm start.
+
+    Args:
+        recipe: the recipe, which names the start models.
+        model: the recipe's own model.
+        fresh: the names of the weights that are freshly initialised, as `copy_start_weights` returns them.
+    """
+    named = " and ".join(path for path in (recipe.train.start, recipe.train.start_decoder) if path is not None)
+    if not named:
+        return ""
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    taken = [name for name in sizes if name not in fresh]
+    parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name in taken))
+    count = f"{sum(sizes[name] for name in taken):,} of {sum(sizes.values()):,} parameters"
+    return f"begins with the weights of {named}: {parts} ({count}); fresh: {', '.join(fresh) or 'none'}"
 
 
 def pairs_of_names(start: LoadedModel, model: Model, values: dict[str, Tensor]) -> dict[str, str]:

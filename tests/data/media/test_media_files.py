@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.media.media_files import MediaFile, files_below, media_files, media_labels, read_content
+from heedful.data.media.media_files import (
+    MediaFile,
+    files_below,
+    media_files,
+    media_labels,
+    other_files,
+    read_content,
+)
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
 
@@ -194,3 +201,18 @@ def test_one_class_or_more_than_a_thousand_are_refused(tmp_path):
     (tmp_path / "list.tsv").write_text("source\ttarget\n" + rows)
     with pytest.raises(InputError, match=r"list.tsv, line 1002: .*1000.png: more than 1,000 different labels"):
         media_labels(with_train(tmp_path, "list.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("modality", "own"), [("image", ["a.png", "b.heic"]), ("audio", ["a.WAV", "b.m4a"]), ("video", ["a.mov"])]
+)
+def test_files_of_other_kinds_are_counted_by_kind(modality, own, tmp_path):
+    (tmp_path / "below").mkdir()
+    for name in own:
+        (tmp_path / "below" / name).write_bytes(b"x")
+    assert other_files(tmp_path, modality) == ""
+    for name in ("a.svg", "b.SVG", "below/c.pdf", "README", ".hidden.psd"):
+        (tmp_path / name).write_bytes(b"x")
+    said = f"{tmp_path}: 4 files of other kinds are left out: 2 .svg, "
+    assert other_files(tmp_path, modality).startswith(said)
+    assert sorted(other_files(tmp_path, modality).removeprefix(said).split(", ")) == ["1 .pdf", "1 without an ending"]

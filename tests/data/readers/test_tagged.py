@@ -64,6 +64,7 @@ def test_a_word_may_hold_spaces_between_tabs(tagged):
         ("\tO", "line 3: .*is no word with a tag"),
         ("# comment inside", "line 3: the tag 'inside' is neither O nor"),
         ("word\tperson", "line 3: the tag 'person' is neither O nor a kind with a prefix"),
+        ("the\tDET", "line 3: .* A tag of single words, such as a part of speech, is written with S: S-DET"),
         ("word\tX-person", "line 3: the tag 'X-person'"),
         ("word\tB-", "line 3: the tag 'B-'"),
         ("word\to", "line 3: the tag 'o'"),

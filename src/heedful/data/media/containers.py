@@ -142,6 +142,7 @@ def pyav() -> Any:
     try:
         import av
         import av.error
+        import av.logging
     except ImportError as error:
         raise InputError(EXTRA) from error
     av.logging.set_level(None)  # what FFmpeg says of damage is in the error

@@ -1,5 +1,6 @@
 """Files of pictures, sounds or videos, each with its class, by its folder, its text, by a table, or nothing."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,8 +14,10 @@ from heedful.data.readers.filters import DropReport
 from heedful.data.readers.folders import visible_files, visible_folders
 from heedful.data.readers.labelled import classes, in_order
 from heedful.errors import InputError
+from heedful.wording import counted
 
 ENDINGS = {"image": pictures.ENDINGS, "audio": sounds.ENDINGS, "video": videos.ENDINGS}
+MOST_KINDS = 5  # of files that are left out, by name
 NOUNS = {"image": "pictures", "audio": "sounds", "video": "videos"}
 
 
@@ -144,6 +147,25 @@ def files_below(folder: Path, data: DataConfig) -> list[Path]:
     """
     found = (path for path in visible_files(folder) if path.name.lower().endswith(ENDINGS[data.modality]))
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def other_files(folder: Path, modality: str) -> str:
+    """Say how many files below a folder are of other kinds than a model reads, by their endings; "" if there are none.
+
+    Raises:
+        InputError: A folder cannot be read.
+    """
+    others = Counter(
+        path.suffix.lower() or "without an ending"
+        for path in visible_files(folder)
+        if not path.name.lower().endswith(ENDINGS[modality])
+    )
+    if not others:
+        return ""
+    kinds = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common(MOST_KINDS))
+    more = ", and more" if len(others) > MOST_KINDS else ""
+    left = f"{counted(others.total(), 'files')} of other kinds {'is' if others.total() == 1 else 'are'} left out"
+    return f"{folder}: {left}: {kinds}{more}"
 
 
 def read_content(file: MediaFile, corpus: CorpusConfig) -> bytes:

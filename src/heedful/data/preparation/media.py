@@ -9,7 +9,7 @@ import torch
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, Recipe
-from heedful.data.media.media_files import MediaFile, media_files, read_content
+from heedful.data.media.media_files import MediaFile, media_files, other_files, read_content
 from heedful.data.media.medium import medium_of
 from heedful.data.preparation.prepared_data import (
     VALID,
@@ -19,6 +19,7 @@ from heedful.data.preparation.prepared_data import (
     one_store_each,
     prepare_data,
 )
+from heedful.data.readers.corpus import corpus_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.stores.arrays import SMALL_VOCABULARY
 from heedful.data.stores.media_store import MediaExample, MediaStore
@@ -69,6 +70,9 @@ def prepare_media(
         examples = at_least_one(written, corpus.source, drops, "files")
         store = MediaStore.write(place, examples, max(*tokenizers.sizes, SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'files')}, {drops}")
+        source = corpus_files(corpus, recipe.data)[0]
+        if place.name != VALID and source.is_dir() and (others := other_files(source, recipe.data.modality)):
+            report(others)
 
     channel = f", channel {recipe.audio.channel}" if recipe.audio.channel else ""
     truncated = ", truncated" if recipe.data.truncated_files == "read" else ""

@@ -19,7 +19,10 @@ INSIDE = "IEL"  # prefixes of tags that may continue a span
 OPEN = "BI"  # prefixes of tags after which a span may continue
 BEGINS = {"I": "B", "E": "S", "L": "U"}  # the prefix that begins a span, for each that may continue one
 
-NO_TAG = "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U"
+NO_TAG = (
+    "is neither O nor a kind with a prefix, such as B-person and I-person; known are B, I, E, S, L and U. "
+    "A tag of single words, such as a part of speech, is written with S:"
+)
 
 Word = tuple[int, str, str]  # the line of a word, the word, its tag
 
@@ -92,7 +95,7 @@ def tags_of(data: DataConfig) -> tuple[str, ...]:
     """
     tags = data.labels or tuple(sorted(_tags_in(data), key=lambda tag: (tag != "O", tag[2:], tag)))
     if wrong := [tag for tag in tags if TAG.fullmatch(tag) is None]:
-        raise InputError(f"data.labels: {wrong[0]!r} {NO_TAG}")
+        raise InputError(f"data.labels: {wrong[0]!r} {NO_TAG} S-{wrong[0]}")
     if len(tags) < 2:
         names = ", ".join(corpus.source for corpus in data.train)
         raise InputError(
@@ -163,5 +166,5 @@ def _word_and_tag(line: str, path: Path, number: int) -> tuple[str, str]:
             "and an empty line ends a sentence"
         )
     if TAG.fullmatch(others[-1]) is None:
-        raise InputError(f"{path}, line {number}: the tag {others[-1][:40]!r} {NO_TAG}")
+        raise InputError(f"{path}, line {number}: the tag {others[-1][:40]!r} {NO_TAG} S-{others[-1][:40]}")
     return word, others[-1]

@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.readers.corpus import TableRow
 from heedful.data.readers.files import ending_of, read_lines
+from heedful.data.readers.tagged import read_tagged
 from heedful.errors import InputError
 from heedful.text.words import CutText
 
 USUAL_KEYS = ("words", "tokens")
+TAGGED_FILES = (".conll", ".bio", ".bio2", ".iob", ".iob2")  # endings of files like those that a tagger learns from
 
 
 def words_in(line: str, place: str) -> CutText:
@@ -23,27 +26,31 @@ def words_in(line: str, place: str) -> CutText:
 
 
 def has_word_lists(path: Path, key: str | None) -> bool:
-    """True if the first line of a .jsonl file is an array, or an object with an array under a key of words.
+    """True for a file of tagged words, and if the first line of a .jsonl file is or holds an array of words.
 
     Raises:
         InputError: the file cannot be read.
     """
     if ending_of(path) != ".jsonl":
-        return False
+        return ending_of(path) in TAGGED_FILES
     values = _json(next(iter(read_lines(path)), ""))
     return isinstance(values, list) or (isinstance(values, dict) and isinstance(_words(values, key), list))
 
 
 def read_word_lists(path: Path, key: str | None) -> Iterator[TableRow]:
-    """Yield the words of each line of a .jsonl file, in file order, each as a row of one `CutText`.
+    """Yield the words of each line of a .jsonl file, or sentence of tagged words, each as a row of one `CutText`.
 
     Args:
-        path: The file; a line is an array of words, or an object that has one.
+        path: The file; a line of .jsonl is an array of words, or an object that has one.
         key: The key of the words; None: "words" or "tokens".
 
     Raises:
         InputError: the file cannot be read, or a line has no array of words.
     """
+    if ending_of(path) in TAGGED_FILES:
+        tagged = read_tagged(CorpusConfig(source=str(path.absolute())), DataConfig())
+        yield from (TableRow(sentence.line, (CutText(sentence.words),)) for sentence in tagged)
+        return
     for number, line in enumerate(read_lines(path), start=1):
         values = _json(line)
         words = _words(values, key) if isinstance(values, dict) else values

@@ -1,0 +1,54 @@
+"""Help on a terminal too narrow for a table of options: each option in a line, and below it what it does."""
+
+import shutil
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+
+NARROW = 60  # columns; with fewer, a table would cut the names of options
+SMALLEST = 20  # columns that a line has at least
+
+
+class TerminalContext(typer.Context):
+    """Context of a command whose help fits the terminal."""
+
+    def get_help(self) -> str:
+        """Print the help of the command, as typer does where this is called, and return nothing more to print."""
+        columns = shutil.get_terminal_size().columns
+        if columns >= NARROW:
+            return super().get_help()
+        typer.echo(narrow_help(self, max(columns, SMALLEST)))
+        return ""
+
+
+def narrow_help(context: Any, columns: int) -> str:
+    """Format the help of a command in lines of at most `columns` columns, of which only longer words stick out."""
+    command = context.command
+    parts = [f"Usage: {context.command_path} {' '.join(command.collect_usage_pieces(context))}"]
+    parts += (command.help or "").split("\n\n")
+    lines = [line for part in parts for line in (*wrapped(part, columns), "")]
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    entries = [record for record in records if record]
+    if hasattr(command, "commands"):
+        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in command.commands.items()]
+    return "\n".join([*lines, *(line for entry in entries for line in described(entry, columns))])
+
+
+def described(entry: tuple[str, str], columns: int) -> Iterable[str]:
+    """Format an option, an argument or a command: its name, and below it, indented, what it does."""
+    name, text = entry
+    return (*wrapped(name, columns), *wrapped(text, columns, "    "))
+
+
+def wrapped(text: str, columns: int, indent: str = "") -> list[str]:
+    """Wrap a text between words; no word is cut."""
+    return textwrap.wrap(
+        " ".join(text.split()),
+        columns,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
