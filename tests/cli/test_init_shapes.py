@@ -85,6 +85,16 @@ SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
     "pairs-scored.csv": ("regression", table(TEXTS, OTHERS, SCORES, separator=",")),
     "decimal-commas.csv": ("regression", table(TEXTS, COMMAS, separator=",", header="text score")),
     "semicolons.csv": ("regression", table(TEXTS, COMMAS, separator=";", header="text price")),
+    "snli.jsonl": (
+        "classification",
+        as_lines(
+            [
+                {"annotator_labels": ["a"], "gold_label": label, "sentence1": a, "sentence1_parse": f"((( {a} )))"}
+                | {"sentence2": b, "sentence2_parse": f"((( {b} )))", "pairID": f"x{n}"}
+                for n, (label, a, b) in enumerate(zip(["yes", "no", "maybe"] * 40, TEXTS, OTHERS, strict=True))
+            ]
+        ),
+    ),
     "reviews.tsv": ("classification", lines(TEXTS, LABELS, header="review verdict")),
     "label-first.csv": ("classification", table(LABELS, TEXTS, separator=",")),
     "paraphrases.txt": (
@@ -137,6 +147,10 @@ SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
     "strings.json": ("language_model", json.dumps(TEXTS)),
     "one-class.tsv": ("refused", lines(TEXTS, ["good"] * 120, header="text label")),
     "two-labels.csv": ("refused", table(TEXTS, LABELS, ["a", "b", "c"] * 40, separator=",")),
+    "first-words.txt": (
+        "refused",
+        "".join(f"{label} {text}\n" for label, text in zip(["ham", "spam"] * 60, TEXTS, strict=True)),
+    ),
     "questions.csv": ("refused", table(TEXTS, OTHERS, separator=",", header="question answer")),
     "word-pairs.txt": ("refused", lines([f"w{n}" for n in range(120)], [f"v{n}" for n in range(120)], SCORES)),
     "vectors.txt": ("refused", "".join(f"w{n}{' 0.5' * 25}\n" for n in range(20))),

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,7 +26,7 @@ from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.proposals.label_survey import LabelSurvey
-    from heedful.data.proposals.pair_survey import Part, Split
+    from heedful.data.proposals.pair_survey import Split
     from heedful.data.readers.columns import Notation
     from heedful.data.readers.labelled import Example
 
@@ -37,9 +37,7 @@ SHOWN = 20  # classes that are listed at most
 RARE = 5  # examples; a class with fewer is rare
 
 
-Given = Mapping[
-    Literal["valid", "test"], CorpusConfig
-]  # corpora of parts that are not to be held out, as they are there
+Given = Mapping[str, CorpusConfig]  # of the parts valid and test, as far as they are there and not to be held out
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def hold_out(found: "LabelSurvey", request: LabelledRequest, folder: Path) -> No
         examples = progress.over(read_labelled(request.corpus, request.data))
         divided = division.divide(examples, text_of, lambda example: bool(text_of(example).strip()))
 
-        def lines() -> "Iterator[tuple[Part, tuple[str]]]":
+        def lines() -> Iterator[tuple[str, tuple[str]]]:
             yield from ((part, (request.line(example),)) for part, example in divided)
             for part, corpus in request.given.items():
                 yield from ((part, (request.line(example),)) for example in read_labelled(corpus, request.data))

@@ -27,7 +27,6 @@ from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.proposals.pair_survey import Part
     from heedful.data.proposals.proposal import Texts
     from heedful.data.readers.squad import SpanQuestion
     from heedful.data.readers.tagged import Tagged
@@ -65,7 +64,7 @@ def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: 
     tell_few(len(side.words), "sentences")
     division = division_of(members, given)
 
-    def lines() -> Iterator[tuple["Part", tuple[str]]]:
+    def lines() -> Iterator[tuple[str, tuple[str]]]:
         sentences = read_tagged(corpus, data)
         for part, one in division.divide(sentences, lambda one: " ".join(one.words), lambda _: True, hash_of_words):
             yield part, (lines_of_words(one),)

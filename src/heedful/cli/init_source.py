@@ -17,6 +17,7 @@ from heedful.progress import show_progress
 from heedful.storage.compression import OPENERS
 
 if TYPE_CHECKING:
+    from heedful.data.proposals.table_task import Certainty
     from heedful.data.proposals.text_shapes import TextShape
     from heedful.data.readers.columns import Column
 
@@ -24,6 +25,11 @@ Files = tuple[Path, Path]
 Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they are there
 
 OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
+LINES: "dict[str, Certainty]" = {
+    "fasttext": "certain",
+    "labels": "likely",
+    "first words": "unsure",
+}  # with a label each
 PLAIN = (".txt", ".text", ".md")
 TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # endings of files that are hardly one side of a translation
 
@@ -102,8 +108,8 @@ def init_file(request: InitRequest, parts: Parts | None = None, unused: tuple[st
     """
     with TemporaryDirectory(prefix="heedful-") as temporary:
         files = [request.source, *(parts or {}).values()]
+        folders = [Path(temporary, str(number)) for number in range(len(files))]
         try:
-            folders = [Path(temporary, str(number)) for number in range(len(files))]
             understood = [understood_file(file, request, place) for file, place in zip(files, folders, strict=True)]
             given = dict(zip(parts or {}, (file.path for file in understood[1:]), strict=True))
             init_understood(understood[0], given, request, unused)
@@ -140,7 +146,7 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
         raise InputError(
             f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {shown}"
         )
-    as_text = task in OF_ONE_TEXT and shape and shape.kind in ("tagged", "questions", "fasttext", "labels", "foreign")
+    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, "tagged", "questions", "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
         return UnderstoodFile(path, path, content_of(path, bad_utf8))
     if shape.kind in ("tagged", "questions"):
@@ -274,8 +280,8 @@ def table_reading(file: UnderstoodFile, columns: "list[Column]", request: InitRe
     if wanted.task in ("tagging", "span_qa"):
         raise wrong_task(file, request)
     best, second, certainty = choose(columns, wanted, str(file.source))
-    if shape and shape.kind in ("fasttext", "labels"):
-        second, certainty = TaskChoice("language_model"), "certain" if shape.kind == "fasttext" else "likely"
+    if shape and shape.kind in LINES:
+        second, certainty = TaskChoice("language_model"), "certain" if wanted.task else LINES[shape.kind]
     single = one_class(columns)
     if wanted.task is None and best.task in OF_ONE_TEXT and wanted.source is None and single:
         raise InputError(

@@ -18,6 +18,7 @@ Values = dict[str, Any]
 
 LABEL = re.compile(r"\s*(?P<label>[A-Z]{2,}(:\w+)?)(\s+|$)")
 FASTTEXT_LABELS = re.compile(r"\s*__label__(?P<label>[^\s,]+),?(\s+__label__\S+)*(\s+|$)")
+LABELS = {"labels": LABEL, "fasttext": FASTTEXT_LABELS, "first words": re.compile(r"\s*(?P<label>\S+)(\s+|$)")}
 SOURCE, TARGET = "text", "label"  # keys of a text with its label
 TAG_KEYS = ("ner_tags", "tags", "labels", "iob", "bio", "ner")
 
@@ -39,7 +40,7 @@ def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
         return Records(
             ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
         )
-    if shape.kind in ("fasttext", "labels"):
+    if shape.kind in LABELS:
         return Records(".jsonl", map(json_of, labelled_lines(path, shape, bad_utf8)))
     objects = map(flat, objects_of(path, shape, bad_utf8))
     first = next(objects, {})
@@ -69,7 +70,7 @@ def labelled_lines(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Iterator[
     Raises:
         InputError: A line has no label.
     """
-    shaped = LABEL if shape.kind == "labels" else FASTTEXT_LABELS
+    shaped = LABELS[shape.kind]
     for number, line in enumerate(read_lines(path, bad_utf8=bad_utf8), start=1):
         if line.strip():
             if not (match := shaped.match(line)):
@@ -201,7 +202,7 @@ def article_of(values: Values) -> Values:
 
 def key_of_tags(values: Values) -> str | None:
     """The key of the tags of a list of words; None if a record holds no words with tags in words."""
-    words = values.get("tokens", values.get("words"))
+    words: Any = values.get("tokens", values.get("words"))
     for key in TAG_KEYS if isinstance(words, list) else ():
         tags = values.get(key)
         if isinstance(tags, list) and len(tags) == len(words) and all(TAG.fullmatch(str(tag)) for tag in tags):
@@ -215,8 +216,8 @@ def tagged_lines(values: Values, key: str, path: Path) -> Iterator[str]:
     Raises:
         InputError: A sentence has not as many tags as words.
     """
-    words = values.get("tokens", values.get("words")) or []
-    tags = values.get(key) or []
+    words: list[Any] = values.get("tokens", values.get("words")) or []
+    tags: list[Any] = values.get(key) or []
     if len(words) != len(tags):
         raise InputError(
             f"{path}: {len(words)} words with {len(tags)} tags: {' '.join(map(str, words))[:60]!r}; correct them"

@@ -152,7 +152,8 @@ def texts_of(columns: Sequence[Column], wanted: TaskChoice, *, most: int) -> lis
     texts.sort(key=lambda column: -column.characters)
     couples = [couple for couple in combinations(texts, 2) if are_a_couple(*couple)] if most == 2 else []
     if couples:
-        couple = [column.name for column in couples[0]]
+        usual = [two for two in couples if all(one.name.strip().lower() in TEXT_NAMES | PAIR_NAMES for one in two)]
+        couple = [column.name for column in (usual or couples)[0]]
         return [([column.name for column in columns if column.name in couple], 0.0)]
     named = [column for column in texts if column.name.strip().lower() in TEXT_NAMES]
     return [([column.name], 0.0) for column in named] if len(named) == 1 else [([column.name], 0.2) for column in texts]

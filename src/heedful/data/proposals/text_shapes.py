@@ -20,6 +20,7 @@ FEWEST_LINES = 3  # fewer do not show a shape
 SHARE = 0.95  # of the lines that have the shape
 MOST_LABELS = 60  # of a file with a label at the beginning of each line
 LONGEST_SENTENCE = 100  # words, on average
+MOST_FIRST_WORDS, ENOUGH = 6, 20  # so few different words before so many lines may be labels
 FEWEST_NUMBERS = 10  # of a word vector
 
 JSON = re.compile(r"\s*(\[\s*[\[{\"]|\{\s*\")")
@@ -32,7 +33,17 @@ WORDS = re.compile(r"\S+\t\S+\t[\d.]+")
 QUOTED = re.compile(r'"([^"]|"")*"')
 
 Kind = Literal[
-    "tagged", "questions", "fasttext", "labels", "objects", "json", "tabs", "commas", "semicolons", "foreign"
+    "tagged",
+    "questions",
+    "fasttext",
+    "labels",
+    "first words",
+    "objects",
+    "json",
+    "tabs",
+    "commas",
+    "semicolons",
+    "foreign",
 ]
 
 
@@ -95,7 +106,19 @@ def shape_of_lines(lines: Sequence[str]) -> TextShape | None:
     labels = [match[1] for line in lines if (match := TREC.match(line))]
     if len(labels) >= SHARE * len(lines) and 1 < len(set(labels)) <= min(MOST_LABELS, len(lines) // 2):
         return TextShape("labels", "a label before each text")
+    if words := first_words(lines):
+        return TextShape("first words", f"lines that begin with {', '.join(words)}, which may be labels")
     return shape_of_word_lists(lines) or shape_of_columns(lines)
+
+
+def first_words(lines: Sequence[str]) -> list[str]:
+    """The words that begin the lines, if they are so few that they may be labels, and hardly occur elsewhere."""
+    rows = [line.split() for line in lines]
+    words = {row[0] for row in rows}
+    elsewhere = share(not words.isdisjoint(row[1:]) for row in rows)
+    are_few = 1 < len(words) <= MOST_FIRST_WORDS and len(lines) >= ENOUGH and elsewhere <= 1 - SHARE
+    is_talk = any(word.endswith((":", ".")) for word in words) or any("\t" in line for line in lines)
+    return sorted(words) if are_few and not is_talk else []
 
 
 def shape_of_word_lists(lines: Sequence[str]) -> TextShape | None:
@@ -127,9 +150,7 @@ def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
     tabs = width(lines, "tabs")
     if tabs > 1 and (ending_of(path) == ".csv" or is_quoted(lines)):
         quoted = ", in quotes" * is_quoted(lines)
-        return (
-            TextShape("tabs", f"{tabs} columns with tabs between them{quoted}") if width(lines, "commas") == 1 else None
-        )
+        return TextShape("tabs", f"a table with tabs{quoted}") if width(lines, "commas") == 1 else None
     return None if any(width(lines, separator) > 1 for separator in CHARACTERS) else ragged(lines)
 
 
