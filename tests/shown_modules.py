@@ -20,4 +20,6 @@ def shown_module(page: str, name: str) -> ModuleType:
 
 gated = shown_module("new-architecture.md", "gated")
 GATED = "gated:GatedRecurrent"
+normed = shown_module("own-decoder.md", "normed")
+averages = shown_module("own-decoder.md", "averages")
 rows = shown_module("new-input.md", "rows")

@@ -18,6 +18,7 @@ from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.losses import Loss
 from heedful.machine import prepare_process
+from heedful.machine.random_state import own_random_numbers
 from heedful.optim import clip_gradients
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
@@ -98,6 +99,7 @@ def measure(name: str, *parts: Tensor) -> Measured:
     return Measured(name, tuple(parts[0].shape), float(rms), float(largest), count - len(finite))
 
 
+@own_random_numbers()
 def replay(folder: Path, update: int, console: Console, data_root: Path | None = None) -> ReplayedUpdate:
     """Compute an update of a run again, to the last bit, and measure its tensors; the run stays as it is.
 

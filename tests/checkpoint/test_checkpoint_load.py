@@ -293,3 +293,20 @@ def test_a_folder_of_the_same_name_hides_the_model_in_the_box_only_if_it_is_a_mo
     assert caplog.messages[1].endswith("; for a model of your own give en-de/run")
     shutil.copytree(model_folder, tmp_path / "en-de" / "model")
     assert find_model("en-de") == Path("en-de/model")
+
+
+@pytest.mark.parametrize(
+    ("names", "toolkit"),
+    [
+        (["config.json", "model.bin", "vocabulary.txt"], "CTranslate2"),
+        (["config.json", "model.safetensors", "tokenizer.json"], "Hugging Face"),
+        (["config.json", "pytorch_model.bin"], "Hugging Face"),
+        (["config.json", "model-00001-of-00002.safetensors"], "Hugging Face"),
+    ],
+)
+def test_a_model_of_another_toolkit_is_an_error_that_names_convert(names, toolkit, tmp_path):
+    for name in names:
+        (tmp_path / name).write_text("{}")
+    words = rf"format of {toolkit}, and no heedful model; convert it first: heedful convert {tmp_path} --out NAME"
+    with pytest.raises(InputError, match=words):
+        load_model(tmp_path)

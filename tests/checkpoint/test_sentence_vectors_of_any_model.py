@@ -53,7 +53,8 @@ def test_a_vector_is_the_mean_of_the_hidden_states_of_its_text(task, folder, cap
     vectors = encoder.encode(TEXTS)
     for text, vector in zip(TEXTS, vectors, strict=True):
         ids = torch.tensor([[2, *TOKENIZER.encode(text), 3]])
-        mean = own.model.backbone(ids, torch.ones_like(ids).bool())[0].mean(0)
+        backbone = own.model.get_submodule("backbone")
+        mean = backbone(ids, torch.ones_like(ids).bool())[0].mean(0)
         np.testing.assert_allclose(vector, (mean / mean.norm()).numpy(), atol=1e-5)
     assert encoder.search(TEXTS[1], TEXTS, k=1)[0].text == TEXTS[1]
     assert np.array_equal(heedful.load(path, "cpu", task="ranking").encode(TEXTS), vectors)

@@ -256,10 +256,12 @@ def test_mistakes_get_one_message(furnished, monkeypatch, message):
     assert not (furnished / "new").exists()
 
 
-def test_references_that_the_vocabulary_lacks_are_reported(place):
+def test_text_that_the_vocabulary_lacks_is_reported(place):
     model = make_model(place / "model", DATA, vocabulary=TokenizerConfig(kind="word", byte_fallback=False))
     (place / "new").write_text("".join(f"neu{number} ist\n" for number in range(5)))
     told = run(model, "--source", place / "source", "--reference", place / "new").stderr
+    assert f"% of the tokens of {place / 'new'} are unknown to the vocabulary (<unk>); " in told
+    told = run(model, "--source", place / "new", "--reference", place / "target").stderr
     assert f"% of the tokens of {place / 'new'} are unknown to the vocabulary (<unk>); " in told
     assert "<unk>" not in run(model, "--source", place / "source", "--reference", place / "target").stderr
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from invocation import invoke
+from PIL import Image
 from rich.console import Console
 
 from heedful.config.load import recipe_from_dict
@@ -67,3 +68,19 @@ def test_files_without_a_class_are_left_out_with_a_count(tmp_path, monkeypatch):
     kept = sum(not line.endswith(";\n") for line in lines)
     assert f"{kept} files, {len(files) - kept} dropped: {len(files) - kept} for empty label" in result.stderr
     assert f"confusion matrix of {kept} examples" in result.stdout
+
+
+@pytest.mark.parametrize(("rare", "dominates"), [(17, True), (60, False)])
+@pytest.mark.parametrize("kind", ["texts", "images"])
+def test_init_says_that_one_class_dominates(tmp_path, monkeypatch, kind, rare, dominates):
+    monkeypatch.chdir(tmp_path)
+    rows = [("usual", i) for i in range(83)] + [("rare", i) for i in range(rare)]
+    if kind == "images":
+        for label, number in rows:
+            Path("all", label).mkdir(parents=True, exist_ok=True)
+            Image.new("L", (9, 9), number).save(Path("all", label, f"{number}.png"))
+    else:
+        Path("all.csv").write_text("text;label\n" + "".join(f"{x} w{i} w{i % 5} so;{x}\n" for x, i in rows))
+    result = invoke("init", "all" if kind == "images" else "all.csv", "--out", "first")
+    line = "  83% of the examples are of the class 'usual', so a model that always says it has an accuracy of 83%"
+    assert (line in result.stdout) == dominates

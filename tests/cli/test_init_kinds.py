@@ -108,7 +108,8 @@ def test_columns_keep_their_names_so_that_tables_like_the_first_can_be_read(here
 def test_a_table_whose_name_lies_is_read_by_what_it_holds(here: Path, name: str) -> None:
     other = {"reviews.tsv": "lying.csv", "reviews.csv": "lying.tsv"}[name]
     (here / name).rename(other)
-    run(other)
+    separator = {"reviews.tsv": "tabs", "reviews.csv": "commas"}[name]
+    assert f"a table with {separator}" in run(other).splitlines()[0]
     recipe = load_recipe("lying-classification")
     assert recipe.data.labels == ("about a man", "other")
     examples = [example for part in corpora(recipe) for example in read_labelled(part, recipe.data)]

@@ -17,7 +17,7 @@ from heedful.cli import app
 from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
-from toy_media import ENDINGS, LABELS, TASKS, recipe, write_files, write_untrained
+from toy_media import ENDINGS, LABELS, RATE, TASKS, recipe, write_files, write_untrained
 
 NOUNS = dict(zip(TASKS, ("picture", "sound", "video"), strict=True))
 
@@ -302,3 +302,17 @@ def test_a_recipe_is_trained_and_its_run_goes_on(here, task):
     assert len(invoke("predict", "--model", "run", "valid").stdout.splitlines()) == len(
         list(Path("valid").rglob("*.*"))
     )
+
+
+def test_long_sounds_are_classified_in_windows_and_that_is_said(here, task):
+    if task != "audio_classification":
+        return
+    samples = np.tile(soundfile.read("valid/low/00.wav")[0], 20)[: round(2.5 * RATE)]
+    soundfile.write("long.wav", samples, RATE)
+    result = invoke("predict", "--model", "model", "--json", "long.wav", "valid/low/00.wav")
+    long, short = map(json.loads, result.stdout.splitlines())
+    assert (long["windows"], "windows" in short) == (3, False)
+    assert result.stderr.startswith(
+        "heedful: 1 sound longer than audio.max_seconds = 1: read in windows of that length"
+    )
+    assert "long.wav (3 windows)" in result.stderr

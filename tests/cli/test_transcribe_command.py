@@ -1,5 +1,6 @@
 """`heedful transcribe`: files of sound in, text and subtitles out."""
 
+import csv
 import json
 from os import fsdecode
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from invocation import invoke
+from typer.testing import CliRunner
 
 from heedful.checkpoint import write_model
-from heedful.cli.transcribe import checked_files
+from heedful.cli import app
+from heedful.cli.transcripts import Source, readable
 from heedful.decode.speech_windows import StampedWindows
 from heedful.decode.transcriber import Transcriber
-from heedful.decode.transcript import srt, vtt
+from heedful.decode.transcript import srt, tsv, vtt
 from heedful.errors import InputError, Interrupted
 from heedful.models import weights
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -52,16 +55,35 @@ def transcribe(*arguments: object) -> str:
     return invoke("transcribe", *arguments, "--model", "model").stdout
 
 
+def lines_of(found) -> str:
+    """The output for all files: a line for each, the file, a tab and the text."""
+    return "".join(f"{name}\t{transcript.text}\n" for name, transcript in zip(FILES, found, strict=True))
+
+
 def test_each_file_is_a_line(plain):
     expected = plain.transcribe(FILES)
-    assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
+    assert transcribe(*FILES) == lines_of(expected)
     assert len({found.text for found in expected}) == 3
-    assert transcribe("one.wav", "--beam", 1) == f"{plain.transcribe('one.wav', beam=1).text}\n"
+    assert transcribe("one.wav", "--beam", 1) == f"one.wav\t{plain.transcribe('one.wav', beam=1).text}\n"
+
+
+def test_transcripts_are_a_table_by_the_outputs_name_and_names_do_not_break_lines(plain):
+    name = "a\tb\nc.wav"
+    Path("one.wav").rename(name)
+    text = plain.transcribe(name).text
+    assert transcribe(name) == f"a\\tb\\nc.wav\t{text}\n"
+    transcribe(name, "--output", "out.csv")
+    with Path("out.csv").open(newline="") as stream:
+        assert list(csv.reader(stream)) == [["file", "text"], [name, text]]
+    transcribe(name, "--output", "out.jsonl")
+    assert json.loads(Path("out.jsonl").read_text()) == {"file": name, "text": text}
+    with pytest.raises(InputError, match=r"--output out\.csv: the name asks for a table"):
+        transcribe(name, "--format", "json", "--output", "out.csv")
 
 
 def test_text_has_time_stamps_only_in_long_recordings(stamped):
     expected = stamped.transcribe(FILES, timestamps="long")
-    assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
+    assert transcribe(*FILES) == lines_of(expected)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -69,7 +91,7 @@ def test_a_model_that_is_to_write_no_time_stamps_writes_none(form, here):
     never = {"transcribe": {"timestamps": "never"}}
     made = save(random_transcriber(stamped_tokenizer(here / "tokenizer"), **never), here / "model")
     said = [transcribe(name, "--format", form) for name in FILES]
-    texts = [json.loads(line)["text"] if form == "json" else line.removesuffix("\n") for line in said]
+    texts = [json.loads(line)["text"] if form == "json" else line[:-1].split("\t")[1] for line in said]
     assert texts == [found.text for found in made.transcribe(FILES, timestamps="never")]
 
 
@@ -88,7 +110,7 @@ def test_json_tells_what_was_said_when(stamped):
             assert ours["token_scores"] == pytest.approx(theirs.token_scores, abs=1e-4)
 
 
-@pytest.mark.parametrize(("form", "format_"), [("srt", srt), ("vtt", vtt)])
+@pytest.mark.parametrize(("form", "format_"), [("srt", srt), ("vtt", vtt), ("tsv", tsv)])
 def test_subtitles_are_those_of_the_segments(stamped, here, form, format_):
     segments = stamped.transcribe("long.wav").segments
     assert segments
@@ -97,11 +119,64 @@ def test_subtitles_are_those_of_the_segments(stamped, here, form, format_):
     assert (here / f"a.{form}").read_text() == format_(segments)
 
 
-def test_subtitles_are_of_one_file(stamped):
-    with pytest.raises(
-        InputError, match="--format srt: subtitles are of one file, and there are 3; give one at a time"
-    ):
-        transcribe(*FILES, "--format", "srt")
+@pytest.mark.parametrize("form", ["srt", "vtt", "tsv"])
+def test_what_is_of_one_recording_needs_a_folder_for_several(stamped, form):
+    with pytest.raises(InputError, match=f"--format {form}: is for one recording, and there are 3; --out FOLDER has a"):
+        transcribe(*FILES, "--format", form)
+
+
+@pytest.mark.parametrize(
+    ("form", "ending"), [("text", "txt"), ("json", "json"), ("srt", "srt"), ("vtt", "vtt"), ("tsv", "tsv")]
+)
+def test_each_recording_has_a_file_in_a_folder(stamped, here, form, ending):
+    want = {name: transcribe(name, "--format", form) for name in FILES}
+    if form == "text":
+        texts = [line.split("\t")[1] for line in transcribe(*FILES).splitlines(keepends=True)]
+        want = dict(zip(FILES, texts, strict=True))
+    assert transcribe(*FILES, "--format", form, "--out", "made/texts") == ""
+    found = {path.name: path.read_text() for path in (here / "made" / "texts").iterdir()}
+    want = {f"{Path(name).stem}.{ending}": text for name, text in want.items()}
+    if form == "json":  # scores are those of another batch, up to rounding
+        want, found = ({name: json.loads(text)["text"] for name, text in each.items()} for each in (want, found))
+    assert found == want
+    transcribe(*FILES, "--format", form, "--out", "made/texts")
+    (here / "made" / "texts" / f"one.{ending}").write_text("corrected by hand")
+    with pytest.raises(InputError, match=rf"one\.{ending}: is there already, and heedful did not write it or it was"):
+        transcribe(*FILES, "--format", form, "--out", "made/texts")
+    transcribe(*FILES, "--format", form, "--out", "made/texts", "--force")
+
+
+def test_recordings_of_one_stem_have_files_of_their_whole_names(plain, here):
+    (here / "one.flac").write_bytes((here / "two.flac").read_bytes())
+    transcribe("one.wav", "one.flac", "--format", "srt", "--out", "made")
+    assert sorted(path.name for path in (here / "made").iterdir()) == ["one.flac.srt", "one.wav.srt"]
+    (here / "below").mkdir()
+    (here / "below" / "one.wav").write_bytes((here / "one.wav").read_bytes())
+    with pytest.raises(InputError, match=r"two recordings would be written as one\.wav\.srt; rename one of them"):
+        transcribe("one.wav", "below", "--format", "srt", "--out", "other")
+
+
+def test_output_and_out_exclude_each_other(plain):
+    with pytest.raises(InputError, match="--output is one file for all recordings, and --out a folder"):
+        transcribe("one.wav", "--output", "a", "--out", "b")
+
+
+def test_a_folder_stands_for_the_recordings_below_it(plain, here):
+    (here / "all" / "below").mkdir(parents=True)
+    for name, place in zip(FILES, ("all/a.wav", "all/below/b.flac", "all/c.wav"), strict=True):
+        Path(name).rename(place)
+    (here / "all" / "notes.txt").write_text("no sound")
+    lines = [json.loads(line) for line in transcribe("all", "--format", "json").splitlines()]
+    assert [line["file"] for line in lines] == ["all/a.wav", "all/below/b.flac", "all/c.wav"]
+
+
+@pytest.mark.parametrize("content", ["a recording", "names"])
+def test_standard_input_is_a_recording_or_a_list_of_names(plain, here, content):
+    given = (here / "long.wav").read_bytes() if content == "a recording" else b"long.wav\none.wav\n"
+    result = CliRunner().invoke(app, ["transcribe", "-", "--model", "model"], input=given)
+    want = transcribe("long.wav") if content == "a recording" else transcribe("long.wav", "one.wav")
+    want = want.replace("long.wav", "standard input") if content == "a recording" else want
+    assert (result.stdout, result.exception) == (want, None)
 
 
 def test_the_language_is_heard_or_given(here):
@@ -114,28 +189,44 @@ def test_the_language_is_heard_or_given(here):
         transcribe("one.wav", "--language", "fr")
 
 
-def test_all_files_are_looked_at_before_the_work(stamped, here):
-    (here / "text.wav").write_text("no sound")
-    with pytest.raises(InputError) as caught:
-        transcribe("one.wav", "text.wav", "absent.wav", "--output", "out.txt")
-    first, second = str(caught.value).splitlines()
-    assert first.startswith("text.wav: it is no sound")
-    assert second == "  absent.wav: there is no such file; name a file of sound"
+def test_names_of_files_that_are_not_there_are_refused_before_the_work(stamped, here, reporters):
+    (here / "empty").mkdir()
+    with pytest.raises(
+        InputError, match=r"^absent\.wav: there is no such file; name a file of sound\n  empty: no file"
+    ):
+        transcribe("one.wav", "absent.wav", "empty", "--output", "out.txt")
     assert not (here / "out.txt").exists()
-
-
-def test_a_file_that_is_cut_off_is_told_of_before_the_work(stamped, here, reporters):
-    soundfile.write("whole.flac", np.random.default_rng(1).normal(0, 0.1, 3 * RATE), RATE)
-    (here / "cut.flac").write_bytes((here / "whole.flac").read_bytes()[:-200])
-    with pytest.raises(InputError, match=r"cut\.flac: it is (cut off|no sound, damaged)"):
-        transcribe("one.wav", "cut.flac")
     assert not reporters
 
 
-def test_a_folder_is_told_of(stamped, here):
-    (here / "folder").mkdir()
-    with pytest.raises(InputError, match="folder: is a folder; name the files of sound in it"):
-        transcribe("folder")
+@pytest.mark.parametrize("form", ["text", "json", "files"])
+@pytest.mark.parametrize("skip", [False, True])
+def test_bad_files_are_named_at_the_end_and_the_others_are_transcribed(stamped, here, form, skip):
+    noise = np.random.default_rng(1).normal(0, 0.1, 20 * RATE)
+    soundfile.write("whole.flac", noise, RATE)
+    (here / "cut.flac").write_bytes((here / "whole.flac").read_bytes()[:-200])
+    (here / "text.wav").write_text("no sound")
+    soundfile.write("opposite.wav", np.stack([noise, -noise], axis=1), RATE)
+    options = ["--format", "srt", "--out", "made"] if form == "files" else ["--format", form]
+    names = ["text.wav", "one.wav", "cut.flac", "long.wav", "opposite.wav"]
+    result = CliRunner().invoke(app, ["transcribe", *names, "--model", "model", *options, *["--skip-bad"] * skip])
+    said = result.stderr if skip else str(result.exception)
+    assert "3 files of 5 could not be read:\n  text.wav: it is no sound, damaged" in said
+    assert "\n  cut.flac: it is " in said
+    assert "\n  opposite.wav: its channels cancel each other" in said
+    assert (result.exit_code == 0) == skip
+    if form == "files":
+        assert sorted(path.name for path in (here / "made").iterdir()) == ["long.srt", "one.srt"]
+    else:
+        assert result.stdout == transcribe("one.wav", "long.wav", "--format", form)
+
+
+def test_truncated_files_and_single_channels_are_transcribed_if_that_is_asked_for(plain, here):
+    noise = np.random.default_rng(1).normal(0, 0.1, 20 * RATE)
+    soundfile.write("whole.flac", noise, RATE)
+    (here / "cut.flac").write_bytes((here / "whole.flac").read_bytes()[:-200])
+    soundfile.write("opposite.wav", np.stack([noise[:RATE], -noise[:RATE]], axis=1), RATE)
+    assert len(transcribe("cut.flac", "opposite.wav", "--truncated", "--channel", 1).splitlines()) == 2
 
 
 @pytest.fixture
@@ -192,8 +283,8 @@ def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monk
     with pytest.raises(Interrupted, match=r"one.wav was heard until 00:00:00.000, long.wav was heard until 00:00:0"):
         transcribe("one.wav", "long.wav", "--output", "a.txt")
     first, second = Path("a.txt.part").read_text().splitlines()
-    assert first == ""
-    assert second
+    assert first == "one.wav\t"
+    assert second.removeprefix("long.wav\t")
 
 
 def test_a_name_that_is_no_utf_8_is_written_as_it_is(plain, here):
@@ -204,8 +295,11 @@ def test_a_name_that_is_no_utf_8_is_written_as_it_is(plain, here):
 
 
 def test_many_files_are_not_open_at_once(plain, here):
-    recordings = checked_files([Path(name) for name in FILES])
-    assert all(recording._sound is None for recording in recordings)
+    sources = [Source(name, Path(name)) for name in [*FILES, "absent.wav"]]
+    good, bad, seconds = readable(sources, plain.settings)
+    assert (good, bad) == (sources[:3], ["absent.wav: there is no such file; name a file of sound"])
+    assert seconds == pytest.approx(0.24 + 0.22 + 0.98)
+    assert all(source.opened(plain.settings)._sound is None for source in good)
 
 
 def test_an_interruption_before_anything_was_heard_leaves_nothing(stamped, here, monkeypatch):

@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from heedful.text.training import train_tokenizer
 WORDS = [f"w{number}" for number in range(53)]
 DECODE = DecodeConfig(beam=2, max_extra=3)
 
-run = partial(invoke, "translate")
+run = partial(invoke, "translate", "--no-literals")  # what the model itself writes
 
 
 @pytest.fixture(scope="module")
@@ -207,3 +208,23 @@ def test_closed_standard_input_is_one_message(model):
     result = command(model, "<&-", b"")
     assert result.returncode == InputError.exit_code
     assert result.stderr == b"heedful: standard input is closed; give texts or --input\n"
+
+
+def test_literals_stay_unless_they_are_switched_off(model, translator):
+    line = "* w3 w5 w7 {name} \U0001f600"
+    stays = invoke("translate", line, "--model", model).stdout
+    assert stays.startswith("* ")
+    assert "{name}" in stays
+    assert stays.endswith(" \U0001f600\n")
+    assert invoke("translate", line, "--model", model, "--no-literals").stdout == f"{translator.translate(line)}\n"
+    [found] = translator.translate_lines([line])
+    written = json.loads(invoke("translate", line, "--model", model, "--json").stdout)
+    assert written["translations"][0]["text"] == found.text
+
+
+def test_models_of_other_tasks_write_what_they_write(tmp_path, model, translator):
+    loaded = load_model(model)
+    recipe = replace(loaded.recipe, task="text_to_text")
+    write_model(tmp_path / "model", recipe, loaded.tokenizers, weights(loaded.model))
+    line = "* w3 w5 w7 {name}"
+    assert invoke("write", line, "--model", tmp_path / "model").stdout == f"{translator.translate(line)}\n"

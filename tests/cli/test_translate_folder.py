@@ -97,7 +97,7 @@ def test_progress_counts_the_lines_of_all(tmp_path, model, text, reporters):
 
 def test_lines_that_are_too_long_are_counted(tmp_path, model, text):
     (text / "short.txt").write_text(f"{'w3 ' * 307}\n{'w5 ' * 311}\n")
-    result = run("--input", text, "--output", tmp_path / "out", "--model", model, "--beam", 1)
+    result = run("--input", text, "--output", tmp_path / "out", "--model", model, "--beam", 1, "--no-literals")
     assert "heedful: 2 lines were too long: only 299 tokens of a line are translated" in result.stderr
 
 
@@ -152,3 +152,13 @@ def test_sigterm_gives_claims_back_and_ends_with_its_own_code(tmp_path, model, t
     assert "interrupted; what is translated is kept" in begun.communicate()[1]
     assert begun.returncode == 143
     assert not list((tmp_path / "out").rglob("*.claim"))
+
+
+@pytest.mark.parametrize(("options", "stays"), [((), True), (("--no-literals",), False), (("--json",), False)])
+def test_literals_of_a_folder_stay(tmp_path, model, options, stays):
+    source, output = tmp_path / "in", tmp_path / "results"
+    source.mkdir()
+    (source / "a.txt").write_text("- w3 w5 w7 {name}\n")
+    run("--input", source, "--output", output, "--model", model, *options)
+    written = (output / "a.txt").read_text()
+    assert (written.startswith("- ") and "{name}" in written) == stays

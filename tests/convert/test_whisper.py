@@ -254,7 +254,7 @@ def test_the_language_is_the_likeliest_after_the_beginning(theirs, ours, old):
             logits = theirs[1](input_features=features, decoder_input_ids=start).logits[0, -1]
         names = json.loads((theirs[0] / "generation_config.json").read_text())["lang_to_id"]
         expected = max(names, key=lambda name: logits[names[name]].item()).strip("<|>")
-        assert transcriber.transcribe(samples, beam=1).language == expected
+        assert transcriber.transcribe(samples, beam=1, vad=False).language == expected
         assert transcriber.transcribe(samples, beam=1, language="de").language == "de"
         heard.add(expected)
     assert len(heard) > 1

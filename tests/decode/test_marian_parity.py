@@ -114,7 +114,7 @@ def generated(marian, source: torch.Tensor, config: DecodeConfig) -> list[tuple[
         do_sample=False,
         early_stopping=(bool(config.patience) or "never") if config.beam > 1 else False,
         length_penalty=config.alpha,
-        max_new_tokens=len(source) - 1 + config.max_extra,
+        max_new_tokens=len(source) - 1 + config.extra,
         bad_words_ids=[[PAD], [BOS]],
         return_dict_in_generate=True,
         output_scores=True,

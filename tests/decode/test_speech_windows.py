@@ -57,7 +57,7 @@ def test_punctuation_is_kept_where_windows_are_joined_without_time_stamps():
 
 
 def test_times_start_at_the_window_and_end_with_the_recording():
-    assert taken([T[50], 7, T[1500]], seconds=45.0, begin=30 * RATE) == ([(31.0, 45.0, [7])], 60.0)
+    assert taken([T[50], 7, T[1500]], seconds=45.0, begin=30 * RATE) == ([(31.0, 45.0, [7])], 45.0)
 
 
 def test_an_output_that_was_cut_or_is_empty_moves_on():

@@ -57,7 +57,9 @@ def test_a_class_of_ones_own_is_built_by_its_name():
 
 
 def test_another_family_than_that_of_the_class_is_refused():
-    with pytest.raises(InputError, match=r'is of family "encoder_decoder", not "decoder"; leave model\.family out'):
+    with pytest.raises(
+        InputError, match=r'is of family "encoder_decoder", not "decoder"; set model\.family = "encoder_decoder"'
+    ):
         model_class(replace(SHAPE, family="decoder"))
 
 

@@ -49,6 +49,22 @@ def test_words_get_their_vectors_at_the_scale_of_embeddings(path):
     assert after.requires_grad
 
 
+def test_a_file_with_few_of_the_words_is_pointed_out(tmp_path):
+    said = []
+    few = tmp_path / "few.vec"
+    few.write_text("w1 " + " ".join(map(str, range(16))) + "\n. " + " ".join(map(str, range(1, 17))) + "\n")
+    place_vectors(*setting(few), said.append)
+    assert said == [
+        f"{few}: has vectors of 1 of the 5 words of the vocabulary (20%), and the others begin at random; check that "
+        "it is for this language, and that it writes words as the vocabulary does (tokenizer.lowercase, "
+        'tokenizer.kind = "word")'
+    ]
+    most = tmp_path / "most.vec"
+    most.write_text("".join(f"w{i} {' '.join(str(i + j) for j in range(16))}\n" for i in range(1, 4)))
+    place_vectors(*setting(most), said.append)
+    assert len(said) == 1
+
+
 def test_frozen_vectors_are_not_trained(path):
     built, recipe, tokenizers = setting(path, freeze_vectors=True)
     place_vectors(built, recipe, tokenizers)

@@ -8,7 +8,7 @@ from torch import nn
 
 from heedful.config.schema import ModelConfig
 from heedful.models.transformer import EncoderDecoder
-from heedful.nn.meta_device import meta_device
+from heedful.nn.meta_device import meta_device, unallocated
 
 
 def build() -> EncoderDecoder:
@@ -33,3 +33,32 @@ def test_a_tensor_elsewhere_is_left_as_it_is():
 def test_a_model_is_read_without_the_compiler():
     code = "import sys, heedful; heedful.load('en-de').translate('A man.'); assert 'torch._dynamo' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+COUNTED = """
+import sys
+from heedful.cli.info import describe
+from heedful.config.presets import PRESETS
+from heedful.tasks.model_size import count_model
+
+for name in PRESETS:
+    recipe, sizes = describe(name, [])
+    if recipe.task != "image_classification":  # whose classes are not known
+        count_model(recipe, *sizes)
+assert "torch._dynamo" not in sys.modules
+"""
+
+
+def test_no_model_needs_the_compiler_to_be_counted():
+    subprocess.run([sys.executable, "-c", COUNTED], check=True)
+
+
+def test_weights_alone_have_no_memory_where_only_their_shapes_are_asked_for():
+    with unallocated():
+        on_paper = build()
+        kept = nn.init.normal_(torch.full((3,), 7.0))
+    assert {parameter.device.type for parameter in on_paper.parameters()} == {"meta"}
+    assert {buffer.device.type for buffer in on_paper.buffers()} == {"cpu"}
+    assert kept.tolist() == [7.0] * 3
+    shapes = [{name: value.shape for name, value in model.state_dict().items()} for model in (on_paper, build())]
+    assert shapes[0] == shapes[1]

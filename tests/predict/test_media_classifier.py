@@ -1,5 +1,6 @@
 """The classifier of pictures, sounds and videos: every way to give an input, one answer each, whatever is beside it."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,19 @@ def test_a_file_its_name_its_bytes_and_its_contents_have_the_same_answer(classif
     assert wanted.label == max(wanted.probabilities, key=wanted.probabilities.__getitem__)
     assert sum(wanted.probabilities.values()) == pytest.approx(1)
     assert list(wanted.probabilities) == list(classifier.labels)
-    for given in (str(files[5]), files[5].read_bytes(), decoded(files[5])):
+    image = [Image.open(files[5])] if files[5].suffix == ".png" else []
+    opened = BytesIO(files[5].read_bytes())
+    for given in (
+        str(files[5]),
+        files[5].read_bytes(),
+        decoded(files[5]),
+        torch.tensor(decoded(files[5])),
+        opened,
+        *image,
+    ):
         assert classifier.predict(given) == wanted
-        assert classifier(given) == wanted
+        if given is not opened:  # it is at its end now
+            assert classifier(given) == wanted
 
 
 def test_several_inputs_of_any_kind_have_an_answer_each_in_their_order(classifier, files):
@@ -98,10 +109,10 @@ def test_a_model_stays_in_the_mode_that_it_was_in(classifier, files):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (5, rf"5 \(int\) is no {NOUN}, nor a list of several; give the name of a file, bytes or an array"),
+        (5, rf"5 \(int\) is no {NOUN}, nor a list of several; give the name of a file, bytes, an open file"),
         (None, rf"None is no {NOUN}, nor a list"),
         ({"a": "b"}, rf"is no {NOUN}, nor a list"),
-        ([5], rf"{NOUN} 1: 5 \(int\) is no {NOUN}; give the name of a file, bytes or an array"),
+        ([5], rf"{NOUN} 1: 5 \(int\) is no {NOUN}; give the name of a file, bytes, an open file"),
         ("nowhere.png", r"^nowhere.png: cannot be read \(No such file or directory\)"),
         (["nowhere.png"], rf"^{NOUN} 1: nowhere.png: cannot be read"),
         (b"text", rf"^it is no {NOUN}"),
@@ -138,3 +149,21 @@ def test_as_many_inputs_are_decoded_at_a_time_as_fit_into_memory(classifier, fil
     one = reader.decoded(files[0])
     windows = list(reader.windows((one for _ in range(7)), 3 * reader.medium.tokens(one)))
     assert [len(window) for window in windows] == [3, 3, 1]
+
+
+def test_a_sound_longer_than_the_training_clips_is_read_in_windows_whose_probabilities_are_averaged(tmp_path):
+    write_files(SOUNDS, tmp_path)
+    write_untrained(SOUNDS, tmp_path / "model", tmp_path)
+    classifier: Any = heedful.load(tmp_path / "model")
+    samples = np.concatenate([tone("low", 1), tone("high", 2)])
+    samples = np.tile(samples, 9)[: round(2.5 * RATE)]  # clips of up to a second are read: three windows
+    found = classifier.predict(samples)
+    parts = [samples[begin : begin + RATE] for begin in (0, 750, 1500)]
+    alone = classifier.predict(parts)
+    assert found.windows == 3
+    for label, share in found.probabilities.items():
+        assert share == pytest.approx(sum(one.probabilities[label] for one in alone) / 3)
+    soundfile.write(tmp_path / "long.wav", samples, RATE, subtype="FLOAT")
+    again = classifier.predict([parts[0], tmp_path / "long.wav", parts[1]])
+    assert again == [alone[0], found, alone[1]]
+    assert [one.windows for one in again] == [1, 3, 1]

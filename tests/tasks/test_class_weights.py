@@ -66,7 +66,9 @@ def test_corpora_count_by_their_weights(tmp_path):
     recipe = replace(weighted(recipe, "balanced"), data=replace(recipe.data, train=train))
     task = TASKS["classification"].prepare(recipe, tmp_path / "prepared", lambda _: None)
     counts = Counter(targets(task))
-    numbers = [task.recipe.train.class_weights[label] for label in task.recipe.data.labels]
+    weights = task.recipe.train.class_weights
+    assert isinstance(weights, dict)
+    numbers = [weights[label] for label in task.recipe.data.labels]
     assert [numbers[number] * count for number, count in counts.items()] == pytest.approx(
         [sum(counts.values()) / 3] * 3
     )

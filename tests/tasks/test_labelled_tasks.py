@@ -97,7 +97,10 @@ def test_the_loss_of_a_number_is_its_squared_error(tmp_path):
     task = prepared("regression", tmp_path)
     model = built(task)
     found, rows = outputs(task, model)
-    found = found * task.recipe.data.label_scale + task.recipe.data.label_mean
+    mean, scale = task.recipe.data.label_mean, task.recipe.data.label_scale
+    assert mean is not None
+    assert scale is not None
+    found = found * scale + mean
     errors = found[:, 0] - [float(row[3]) for row in rows]
     scores = task.validate(model) or {}
     assert scores["loss"] == pytest.approx((errors**2).mean(), rel=1e-5)

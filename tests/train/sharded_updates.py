@@ -8,7 +8,7 @@ import torch
 from toy_step import CPU, learner, rows
 
 from heedful.checkpoint import Checkpoint, Checkpoints, store_of
-from heedful.checkpoint.run_folder import Best
+from heedful.checkpoint.run_layout import Best
 from heedful.errors import InputError, RunError
 from heedful.models import load_weights, weights
 from heedful.nn.stack import stacks

@@ -1,12 +1,20 @@
-"""Checkpoints and model folders on disk: written atomically, verified by checksums, without pickle."""
+"""Checkpoints and model folders on disk: written atomically, verified by checksums, without pickle.
 
-from heedful.checkpoint.checkpoint import Checkpoint
-from heedful.checkpoint.load import LoadedModel, find_model, load_model
-from heedful.checkpoint.lock import Claim, claim
-from heedful.checkpoint.model_folder import average, write_model
-from heedful.checkpoint.run_folder import Best, Checkpoints, Latest, Rejected
-from heedful.checkpoint.sharded_checkpoints import CheckpointStore, store_of
-from heedful.storage.manifest import DamagedError
+What is named here is imported when it is used, so that a list of runs does not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heedful.checkpoint.checkpoint import Checkpoint
+    from heedful.checkpoint.load import LoadedModel, find_model, load_model
+    from heedful.checkpoint.lock import Claim, claim
+    from heedful.checkpoint.model_folder import average, write_model
+    from heedful.checkpoint.run_folder import Checkpoints, Latest, Rejected
+    from heedful.checkpoint.run_layout import Best
+    from heedful.checkpoint.sharded_checkpoints import CheckpointStore, store_of
+    from heedful.storage.manifest import DamagedError
 
 __all__ = [
     "Best",
@@ -25,3 +33,22 @@ __all__ = [
     "store_of",
     "write_model",
 ]
+
+_MODULES = {
+    "heedful.checkpoint.checkpoint": ("Checkpoint",),
+    "heedful.checkpoint.load": ("LoadedModel", "find_model", "load_model"),
+    "heedful.checkpoint.lock": ("Claim", "claim"),
+    "heedful.checkpoint.model_folder": ("average", "write_model"),
+    "heedful.checkpoint.run_folder": ("Checkpoints", "Latest", "Rejected"),
+    "heedful.checkpoint.run_layout": ("Best",),
+    "heedful.checkpoint.sharded_checkpoints": ("CheckpointStore", "store_of"),
+    "heedful.storage.manifest": ("DamagedError",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,7 @@ from heedful.checkpoint.tensors import read_shapes
 from heedful.config.architecture_options import OPTIONS
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
+from heedful.config.user_code import errors_of_own_code
 from heedful.errors import InputError
 from heedful.models import Model
 from heedful.models.model import misfits
@@ -42,7 +43,10 @@ def build_fitting(manifest: Manifest, recipe: Recipe, tokenizers: TokenizerPair)
             f"{manifest.folder}: the weights do not fit the recipe, which has {_layers(recipe)} layers: more than "
             f"there are tensors in {WEIGHTS}"
         )
-    needed = _shapes(lambda: task.build(recipe, tokenizers), f"{manifest.folder}: no model has the sizes of its recipe")
+    with errors_of_own_code(recipe, f"the model of {manifest.folder} cannot be built"):
+        needed = _shapes(
+            lambda: task.build(recipe, tokenizers), f"{manifest.folder}: no model has the sizes of its recipe"
+        )
     largest = LARGEST_NUMBER * sum(shape.numel() for shape in needed.values()) + LARGEST_HEADER
     if manifest.files[WEIGHTS].bytes > largest:
         raise InputError(

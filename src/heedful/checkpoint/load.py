@@ -21,12 +21,14 @@ import torch
 
 from heedful.checkpoint.fitting import build_fitting
 from heedful.checkpoint.model_folder import read_description, read_weights
-from heedful.checkpoint.run_folder import CHECKPOINTS, Checkpoints, checkpoint_folders, step_of
+from heedful.checkpoint.run_folder import Checkpoints
+from heedful.checkpoint.run_layout import CHECKPOINTS, checkpoint_folders, step_of
 from heedful.config.schema import DataConfig, FilterConfig, Recipe
 from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
+from heedful.machine.random_state import own_random_numbers
 from heedful.models import SentenceEncoder
 from heedful.models.backbone import BackboneModel
 from heedful.models.model import load_weights
@@ -187,7 +189,7 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", precision: 
     if folder == Path(path) / "model":
         tell_of_newer(Path(path), manifest)
     recipe, tokenizers = read_description(manifest)
-    with torch.random.fork_rng(devices=[]):  # random initial weights do not advance the caller's generator
+    with own_random_numbers():  # a model is built with random initial weights
         model = build_fitting(manifest, recipe, tokenizers)
     load_weights(model, read_weights(manifest))
     return LoadedModel(recipe, INFERENCE_PRECISIONS[precision](model.to(chosen).eval()), tokenizers, folder)
@@ -225,6 +227,11 @@ def find_model(path: str | Path) -> Path:
         remedy = f"; for a model of your own {yours}" if runs else ""
         LOG.warning("the folder %s is no model: the model in the box of that name is used%s", path, remedy)
         return BOX / str(path)
+    if other := _other_format(place):
+        raise InputError(
+            f"{place} is a model in the format of {other}, and no heedful model; convert it first: "
+            f"heedful convert {place} --out NAME, and use NAME"
+        )
     advice = yours or "give a model folder, a checkpoint or a run"
     raise InputError(
         f"{place} holds no heedful model: neither {MANIFEST}, nor model/{MANIFEST}, nor checkpoints; {advice}"
@@ -241,6 +248,15 @@ def model_in(folder: Path) -> Path | None:
         return checkpoints.path(checkpoints.best.step)
     steps = checkpoints.steps()
     return checkpoints.path(steps[-1]) if steps else None
+
+
+def _other_format(folder: Path) -> str | None:
+    """Name the toolkit whose model a folder holds, by the names of its files; None for an unknown one."""
+    names = {path.name for path in folder.iterdir()}
+    if "model.bin" in names and names & {"config.json", "vocabulary.txt", "vocabulary.json", "shared_vocabulary.json"}:
+        return "CTranslate2"
+    weights = any(name.endswith(".safetensors") or name.startswith("pytorch_model") for name in names)
+    return "Hugging Face" if "config.json" in names and weights else None
 
 
 def _runs_in(folder: Path) -> list[str]:

@@ -23,6 +23,7 @@ from heedful.checkpoint.checkpoint import (
     read_checkpoint,
 )
 from heedful.checkpoint.lock import Claim
+from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, Best, read_best
 from heedful.errors import InputError, RunError
 from heedful.storage.atomic import (
     Content,
@@ -38,19 +39,7 @@ from heedful.storage.atomic import (
     write_folder,
 )
 from heedful.storage.disk import DISK, Storage
-from heedful.storage.manifest import DamagedError, parse, seal, unseal
-
-CHECKPOINTS = "checkpoints"
-BEST = "best.json"
-
-
-@dataclass(frozen=True)
-class Best:
-    """Best checkpoint of a run so far: its step, and the value of the validation metric."""
-
-    step: int
-    metric: str
-    value: float
+from heedful.storage.manifest import DamagedError, seal
 
 
 @dataclass(frozen=True)
@@ -97,7 +86,7 @@ class Checkpoints:
         self._every = every
         self._storage = storage
         self._claim = claimed
-        self._best = _read_best(self.folder / BEST)
+        self._best = read_best(self.folder / BEST)
 
     def check_claim(self) -> None:
         """Check that the run folder is still where it was, and this process's own.
@@ -290,36 +279,10 @@ def put_aside_damaged_mark(run_folder: Path) -> Rejected | None:
     """
     path = run_folder / CHECKPOINTS / BEST
     try:
-        _read_best(path)
+        read_best(path)
     except InputError:
         bad = path.with_name(path.name + ".bad")
         with named_write_errors(bad):
             path.replace(bad)
         return Rejected(bad, f"{BEST} does not hold what was saved")
     return None
-
-
-def _best_of(data: bytes) -> Best:
-    best = Best(**unseal(data))
-    if type(best.step) is not int or not isinstance(best.value, float | int) or not isinstance(best.metric, str):
-        raise ValueError("values of another type")
-    return best
-
-
-def _read_best(path: Path) -> Best | None:
-    if not path.exists():
-        return None
-    try:
-        return parse(path, _best_of)
-    except DamagedError as error:
-        raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
-
-
-def step_of(checkpoint: Path) -> int:
-    """The step of a checkpoint, by the name of its folder."""
-    return int(checkpoint.name.removeprefix("step-"))
-
-
-def checkpoint_folders(run: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first."""
-    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())

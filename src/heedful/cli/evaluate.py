@@ -316,7 +316,7 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
     if not test.source:
         raise InputError(f"{model} is no text file; for a model to translate, give --source FILE")
     translator = prepare(model, decoding.device, decoding.precision, {"n_best": 1, **decoding.search})
-    tell_unknown_references(test, translator)
+    tell_unknown_tokens(test, translator)
     [(source, lines)] = test.source.items()
     done, said = [], Said()
     with (
@@ -335,14 +335,15 @@ def translated(model: str, test: TestSet, decoding: Decoding, output: Path | Non
     return [translation.text for translation in done]
 
 
-def tell_unknown_references(test: TestSet, translator: "Translator") -> None:
-    """Warn if many tokens of the references are unknown to the vocabulary, so that no output can equal them."""
+def tell_unknown_tokens(test: TestSet, translator: "Translator") -> None:
+    """Warn if many tokens are unknown to the vocabulary: the model cannot read them, or cannot write what is right."""
     from heedful.text.unknown_tokens import UnknownTokens, unknown_lines
 
-    tokenizer = translator.tokenizers.target
-    tokens = {f"tokens of {name}": UnknownTokens() for name in test.references}
-    for found, lines in zip(tokens.values(), test.references.values(), strict=True):
-        for ids in tokenizer.encode_lines(lines):
-            found.count(ids)
-    for sentence in unknown_lines(tokens, tokenizer.config):
-        typer.echo(f"heedful: {sentence}", err=True)
+    sides = ((test.source, translator.tokenizers.source), (test.references, translator.tokenizers.target))
+    for texts, tokenizer in sides:
+        for name, lines in texts.items():
+            found = UnknownTokens()
+            for ids in tokenizer.encode_lines(lines):
+                found.count(ids)
+            for sentence in unknown_lines({f"tokens of {name}": found}, tokenizer.config):
+                typer.echo(f"heedful: {sentence}", err=True)

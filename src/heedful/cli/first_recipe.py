@@ -89,11 +89,17 @@ def write(file: Path, text: str) -> None:
             stream.write(text.encode())
 
 
-def tell_dropped(drops: "DropReport") -> None:
-    """Print on standard error how many rows are left out and why; a header is not one of them."""
+def tell_dropped(drops: "DropReport", *, copied: bool = False) -> None:
+    """Print on standard error how many rows are left out and why; a header is not one of them.
+
+    Args:
+        drops: The counts.
+        copied: True if the places are lines of a temporary copy, and so numbers of records for the user.
+    """
     for reason, count, first in drops.rows():
         if reason != "header":
-            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {first})", err=True)
+            place = f"record {first.rpartition(' ')[2]}" if copied else first
+            typer.echo(f"heedful: {counted(count, 'rows')} left out for {reason} (first: {place})", err=True)
 
 
 def write_parts(

@@ -1,6 +1,6 @@
 """`heedful init` for labelled text: the recipe of a classifier or a regression."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -53,6 +53,7 @@ class LabelledRequest:
         bad_utf8: What happens to bad UTF-8.
         given: Text for validation and test, as far as it is not to be held out.
         notation: How the numbers of a regression are written; the parts have them with a decimal point.
+        copied: True if the file is a temporary copy of the user's, whose lines are not those of the user's file.
     """
 
     corpus: CorpusConfig
@@ -61,6 +62,7 @@ class LabelledRequest:
     bad_utf8: BadUtf8
     given: Given = field(default_factory=dict)
     notation: "Notation" = "point"
+    copied: bool = False
 
     @property
     def data(self) -> DataConfig:
@@ -95,7 +97,7 @@ def init_labelled(request: LabelledRequest) -> None:
     folder = free_folder(Path(corpus.source), request.out, task)
     with show_progress(f"reading {corpus.source}", "texts") as progress:
         found = survey_labelled(progress.over(read_labelled(corpus, request.data, drops := DropReport())), corpus)
-    tell_dropped(drops)
+    tell_dropped(drops, copied=request.copied)
     tell_text(found, corpus, task)
     if request.notation == "comma":
         typer.echo("  numbers are written with a decimal comma, as in 4,37; the parts have 4.37")
@@ -189,7 +191,7 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.readers.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     if len(found.labels) < 2:
         raise InputError(
@@ -203,19 +205,28 @@ def tell_classes(found: "LabelSurvey", corpus: CorpusConfig) -> None:
         )
     shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if line := dominance_line(found.labels):
+        typer.echo(f"  {line}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(
             f"  too rare to be learned, with fewer than {RARE} examples: {', '.join(rare[:SHOWN])}; typing slips?"
         )
-    if found.lookalikes:
-        groups = "; ".join(", ".join(map(repr, group)) for group in found.lookalikes[:SHOWN])
-        typer.echo(
-            f"  learned as different classes, though they differ only in capitals, in blanks or in how a number is "
-            f"written: {groups}; make them one if they mean the same"
-        )
+    tell_lookalikes(found.labels)
     if found.contradictions.lines:
         first, second = found.contradictions.lines
         typer.echo(
             f"  {counted(found.contradictions.texts, 'texts')} with different labels, as in lines {first:,} and "
             f"{second:,}; correct them, or take them out"
+        )
+
+
+def tell_lookalikes(labels: Iterable[str]) -> None:
+    """Print which classes differ so little that they may be meant as one."""
+    from heedful.data.proposals.label_survey import lookalikes_among
+
+    if found := lookalikes_among(labels):
+        groups = "; ".join(", ".join(map(repr, group)) for group in found[:SHOWN])
+        typer.echo(
+            "  learned as different classes, though they differ only in capitals, in blanks or in how a number is "
+            f"written: {groups}; make them one if they mean the same"
         )

@@ -21,36 +21,50 @@ from heedful.cli.first_recipe import (
     write,
     write_parts,
 )
-from heedful.cli.init_labelled import FEW, PARTS, RARE, SHARE, SHOWN
+from heedful.cli.init_labelled import FEW, PARTS, RARE, SHARE, SHOWN, tell_lookalikes, tell_only_trained
 from heedful.cli.init_languages import SCRIPTS
+from heedful.cli.init_reading import Reading, settled
 from heedful.config.schema import CorpusConfig, DataConfig
+from heedful.data.proposals.table_task import TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
     from heedful.data.media.media_files import MediaFile
-    from heedful.data.proposals.media_layout import Kind, Share
+    from heedful.data.proposals.media_groups import Groups
+    from heedful.data.proposals.media_layout import Kind
     from heedful.data.proposals.media_survey import MediaSurvey, PictureFacts, SoundFacts, VideoFacts
     from heedful.data.proposals.proposal import Corpora, Texts
-    from heedful.data.proposals.table_task import TaskChoice
     from heedful.data.readers.columns import Column
 
 TASKS = {"image": "image_classification", "audio": "audio_classification", "video": "video_classification"}
 TEXT_TASKS = {"image": "captioning", "audio": "speech_recognition"}
 MOVING = (".gif", ".apng")  # endings of pictures that are usually animated
-FEWEST = 10  # files of a class, of which some can be held out
 
 
 @dataclass(frozen=True)
 class MediaRequest:
-    """Arguments of `heedful init` for files that are no text: their kind, task and corpus, and the output folder."""
+    """Arguments of `heedful init` for files that are not text: their kind, what they are taken for, output folder."""
 
     kind: "Kind"
-    task: str
-    corpus: CorpusConfig  # a folder, or a table with its columns
+    reading: Reading
+    columns: "tuple[Column, ...]"  # of a table
     out: Path | None
     bad_utf8: BadUtf8
+
+    @property
+    def corpus(self) -> CorpusConfig:
+        """The folder, or the table with its columns."""
+        choice = self.reading.choice
+        if choice.source is None or choice.target is None:
+            return CorpusConfig(source=str(self.source))
+        return CorpusConfig(source=str(self.source), source_field=choice.source, target_field=choice.target)
+
+    @property
+    def task(self) -> str:
+        """The task."""
+        return str(self.reading.choice.task)
 
     @property
     def data(self) -> DataConfig:
@@ -65,46 +79,94 @@ class MediaRequest:
     @property
     def source(self) -> Path:
         """The folder, or the table."""
-        return Path(self.corpus.source)
+        return self.reading.source
 
 
 def media_request(
-    source: Path, wanted: "TaskChoice", out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
+    source: Path, wanted: TaskChoice, out: Path | None, bad_utf8: BadUtf8, columns: "Sequence[Column]" = ()
 ) -> MediaRequest | None:
     """Make the request for a folder or a table of pictures, sounds or videos; None if there are none, or another task.
 
     `columns` are those of a table.
 
     Raises:
-        InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts.
+        InputError: The task does not fit the files, or the columns of the table do not tell their classes or texts; or
+            it is unsure what they are for.
     """
     from heedful.data.media.media_files import NOUNS
-    from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder, target_column
+    from heedful.data.proposals.media_layout import GUESSED, file_column, kind_of_folder
 
     if wanted.task not in (None, *TASKS.values(), *TEXT_TASKS.values()) or not source.exists():
         return None
-    corpus, tasks = CorpusConfig(source=str(source)), TASKS
     kinds: tuple[Kind, ...] = ("video",) if wanted.task == TASKS["video"] else GUESSED
+    reading: Reading | None = None
     if source.is_dir():
         kind = kind_of_folder(source, kinds)
         if kind and (wanted.source or wanted.target):
             raise InputError(f"{source}: a folder has no columns; leave --source-field and --target-field out")
-    elif columns:
+        reading = reading_of_folder(source, kind) if kind else None
+    else:
         wanted_files = [column for column in columns if wanted.source in (None, column.name)]
         files, kind = file_column(wanted_files, kinds) or (None, None)
-        if files:
-            target = target_column(columns, files, wanted.target, str(source))
-            corpus = replace(corpus, source_field=files, target_field=target.name)
-            writes = target.is_text if wanted.task is None else wanted.task in TEXT_TASKS.values()
-            tasks = TEXT_TASKS if writes else TASKS
-    else:
-        kind = None
-    if wanted.task and (kind is None or tasks[kind] != wanted.task):
+        reading = reading_of_table(source, columns, files, kind, wanted) if files and kind else None
+    if wanted.task and (reading is None or reading.choice.task != wanted.task):
         raise InputError(
             f"--task {wanted.task}: {source} holds {'none of these files' if kind is None else NOUNS[kind]}; name "
             "a table with a column of files, or for classes a folder with a folder of files for each"
         )
-    return MediaRequest(kind, tasks[kind], corpus, out, bad_utf8) if kind else None
+    if reading is None or kind is None:
+        return None
+    return MediaRequest(kind, reading, tuple(columns), out, bad_utf8)
+
+
+def reading_of_folder(source: Path, kind: "Kind") -> Reading:
+    """Say what a folder of pictures, sounds or videos is taken for.
+
+    Raises:
+        InputError: It has parts without classes.
+    """
+    from heedful.data.media.media_files import NOUNS
+    from heedful.data.proposals.media_layout import other_kinds, parts_of_folder
+
+    parts = parts_of_folder(source, DataConfig(modality=kind))
+    content = f"{NOUNS[kind]}, a folder for each class"
+    command: tuple[str, ...] = ()
+    if parts.folders["train"] != source:
+        content += f" in {', '.join(path.name for path in parts.folders.values())}"
+        command = (str(parts.folders["train"]),)
+    elif kind == "image" and any(file.suffix.lower() in MOVING for file in source.rglob("*")):
+        command = (str(source), "--task", TASKS["video"])
+    others = [
+        f"{name} ({counted(count, 'files')} of another kind)" for name, count in other_kinds(source, kind).items()
+    ]
+    unused = (*(name for name in parts.unused if not any(other.startswith(f"{name} (") for other in others)), *others)
+    return Reading(source, content, TaskChoice(TASKS[kind]), "certain", None, unused, command)
+
+
+def reading_of_table(
+    source: Path, columns: "Sequence[Column]", files: str, kind: "Kind", wanted: TaskChoice
+) -> Reading:
+    """Say what a table of pictures, sounds or videos is taken for: their classes, or the texts about them.
+
+    Raises:
+        InputError: The columns do not tell, or are wanted and not there.
+    """
+    from heedful.data.media.media_files import NOUNS
+    from heedful.data.proposals.media_groups import group_column
+    from heedful.data.proposals.media_layout import target_of
+
+    target, writes, certainty, other = target_of(columns, files, wanted.target, str(source))
+    writes = writes if wanted.task is None else wanted.task in TEXT_TASKS.values()
+    tasks = TEXT_TASKS if writes else TASKS
+    second: TaskChoice | None = None
+    if kind in TEXT_TASKS and (other or target.is_label or writes):
+        task = (TASKS if writes else TEXT_TASKS)[kind]
+        second = TaskChoice(task, files, None, (other or target).name)
+    choice = TaskChoice(tasks.get(kind), files, None, target.name)
+    group = group_column(columns, choice.columns)
+    unused = tuple(column.name for column in columns if column.name not in (*choice.columns, group))
+    content = f"a table of {NOUNS[kind]}"
+    return Reading(source, content, choice, "certain" if wanted.task else certainty, second, unused)
 
 
 def init_media(request: MediaRequest) -> None:
@@ -116,21 +178,23 @@ def init_media(request: MediaRequest) -> None:
     """
     from heedful.config.load import load_recipe
     from heedful.data.media.media_files import media_files
-    from heedful.data.proposals.media_layout import parts_of_folder
+    from heedful.data.proposals.media_layout import UNLABELLED, parts_of_folder
     from heedful.data.proposals.media_survey import LOOKS, survey_media
     from heedful.data.proposals.proposal import Texts
     from heedful.data.readers.filters import DropReport
 
+    request = replace(request, reading=replace(request.reading, choice=settled(request.reading)))
     folder = free_folder(request.source, request.out, request.task)
-    parts = parts_of_folder(request.source, request.data) if request.source.is_dir() else {}
-    surveyed = replace(request.corpus, source=str(parts["train"][0] if parts else request.source))
+    parts = parts_of_folder(request.source, request.data).folders if request.source.is_dir() else {}
+    surveyed = replace(request.corpus, source=str(parts.get("train", request.source)))
     with show_progress(f"reading {surveyed.source}", "files") as progress:
-        files = list(progress.over(media_files(surveyed, request.data, drops := DropReport())))
+        every = media_files(surveyed, request.data, drops := DropReport())
+        files = [file for file in progress.over(every) if not parts or file.target.lower() not in UNLABELLED]
         found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
     tell_dropped(drops)
     tell_files(found, request)
     tell_moving([file.path for file in files], request)
-    corpora = named_parts(parts, found, folder) if parts else hold_out(files, found, request, folder / "data")
+    corpora = hold_out(files, found, request, parts, folder)
     texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
     write(folder / "config.toml", (proposed_text if request.writes else proposed)(found, request, texts))
     tell_recipe(load_recipe(folder), folder, str(files[0].path))
@@ -152,56 +216,96 @@ def proposed_text(found: "MediaSurvey[Any]", request: MediaRequest, texts: "Text
     return propose(found, SCRIPTS.get(found.side.script or ""), this_machine(), texts)
 
 
-def named_parts(parts: "Mapping[str, tuple[Path, Share]]", found: "MediaSurvey[Any]", folder: Path) -> "Corpora":
-    """Return the recipe tables that name the folder and the share of each part, and print what is held out.
+def hold_out(
+    files: "Sequence[MediaFile]",
+    found: "MediaSurvey[Any]",
+    request: MediaRequest,
+    parts: "Mapping[str, Path]",
+    folder: Path,
+) -> "Corpora":
+    """Write tables of the files of each part, and say how they are drawn; folders of parts that are given stay.
 
-    Raises:
-        InputError: A class has too few files for that.
-    """
-    from heedful.data.proposals.proposal import Corpora
-
-    rarest, count = min(found.labels.items(), key=lambda item: item[1])
-    if parts["train"][1] != (0.0, 1.0) and count < FEWEST:
-        raise InputError(
-            f"{parts['train'][0]}: {counted(count, 'files')} of the class {rarest!r}, too few to hold some out; give "
-            f"{FEWEST} or more of each class, or name the parts: folders train, valid and test with folders of classes"
-        )
-    keys: dict[str, dict[str, object]] = {}
-    typer.echo("")
-    for name, (path, share) in parts.items():
-        keys[name] = {"source": relative_path(path, folder)}
-        whole = share == (0.0, 1.0)
-        keys[name] |= {} if whole else {"part": list(share)}
-        typer.echo(f"{name:6}{path}" + ("" if whole else f", {share[0]:.0%} to {share[1]:.0%} of each class"))
-    return Corpora(**keys)
-
-
-def hold_out(files: "Sequence[MediaFile]", found: "MediaSurvey[Any]", request: MediaRequest, folder: Path) -> "Corpora":
-    """Write tables of the training, validation and test files; no file is in two, nor a copy of it.
+    No file is in two parts, nor a copy of it, nor another file of its speaker or its folder, where these are known.
 
     Raises:
         InputError: There are too few files.
     """
-    import numpy as np
-
-    from heedful.data.proposals.pair_survey import source_hash, split
+    from heedful.data.proposals.media_groups import hashes_of
+    from heedful.data.proposals.media_layout import is_unlabelled
+    from heedful.data.proposals.pair_survey import FEWEST_GROUPS, Split, only_trained, split_by_class
     from heedful.data.proposals.proposal import Corpora
+    from heedful.data.readers.folders import visible_folders
 
     corpus = request.corpus
-    readable = [(digest, file) for digest, file in zip(found.digests, files, strict=True) if digest]
-    hashes = np.unique(np.array([source_hash(digest) for digest, _ in readable], dtype=np.uint64))
-    division = split(hashes, valid=True, test=True, share=SHARE)
-    divided = division.divide(readable, lambda item: item[0], lambda _: True)
+    given = {part: path for part, path in parts.items() if part != "train"}
+    source_field, target_field = ("file", "label") if parts else (corpus.source_field, corpus.target_field)
+    readable = [(file, digest) for file, digest in zip(files, found.digests, strict=True) if digest]
+    groups, what = groups_in([file for file, _ in readable], request, parts.get("train"))
+    hashes = hashes_of(groups, [digest for _, digest in readable])
+    members: dict[int, set[str]] = {}
+    for hashed, (file, _) in zip(hashes, readable, strict=True):
+        members.setdefault(hashed, set()).add("" if request.writes else file.target)
+    missing = {"valid", "test"} - given.keys()
+    division = (
+        split_by_class(members, SHARE, FEWEST_GROUPS if what else None) if missing else Split(frozenset(), frozenset())
+    )
+    division = division.without(given.keys())
+    divided = division.divide(
+        zip(hashes, readable, strict=True), lambda item: item[1][1], lambda _: True, lambda item: item[0]
+    )
 
     def line(file: "MediaFile") -> tuple[str]:
-        path = relative_path(file.path, folder)
-        return (json_line({corpus.source_field: path, corpus.target_field: file.target}),)
+        path = relative_path(file.path, folder / "data")
+        return (json_line({source_field: path, target_field: file.target}),)
 
-    names = {part: (f"{part}.jsonl",) for part in PARTS}
-    counts = write_parts(folder, ((part, line(file)) for part, (_, file) in divided), names)
-    tell_parts(folder, counts, "files", len(readable), "bytes")
-    fields = {"source_field": corpus.source_field, "target_field": corpus.target_field}
-    return Corpora(**{part: {"source": f"data/{part}.jsonl", **fields} for part in PARTS})
+    listed = {
+        part: listed_files(path, request)
+        for part, path in given.items()
+        if any(map(is_unlabelled, visible_folders(path)))
+    }
+    names = {part: (f"{part}.jsonl",) for part in PARTS if part not in given or part in listed}
+    lines = [(part, line(file)) for part, (_, (file, _)) in divided]
+    lines += [(part, line(file)) for part, of_part in listed.items() for file in of_part]
+    counts = write_parts(folder / "data", lines, names)
+    tell_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "bytes")
+    if missing:
+        typer.echo(
+            f"  drawn by {what}; none is in two parts" if what else "  shuffled, as no speaker or group is named"
+        )
+        tell_only_trained([] if given else only_trained(members, division))
+    fields = {"source_field": source_field, "target_field": target_field}
+    corpora = {part: {"source": f"data/{part}.jsonl", **fields} for part in names}
+    for part, path in ((part, path) for part, path in given.items() if part not in listed):
+        typer.echo(f"{part:6}{path}")
+        corpora[part] = {"source": relative_path(path, folder)}
+    return Corpora(**corpora)
+
+
+def listed_files(folder: Path, request: MediaRequest) -> "list[MediaFile]":
+    """The files of a folder of classes, without those that have no class.
+
+    Raises:
+        InputError: The folder cannot be read.
+    """
+    from heedful.data.media.media_files import media_files
+    from heedful.data.proposals.media_layout import UNLABELLED
+
+    files = media_files(CorpusConfig(source=str(folder)), request.data)
+    return [file for file in files if file.target.lower() not in UNLABELLED]
+
+
+def groups_in(files: "Sequence[MediaFile]", request: MediaRequest, folder: Path | None) -> "Groups":
+    """Find the groups of files, such as speakers, which are kept in one part; `folder` is that of the classes, if any.
+
+    Raises:
+        InputError: The table cannot be read.
+    """
+    from heedful.data.proposals.media_groups import column_of, group_column, groups_of
+
+    if folder:
+        return groups_of(files, folder, request.kind, None)
+    name = group_column(request.columns, request.reading.choice.columns)
+    return groups_of(files, None, request.kind, column_of(request.corpus, request.data, name) if name else None)
 
 
 def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
@@ -245,7 +349,7 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
     Raises:
         InputError: There is one class only, or there are too many.
     """
-    from heedful.data.readers.labelled import MOST_LABELS
+    from heedful.data.readers.labelled import MOST_LABELS, dominance_line
 
     source = request.corpus.source
     if len(found.labels) < 2:
@@ -258,8 +362,11 @@ def tell_classes(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         )
     shown = [f"{label} ({count:,})" for label, count in found.labels.most_common(SHOWN)]
     typer.echo(f"  {len(found.labels):,} classes: {', '.join(shown)}{', ...' * (len(found.labels) > SHOWN)}")
+    if line := dominance_line(found.labels):
+        typer.echo(f"  {line}")
     if rare := [label for label, count in found.labels.items() if count < RARE]:
         typer.echo(f"  too rare to be learned, with fewer than {RARE} files: {', '.join(rare[:SHOWN])}; typing slips?")
+    tell_lookalikes(found.labels)
     if found.torn:
         typer.echo(f"  equal files of different classes: {found.torn}; correct one of them")
 

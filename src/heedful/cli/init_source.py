@@ -14,6 +14,7 @@ from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.proposals.table_task import OF_LABELS, OF_ONE_TEXT, TaskChoice
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.storage.compression import OPENERS
 
 if TYPE_CHECKING:
     from heedful.data.proposals.text_shapes import TextShape
@@ -24,7 +25,7 @@ Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they 
 
 OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
 PLAIN = (".txt", ".text", ".md")
-TEXTS = (*PLAIN, ".gz", ".jsonl", ".json")  # endings of files that are hardly one side of a translation
+TEXTS = (*PLAIN, *OPENERS, ".jsonl", ".json")  # endings of files that are hardly one side of a translation
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
         )
     as_text = task in OF_ONE_TEXT and shape and shape.kind in ("tagged", "questions", "fasttext", "labels", "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
-        return UnderstoodFile(path, path, content_of(path))
+        return UnderstoodFile(path, path, content_of(path, bad_utf8))
     if shape.kind in ("tagged", "questions"):
         return UnderstoodFile(path, path, shape.content, shape)
     with show_progress(f"reading {path}"):
@@ -153,17 +154,25 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
                 stream.writelines(f"{line}\n" for line in lines)
         except InputError:
             if shape.kind == "json" and task in OF_ONE_TEXT:
-                return UnderstoodFile(path, path, content_of(path))
+                return UnderstoodFile(path, path, content_of(path, bad_utf8))
             raise
     return UnderstoodFile(copy, path, shape.content, shape)
 
 
-def content_of(path: Path) -> str:
-    """Say what a file holds by its name: a table, or running text."""
-    from heedful.data.readers.files import ending_of
+def content_of(path: Path, bad_utf8: BadUtf8) -> str:
+    """Say what a file holds by its name: a table, or running text.
 
-    tables = {".tsv": "a table with tabs", ".csv": "a table with commas", ".jsonl": "JSON objects, one a line"}
-    return tables.get(ending_of(path), "running text")
+    Raises:
+        InputError: The file cannot be read, or holds JSON objects under the name of a table.
+    """
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.rows import READERS
+    from heedful.data.readers.separators import separator_of
+
+    if ending_of(path) not in READERS:
+        return "running text"
+    is_table = ending_of(path) != ".jsonl"
+    return f"a table with {separator_of(path, bad_utf8)}" if is_table else "JSON objects, one a line"
 
 
 def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, unused: tuple[str, ...] = ()) -> None:
@@ -205,7 +214,8 @@ def init_understood(file: UnderstoodFile, given: Parts, request: InitRequest, un
     elif task in OF_LABELS:
         [target] = [column for column in columns if column.name == choice.target]
         check_notation(target, task, file.source)
-        init_labelled(LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation))
+        labelled = LabelledRequest(corpus, task, request.out, bad_utf8, corpora, target.notation, copied=file.is_copy)
+        init_labelled(labelled)
     elif task in ("tagging", "span_qa"):
         (init_tagged if task == "tagging" else init_answers)(corpus, corpora, request.out, bad_utf8)
     else:

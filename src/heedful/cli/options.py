@@ -49,7 +49,8 @@ TextsOrTable = Annotated[
     Path | None,
     typer.Option(
         "--input",
-        help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain or .gz. - is standard input.",
+        help="File with a text on each line, or a table: .tsv, .csv or .jsonl. Each plain, .gz, .bz2 or .xz. "
+        "- is standard input.",
     ),
 ]
 

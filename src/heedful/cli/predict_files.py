@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import typer
+
 from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.output import check_output, json_of_files
 from heedful.cli.table_output import check_json_output, writing_file_answers
 from heedful.errors import InputError
 from heedful.progress import show_progress
+from heedful.wording import counted
 
 
 def predict_files(
@@ -54,18 +57,29 @@ def predict_files(
     predictor = loaded.use_as(MediaClassifier)
     named = named_files(names or ["-"], loaded.recipe) if names or not source else []
     tabled = files_in_table(source, loaded.recipe, field) if source else []
-    files = ReadFiles([*named, *tabled], predictor.reader.decoded)
+    files = ReadFiles([*named, *tabled], predictor.reader.parts)
     check_output(output, *files.files)
+    long: list[str] = []
     with (
         show_progress("predicting", "files", len(files.files), bar=shows_bar(output)) as progress,
         writing_file_answers(output, () if as_json else ("label",)) as results,
     ):
         for number, answer in enumerate(predictor.answers(files)):
             file = files.read[number]
+            facts = {"file": str(file), "label": answer.label, "probabilities": answer.probabilities}
+            if answer.windows > 1:
+                facts["windows"] = answer.windows
+                long.append(f"{file} ({answer.windows:,} windows)")
             if as_json:
-                facts = {"file": str(file), "label": answer.label, "probabilities": answer.probabilities}
                 results.write_line(json_of_files(facts))
             else:
                 results.write_file(file, str(answer), {"label": answer.label})
             progress.advance()
+    if long:
+        most = f"audio.max_seconds = {loaded.recipe.audio.max_seconds:g}"
+        typer.echo(
+            f"heedful: {counted(len(long), 'sounds')} longer than {most}: "
+            f"read in windows of that length, whose probabilities are averaged; the first: {long[0]}",
+            err=True,
+        )
     files.check(skip_bad=reading.skip_bad)

@@ -78,7 +78,10 @@ class Queries:
 def search(
     model: Model,
     corpus: Annotated[
-        Path, typer.Option(help="File with a text on each line, or a table, plain or .gz; or a folder of pictures.")
+        Path,
+        typer.Option(
+            help="File with a text on each line, or a table, plain, .gz, .bz2 or .xz; or a folder of pictures."
+        ),
     ],
     query: Annotated[
         list[str] | None,

@@ -26,8 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence a line; plain or .gz.")]
-Inputs = Annotated[list[Path] | None, typer.Argument(help="Text files; plain or .gz.", show_default=STDIN)]
+Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence a line; plain, .gz, .bz2 or .xz.")]
+Inputs = Annotated[list[Path] | None, typer.Argument(help="Text files; plain, .gz, .bz2 or .xz.", show_default=STDIN)]
 Folder = Annotated[Path, typer.Argument(help="Folder of the tokenizer.")]
 
 

@@ -103,6 +103,7 @@ def in_processes(recipe: "Recipe", count: int) -> int:
 
 def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Console") -> None:
     """Say how an interrupted run goes on, or what can be done with the model."""
+    from heedful.config.user_code import own_code
     from heedful.tasks import find_task
 
     if outcome.exit_code:
@@ -110,5 +111,8 @@ def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Conso
         command = shlex.join(["heedful", *sys.argv[1:]])
         console.print(f"  {command}", soft_wrap=True, highlight=False, markup=False)
         return
-    advice = f"the model is in {folder / 'model'}; try: {find_task(recipe.task).usage(folder)}"
+    usage = find_task(recipe.task).usage(folder)
+    for name in own_code(recipe).values():
+        usage = usage.replace("heedful ", f"heedful --import {name.partition(':')[0]} ", 1)
+    advice = f"the model is in {folder / 'model'}; try: {usage}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

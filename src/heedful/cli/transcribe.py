@@ -1,49 +1,72 @@
-"""`heedful transcribe`: write down the speech in files of sound, as text or as subtitles."""
+"""`heedful transcribe`: write down the speech in files of sound, as text, as a table or as subtitles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
-from heedful.cli.output import Results, check_output, free_name, json_of_files, writing_results
+from heedful.cli.output import Results, check_output, free_name
+from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
+from heedful.cli.transcripts import SINGLE, Form, Source, TranscriptFolder, readable, sources_of, written
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
-from heedful.progress import show_progress
+from heedful.progress import ProgressReporter, show_progress
+from heedful.wording import counted
 
 if TYPE_CHECKING:
-    from heedful.data.media.recordings import Recording
     from heedful.decode.transcriber import Transcriber
-    from heedful.decode.transcript import Segment, Transcript
+    from heedful.decode.transcript import Transcript
 
 
-class Form(StrEnum):
-    """Forms in which `heedful transcribe` writes a transcript."""
+class SpeechTask(StrEnum):
+    """What a Whisper writes: the words that are said, or their translation into English."""
 
-    TEXT = "text"
-    JSON = "json"
-    SRT = "srt"
-    VTT = "vtt"
+    TRANSCRIBE = "transcribe"
+    TRANSLATE = "translate"
 
 
 def transcribe(
     file: Annotated[
-        list[Path],
-        typer.Argument(help="Files of sound: WAV, FLAC, Ogg, MP3, AIFF or AU, of any length.", show_default=False),
+        list[str],
+        typer.Argument(
+            help="Sounds or videos of any length, folders of them, or - for standard input: a recording, or names of "
+            "files, one on a line.",
+            show_default=False,
+        ),
     ],
     model: Model,
     form: Annotated[
         Form,
         typer.Option(
-            "--format", help="Format to write: a line of text or of JSON for each file, or the subtitles of one file."
+            "--format",
+            help="Format to write: a line of text or of JSON for each file; or subtitles or a table of one recording, "
+            "of several with --out.",
         ),
     ] = Form.TEXT,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write a file for each recording into.", show_default=False)
+    ] = None,
     language: Annotated[
         str | None,
         typer.Option(help="Language of the speech, such as de, for a model of several.", show_default="as it sounds"),
+    ] = None,
+    task: Annotated[
+        SpeechTask | None,
+        typer.Option(help="translate: write in English what is said in another language.", show_default=MODELS),
+    ] = None,
+    initial_prompt: Annotated[
+        str | None,
+        typer.Option(help="Text that might come before, for names and spelling; for a Whisper.", show_default="none"),
+    ] = None,
+    vad: Annotated[
+        bool | None,
+        typer.Option("--vad/--no-vad", help="Detect speech, and transcribe nothing else.", show_default=MODELS),
     ] = None,
     beam: Annotated[
         int | None,
@@ -51,83 +74,143 @@ def transcribe(
     ] = None,
     max_extra: MaxExtra = None,
     output: Output = None,
+    skip_bad: SkipBad = False,
+    truncated: Truncated = False,
+    channel: Channel = None,
     device: Device = "auto",
     _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
-    """Write down the speech in files of sound; one file in, one line out.
+    r"""Write down the speech in files of sound; one file in, one line out: the file, a tab, and the text.
+
+    An output file whose name ends in .csv, .tsv or .jsonl is a table with
+    "file" and "text". On a line of other output, a tab or a line end in a name
+    or a text is written as \t, \n or \r.
 
     Subtitles and JSON tell when each segment was said, if the model writes
     time stamps; else a segment is a part of the recording as long as the model
     reads at once. With --format json a line is {"file", "language", "seconds",
     "text", "complete", "segments": [{"start", "end", "text", "pieces", "token_scores"}]}.
     The score of a token is the natural logarithm of its probability.
+    --format tsv has the start and end of each segment in milliseconds, and its
+    text. Files that cannot be read are named at the end.
 
     After Ctrl-C, what was heard so far is written; with --output, into a file
-    that ends in .part.
+    that ends in .part; with --out, the recordings that are done.
     """
-    from heedful.decode.cut_outputs import CutOutputs
     from heedful.decode.transcriber import Transcriber
 
-    if form in SUBTITLES and len(file) > 1:
-        raise InputError(f"--format {form}: subtitles are of one file, and there are {len(file)}; give one at a time")
-    check_output(output, *file)
-    seconds = sum(recording.seconds for recording in checked_files(file))
-    transcriber = load(model, device, precision).use_as(Transcriber)
+    check_json_output(output, as_json=form is Form.JSON)
+    if out and output:
+        raise InputError("--output is one file for all recordings, and --out a folder with a file for each; give one")
+    reading = FileOptions(skip_bad, truncated, channel)
+    loaded = reading.applied(model, load(model, device, precision))
+    transcriber = loaded.use_as(Transcriber)
+    named = sources_of(file)
+    if form in SINGLE and len(named) > 1 and out is None:
+        raise InputError(
+            f"--format {form}: is for one recording, and there are {len(named)}; --out FOLDER has a file for each"
+        )
+    check_output(output, *(source.sound for source in named if isinstance(source.sound, Path)))
+    folder = TranscriptFolder(out, named, form) if out else None
+    sources, bad, seconds = readable(named, transcriber.settings)
     options: dict[str, Any] = {}
     if transcriber.settings.transcribe.timestamps != "never":  # as of a model that has learned none
         options["timestamps"] = "long" if form is Form.TEXT else "always"
-    options |= {
-        key: value
-        for key, value in (("beam", beam), ("language", language), ("max_extra", max_extra))
-        if value is not None
-    }
+    given = {"beam": beam, "language": language, "max_extra": max_extra, "task": task, "vad": vad}
+    given |= {"initial_prompt": initial_prompt}
+    options |= {key: value for key, value in given.items() if value is not None}
     transcriber = transcriber.with_options(**options)
-    cut = CutOutputs()
+    notes = Notes()
     with (
         show_progress("transcribing", "seconds of sound", int(seconds), bar=shows_bar(output)) as progress,
-        writing_results(output, None, unit="file") as results,
+        nullcontext() if folder else writing_file_answers(output, ("text",) if form is Form.TEXT else ()) as results,
     ):
-        found = transcriber.transcribe_each(file, done=progress.advance)
-        rest = iter(file)
-        try:
-            for transcript in found:
-                cut.count(transcript.complete)
-                results.write(written(next(rest), transcript, form, transcriber))
-        except KeyboardInterrupt as error:
-            waiting = found.heard()
-            last = max((place for place, transcript in enumerate(waiting, start=1) if transcript.seconds), default=0)
-            heard = list(zip(rest, waiting[:last], strict=False))
-            for path, transcript in heard:
-                results.write(written(path, transcript, form, transcriber))
-            raise Interrupted(kept(results, output, heard)) from error
-    if line := cut.line(transcriber.settings.decode, transcriber.model.max_target_positions(), "--max-extra"):
-        typer.echo(f"heedful: {line}", err=True)
+        for source, transcript in each_transcript(transcriber, sources, form, results, output, progress):
+            notes.add(source, transcript)
+            if folder:
+                folder.write(source, written(source.name, transcript, form, transcriber))
+            elif results:
+                write(results, source.name, transcript, form, transcriber)
+    notes.tell(transcriber)
+    check_bad_files(bad, len(named), skip_bad=skip_bad)
 
 
-def checked_files(files: list[Path]) -> list["Recording"]:
-    """Read all files, to find those that are no sound, or are cut off, before the work begins.
+class Notes:
+    """What a user has to know of the transcripts: which were cut, and which are empty."""
+
+    def __init__(self) -> None:
+        from heedful.decode.cut_outputs import CutOutputs
+
+        self._cut = CutOutputs()
+        self._empty: list[str] = []
+
+    def add(self, source: Source, transcript: "Transcript") -> None:
+        """Look at a transcript."""
+        self._cut.count(transcript.complete)
+        if not transcript.segments:
+            self._empty.append(source.name)
+
+    def tell(self, transcriber: "Transcriber") -> None:
+        """Report what was noticed on standard error."""
+        if line := self._cut.line(transcriber.settings.decode, transcriber.model.max_target_positions(), "--max-extra"):
+            typer.echo(f"heedful: {line}", err=True)
+        if self._empty:
+            remedy = "; --no-vad transcribes them all the same" if transcriber.settings.transcribe.vad else ""
+            names = ", ".join(self._empty)
+            typer.echo(
+                f"heedful: no speech was detected in {counted(len(self._empty), 'files')}{remedy}: {names}", err=True
+            )
+
+
+def each_transcript(
+    transcriber: "Transcriber",
+    sources: "Sequence[Source]",
+    form: Form,
+    results: Answers | None,
+    output: Path | None,
+    progress: ProgressReporter,
+) -> "Iterator[tuple[Source, Transcript]]":
+    """Transcribe recordings one after another; after Ctrl-C, keep what was heard so far.
+
+    Args:
+        transcriber: What transcribes them.
+        sources: The recordings.
+        form: The form of what is kept.
+        results: Where transcripts are written; None: each into a file.
+        output: The file that they are written for; None: standard output.
+        progress: Receives the seconds that are done.
 
     Raises:
-        InputError: Some cannot be read; the message has a line for each of them.
+        Interrupted: The user pressed Ctrl-C.
     """
-    from heedful.config.modalities import AudioConfig
-    from heedful.data.media.recordings import file_recording
+    found = transcriber.transcribe_each([source.sound for source in sources], done=progress.advance)
+    rest = iter(sources)
+    done = 0
+    try:
+        for transcript in found:
+            yield next(rest), transcript
+            done += 1
+    except KeyboardInterrupt as error:
+        if results is None:
+            raise Interrupted(f"interrupted; {counted(done, 'files')} of {len(sources):,} are done") from error
+        waiting = found.heard()
+        last = max((place for place, transcript in enumerate(waiting, start=1) if transcript.seconds), default=0)
+        heard = list(zip((source.name for source in rest), waiting[:last], strict=False))
+        for name, transcript in heard:
+            write(results, name, transcript, form, transcriber)
+        raise Interrupted(kept(results.results, output, heard)) from error
 
-    recordings, problems = [], []
-    for path in files:
-        try:
-            recording = file_recording(path, AudioConfig())
-            recording.check()
-            recordings.append(recording)
-        except InputError as error:
-            problems.append(str(error))
-    if problems:
-        raise InputError("\n  ".join(problems))
-    return recordings
+
+def write(results: Answers, name: str, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> None:
+    """Write the transcript of a recording among those of others: as text, the name, a tab and the text."""
+    if form is Form.TEXT:
+        results.write_file(name, transcript.text, {"text": transcript.text})
+    else:
+        results.write_line(written(name, transcript, form, transcriber))
 
 
-def kept(results: Results, output: Path | None, heard: "Sequence[tuple[Path, Transcript]]") -> str:
+def kept(results: Results, output: Path | None, heard: "Sequence[tuple[str, Transcript]]") -> str:
     """Keep what was heard before Ctrl-C; return a message with its place and its end.
 
     Args:
@@ -147,32 +230,3 @@ def kept(results: Results, output: Path | None, heard: "Sequence[tuple[Path, Tra
         return f"interrupted; {', '.join(ends)}"
     results.keep_whole(part)
     return f"interrupted; {part} has what was heard, and {output} is as it was; {', '.join(ends)}"
-
-
-def written(path: Path, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> str:
-    """Format a transcript, without the line feed at its end."""
-    from heedful.decode.transcript import srt, vtt
-
-    subtitles: dict[Form, Callable[[list[Segment]], str]] = {Form.SRT: srt, Form.VTT: vtt}
-    if form in subtitles:
-        return subtitles[form](transcript.segments).removesuffix("\n")
-    return json_line(path, transcript, transcriber) if form is Form.JSON else transcript.text
-
-
-def json_line(path: Path, transcript: "Transcript", transcriber: "Transcriber") -> str:
-    """Format a transcript as a line of JSON: the file, its language and length, and the segments with their times."""
-    segments = [
-        {
-            "start": round(segment.start, 3),
-            "end": round(segment.end, 3),
-            "text": segment.text,
-            "pieces": transcriber.tokenizer.pieces(segment.tokens),
-            "token_scores": segment.token_scores,
-        }
-        for segment in transcript.segments
-    ]
-    facts = {"file": str(path), "language": transcript.language, "seconds": round(transcript.seconds, 3)}
-    return json_of_files({**facts, "text": transcript.text, "complete": transcript.complete, "segments": segments})
-
-
-SUBTITLES = (Form.SRT, Form.VTT)

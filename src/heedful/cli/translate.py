@@ -19,6 +19,7 @@ from heedful.wording import counted
 if TYPE_CHECKING:
     from heedful.checkpoint.load import LoadedModel
     from heedful.config.schema import Recipe
+    from heedful.decode.literal_translator import LiteralTranslator
     from heedful.decode.translator import Alternative, Translation, Translator
     from heedful.text.tokenizer import Tokenizer
 
@@ -49,7 +50,7 @@ def translate(
         typer.Option(
             "--input",
             help="File to translate, one sentence a line, or a table: .tsv, .csv or .jsonl; or a folder of files of "
-            "lines. Each plain or .gz. - is standard input.",
+            "lines. Each plain, .gz, .bz2 or .xz. - is standard input.",
         ),
     ] = None,
     input_form: InputForm = None,
@@ -98,6 +99,13 @@ def translate(
         ),
     ] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Translate a folder on the machines of a Ray cluster.")] = False,
+    literals: Annotated[
+        bool,
+        typer.Option(
+            help="Leave what is not language as it is (addresses, tags, placeholders, long numbers, bullets, emoji, "
+            "blanks at the ends), and translate capitals. Not with --json, nor for models that do not translate."
+        ),
+    ] = True,
     device: Device = "auto",
     _force: Force = False,
     precision: Precision = "float32",
@@ -147,7 +155,7 @@ def translate(
         folders = check_options(text, source, output)
         check_columns(None, "--input FILE for a folder, whose files are lines", source_field, input_form)
         lines = shard_lines or SHARD_LINES
-        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines), ray)
+        translate_folder(FolderTranslation(*folders, model, device, precision, chosen, as_json, lines, literals), ray)
         return
     check_output(output, source)
     check_json_output(output, as_json=as_json)
@@ -164,7 +172,8 @@ def translate(
         progress_of("translating", text, source, output, f"{given.unit}s", count=given.count) as progress,
         writing_answers(output, source, given, () if as_json else (column,)) as results,
     ):
-        found = translator.translate_lines((row.texts[0] for row in read), window, progress.advance)
+        lines_of = line_translator(translator, literals and not as_json)
+        found = lines_of.translate_lines((row.texts[0] for row in read), window, progress.advance)
         for row, translation in zip(rows, found, strict=True):
             line = json_line(translation, translator.tokenizers.target) if as_json else one_line(translation.text)
             results.write(row, line, {column: translation.text})
@@ -223,6 +232,14 @@ def prepare(model: str, device: str, precision: str, changes: dict[str, Any]) ->
     translator = loaded.use_as(Translator)
     translator.config = changed(loaded, "decode", changes).decode
     return translator
+
+
+def line_translator(translator: "Translator", literals: bool) -> "Translator | LiteralTranslator":
+    """Return the translator of lines: one that leaves literals as they are, if asked for, and if it translates."""
+    from heedful.decode.literal_translator import LiteralTranslator
+
+    translates = translator.recipe is not None and translator.recipe.task == "translation"
+    return LiteralTranslator(translator) if literals and translates else translator
 
 
 def load(model: str, device: str, precision: str) -> "LoadedModel":

@@ -13,12 +13,13 @@ import typer
 
 from heedful.cli.inputs import warning_if_unknown
 from heedful.cli.table_output import one_line
-from heedful.cli.translate import Said, changed, json_line, load
+from heedful.cli.translate import Said, changed, json_line, line_translator, load
 from heedful.errors import InputError, Interrupted, Terminated
 from heedful.progress import show_progress
 from heedful.wording import counted
 
 if TYPE_CHECKING:
+    from heedful.decode.literal_translator import LiteralTranslator
     from heedful.decode.translator import Translator
     from heedful.jobs import FolderJob
 
@@ -38,6 +39,7 @@ class FolderTranslation:
         changes: Settings of the search that are not those of the model.
         as_json: True if results are lines of JSON.
         shard_lines: Lines that a worker translates at a time.
+        literals: True to leave what is not language as it is, in plain results.
     """
 
     source: Path
@@ -48,6 +50,7 @@ class FolderTranslation:
     changes: dict[str, Any]
     as_json: bool
     shard_lines: int
+    literals: bool
 
     def open(self, done: Callable[[int], object] = lambda _: None) -> tuple["FolderJob", "FolderTranslator"]:
         """Load the model and begin the job, or join it.
@@ -69,15 +72,19 @@ class FolderTranslation:
             "json": self.as_json,
             **asdict(translator.config),
         }
+        lines = line_translator(translator, self.literals and not self.as_json)
+        if lines is not translator:
+            settings["literals"] = True
         job = open_job(self.source, self.output, settings, self.shard_lines, done)
-        return job, FolderTranslator(translator, self.as_json)
+        return job, FolderTranslator(translator, lines, self.as_json)
 
 
 class FolderTranslator:
     """Translates lines for a job, and counts lines that are too long and translations that are empty."""
 
-    def __init__(self, translator: "Translator", as_json: bool) -> None:
+    def __init__(self, translator: "Translator", lines: "Translator | LiteralTranslator", as_json: bool) -> None:
         self.translator = translator
+        self.lines = lines
         self.said = Said()
         self.truncated = 0
         self._as_json = as_json
@@ -86,7 +93,7 @@ class FolderTranslator:
         """Translate lines, and yield a line of text or JSON for each."""
         from heedful.jobs import WINDOW
 
-        for translation in self.translator.translate_lines(lines, WINDOW, done):
+        for translation in self.lines.translate_lines(lines, WINDOW, done):
             self.said.count(translation)
             self.truncated += translation.truncated
             if self._as_json:

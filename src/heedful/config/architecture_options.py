@@ -43,13 +43,21 @@ def options_of(architecture: str) -> type[ArchitectureConfig]:
             f'{KEY} = "{architecture}": there is no such architecture; did you mean {" or ".join(near)}? A class of '
             "your own is named as module:Class"
         )
-    options = OPTIONS[architecture] if own is None else vars(own).get("Config")
+    options = OPTIONS[architecture] if own is None else config_of(own)
     if not (isinstance(options, type) and issubclass(options, ArchitectureConfig) and is_dataclass(options)):
         raise InputError(
             f'{KEY} = "{architecture}": its class needs an attribute Config, a dataclass that extends '
             "heedful.config.schema.ArchitectureConfig"
         )
     return options
+
+
+def config_of(own: type) -> Any:
+    """The attribute Config of a class of the user's own, or of a class that it extends; None without one.
+
+    Not by getattr, which may run code of its metaclass.
+    """
+    return next((vars(base)["Config"] for base in own.__mro__ if "Config" in vars(base)), None)
 
 
 def architecture_in(values: Mapping[str, Any]) -> str:

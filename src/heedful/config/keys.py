@@ -204,7 +204,7 @@ def same_name(name: str, known: Collection[str]) -> list[str]:
     """List the keys of this name, with or without the name of the table; else the one that has it in other toolkits."""
     found = [key for key in known if name in (key, _leaf(key))]
     other = _OTHER_NAMES.get(name)
-    return found or ([other] if other in known else [])
+    return found or ([other] if other is not None and other in known else [])
 
 
 def siblings(key: str, options: type = ModelConfig) -> list[str]:

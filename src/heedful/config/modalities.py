@@ -106,9 +106,11 @@ class TranscribeConfig:
 
     languages: tuple[str, ...] = ()  # that the model tells apart; none: it writes one, data.target_language
     language: str | None = None  # of the speech, one of `languages`; None: the model finds it in each recording
+    task: Literal["transcribe", "translate"] = "transcribe"  # translate: into English, if the model can
+    initial_prompt: str = ""  # text that might come before a recording, for names and spelling, if the model reads it
     timestamps: Literal["always", "long", "never"] = "always"  # if there are any; long: in long recordings
     suppress: tuple[int, ...] = ()  # ids of tokens that are never written, such as musical notes
     suppress_first: tuple[int, ...] = ()  # ids of tokens that a window does not begin with
     no_speech: float = 0.6  # probability of silence from which an unlikely text is left out (section 4.5)
-    vad: bool = False  # detect speech, and read nothing else; a converted Whisper: true. Digital silence is never read
+    vad: bool = False  # detect speech, and read nothing else; a converted Whisper: true
     overlap: float = 0.15  # without time stamps: share of a window that it has in common with the one before

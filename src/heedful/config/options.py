@@ -34,6 +34,8 @@ class TranscribeOptions(DecodeOptions, total=False):
     language: str | None
     timestamps: Literal["always", "long", "never"]
     vad: bool
+    task: Literal["transcribe", "translate"]
+    initial_prompt: str
 
 
 class GenerateOptions(TypedDict, total=False):

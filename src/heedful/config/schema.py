@@ -21,7 +21,7 @@ EXTRA = 50  # the least decode.max_extra that training chooses, and what it is w
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusConfig:
-    """Settings of a corpus: plain text, two files line by line, or one TSV, CSV or JSONL file, each also as .gz.
+    """Settings of a corpus: plain text, two files line by line, or one TSV, CSV or JSONL file; plain, .gz, .bz2 or .xz.
 
     Of pictures, sounds or videos: a folder with a folder for each class, or a table with the place of each file.
     """

@@ -5,10 +5,15 @@ imported; a module is imported only for a recipe that the user names, or by `hee
 """
 
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from heedful.errors import InputError
+from heedful.config.schema import Recipe
+from heedful.errors import InputError, RunError
 
 
 def find_class(key: str, name: str) -> type | None:
@@ -66,3 +71,63 @@ def import_user_module(module: str) -> None:
         import_module(module)
     except ImportError as error:
         raise InputError(f"the module {module} cannot be imported ({error}); is its folder on PYTHONPATH?") from error
+    except Exception as error:
+        raise InputError(f"the module {module} cannot be imported: {_described(error, module)}") from error
+
+
+def own_code(recipe: Recipe) -> dict[str, str]:
+    """The keys of a recipe that name a class of the user's own, and the names."""
+    names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
+    return {key: name for key, name in names.items() if ":" in name}
+
+
+@contextmanager
+def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
+    """Context manager: an error of a class of the user's own becomes one that names the recipe's key, and the line.
+
+    Without such a class nothing is changed.
+
+    Args:
+        recipe: the recipe, which may name classes as "module:Class".
+        what: what fails, for the message, such as "the model cannot be built".
+
+    Raises:
+        InputError: the code raised another error.
+    """
+    own = own_code(recipe)
+    try:
+        yield
+    except (InputError, RunError, MemoryError):
+        raise
+    except Exception as error:
+        if not own:
+            raise
+        key = next((key for key, name in own.items() if _line_in(error, name.partition(":")[0])), next(iter(own)))
+        module = own[key].partition(":")[0]
+        raise InputError(f'{key} = "{own[key]}": {what}: {_described(error, module)}') from error
+
+
+def _described(error: Exception, module: str) -> str:
+    """The error of a module, its last line there, and a remedy where one is known."""
+    place = _line_in(error, module)
+    said = f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
+    missing = getattr(error, "obj", None)
+    if isinstance(error, AttributeError) and hasattr(type(missing), "__dataclass_fields__"):
+        return (
+            f"{said}; a key of [model] is missing: add {error.name} to the class {type(missing).__name__}, or extend "
+            "heedful.config.schema.ModelConfig, which has all keys of a Transformer"
+        )
+    if "meta" in str(error) and isinstance(error, RuntimeError | NotImplementedError):
+        return f"{said}; the model is first built without values, on the device meta: compute numbers without tensors"
+    return said
+
+
+def _line_in(error: Exception, module: str) -> str:
+    """The last line of a module that an error has come through, as text; empty if there is none."""
+    if isinstance(error, SyntaxError):
+        return ""  # the error itself names the line
+    file = getattr(sys.modules.get(module), "__file__", None) or f"{module.rpartition('.')[2]}.py"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).name == Path(file).name:
+            return f"{Path(file).name}, line {frame.lineno}"
+    return ""

@@ -26,6 +26,7 @@ from heedful.text.tokenizer_pair import TokenizerPair
 TASK, TASKS = "speech_recognition", (SpeechRecognition,)
 EMBEDDING, OUTPUT_BIAS = "target_embedding.weight", "output.bias"
 MULTILINGUAL = 51_865  # rows from which OpenAI's vocabularies are those of models of several languages
+WHOLE_WINDOW = 30.0  # seconds that all Whispers of OpenAI read at once; others need not be of natural speech
 FIXED = {
     "positions": "learned",
     "norm": "pre",
@@ -106,7 +107,7 @@ def tables_of(
         "decode": {"beam": 5, "penalty": "average_text", "alpha": 1.0, "max_extra": extra},
         "transcribe": {
             "languages": languages,
-            "vad": True,
+            "vad": seconds >= WHOLE_WINDOW,
             "suppress": sorted(new_id_of[i] for i in description.suppress if i in new_id_of),
             "suppress_first": sorted(new_id_of[i] for i in description.suppress_first if i in new_id_of),
         },

@@ -4,6 +4,7 @@ B batch, N rows of pixels or frames, F features of a row: the columns and channe
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from io import BufferedIOBase
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -14,17 +15,32 @@ from torch import Tensor
 
 from heedful.config.schema import Recipe
 from heedful.data.media.medium import medium_of, padded
+from heedful.data.media.pictures import pixels_of
 from heedful.decode.inference import batches, evaluating
 from heedful.decode.inputs import InputKind, described
 from heedful.decode.predictor import Done
 from heedful.errors import InputError
 from heedful.models.model import Model
 
-Input = str | PathLike[str] | bytes | np.ndarray  # a file, its bytes, pixels (H W C), samples (N) or frames (T H W C)
+Input = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | Tensor  # also pixels, samples or frames
 R = TypeVar("R")
 
-SINGLE = (str, PathLike, bytes, np.ndarray)
-GIVE = "the name of a file, bytes or an array"
+D = TypeVar("D")
+
+
+class _ByName(type):
+    """Type of a class whose instances are known by the name of theirs, so that its package need not be installed."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return any((kind.__module__, kind.__name__) == ("PIL.Image", "Image") for kind in type(value).__mro__)
+
+
+class PillowImage(metaclass=_ByName):
+    """Images of Pillow."""
+
+
+SINGLE = (str, PathLike, bytes, np.ndarray, torch.Tensor, BufferedIOBase, PillowImage)
+GIVE = "the name of a file, bytes, an open file, an image of Pillow or an array"
 BATCH_TOKENS = 8192  # positions in the stack
 WINDOW = 16  # batches that are decoded at a time
 
@@ -43,19 +59,36 @@ class MediaReader:
         self.inputs = InputKind(self.medium.noun, SINGLE, self.decoded, GIVE)
 
     def decoded(self, given: object) -> np.ndarray:
-        """Decode an input: the name of a file, the bytes of one, or an array of pixels, samples or frames.
+        """Decode an input: the name of a file, its bytes, an open file, an image, or an array of pixels or samples.
 
         Raises:
             InputError: it is none of these, or cannot be read; the message names the file.
         """
+        return self._decode(given, self.medium.read, self.medium.from_array)
+
+    def parts(self, given: object) -> list[np.ndarray]:
+        """Decode an input of any length, cut into parts that the model reads; see `Medium.read_parts`.
+
+        Raises:
+            InputError: as for `decoded`.
+        """
+        return self._decode(given, self.medium.read_parts, self.medium.parts_of_array)
+
+    def _decode(self, given: object, read: Callable[[bytes], D], of_array: Callable[[np.ndarray], D]) -> D:
+        if isinstance(given, torch.Tensor):
+            return of_array(given.detach().cpu().numpy())
         if isinstance(given, np.ndarray):
-            return self.medium.from_array(given)
+            return of_array(given)
         if isinstance(given, bytes):
-            return self.medium.read(given)
+            return read(given)
+        if isinstance(given, BufferedIOBase):
+            return read(given.read())
+        if isinstance(given, PillowImage):
+            return of_array(pixels_of(given))
         if not isinstance(given, str | PathLike):
             raise InputError(f"{described(given)} is no {self.medium.noun}; give {GIVE}")
         try:
-            return self.medium.read(Path(given).read_bytes())
+            return read(Path(given).read_bytes())
         except OSError as error:
             raise InputError(f"{given}: cannot be read ({error.strerror or error})") from error
         except InputError as error:

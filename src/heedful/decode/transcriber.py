@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
+from io import BufferedIOBase
 from itertools import islice
 from os import PathLike
 from typing import Unpack, overload
@@ -45,9 +46,9 @@ LOG = logging.getLogger(__name__)
 
 WINDOW = 16  # recordings read side by side
 UNLIKELY = -1.0  # mean log P of a text that is taken for silence, if silence is probable (section 4.5)
-OF_TRANSCRIBE = ("language", "timestamps", "vad")  # options that are keys of [transcribe]
+OF_TRANSCRIBE = ("language", "timestamps", "vad", "task", "initial_prompt")  # options that are keys of [transcribe]
 UNKNOWN = "tgt"  # data.target_language where a recipe does not say
-ONE = (str, bytes, PathLike, np.ndarray, torch.Tensor)  # types of a single recording
+ONE = (str, bytes, PathLike, BufferedIOBase, np.ndarray, torch.Tensor)  # types of a single recording
 GIVE = "the name of a file, bytes or an array of samples"
 
 
@@ -93,6 +94,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         changed = copy(self)
         changed.settings = replace(before, decode=with_options(before.decode, rest), transcribe=transcribe)
         changed.recipe = self.recipe and changed.settings
+        changed._check_prompt()
         return changed
 
     @overload
@@ -223,6 +225,7 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
     def _prompt(self, state: SpeechState, batch: Sequence[Reading]) -> int:
         """Feed all of the prompt but its last token; return its length. A language that is not given is heard."""
         tokens, transcribe = self.tokens, self.settings.transcribe
+        fed = self._initial_prompt(state)
         following: list[int | None] = []
         if transcribe.languages:
             heard = state.prompt()[:, [tokens.languages[code] for code in transcribe.languages]]
@@ -230,14 +233,40 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
                 reading.language = reading.language or transcribe.languages[place]
             spoken = [tokens.languages[str(reading.language)] for reading in batch]
             state.begin = torch.tensor(spoken, device=state.begin.device)
-            following.append(tokens.transcribe)
+            following.append(tokens.translate if transcribe.task == "translate" else tokens.transcribe)
         if not batch[0].windows.times:
             following.append(tokens.without_times)
         known = [token for token in following if token is not None]
         for token in known:
             state.prompt()
             state.begin = torch.full_like(state.begin, token)
-        return 1 + bool(transcribe.languages) + len(known)
+        return fed + 1 + bool(transcribe.languages) + len(known)
+
+    def _initial_prompt(self, state: SpeechState) -> int:
+        """Feed the text that might come before, as Whisper reads what was said before; return its number of tokens."""
+        previous, text = self.tokens.previous, self.settings.transcribe.initial_prompt.strip()
+        if not text or previous is None:
+            return 0
+        begin, ids = state.begin, self.tokenizer.encode(f" {text}")
+        room = self.model.max_target_positions()
+        prompt = [previous, *(ids if room is None else ids[-max(1, room // 2 - 1) :])]
+        for token in prompt:
+            state.begin = torch.full_like(begin, token)
+            state.prompt()
+        state.begin, state.heard = begin, None  # what is heard follows <bos>
+        return len(prompt)
+
+    def _check_prompt(self) -> None:
+        """Check that the vocabulary has the tokens of the prompt that the settings ask for.
+
+        Raises:
+            InputError: it has not.
+        """
+        transcribe, tokens = self.settings.transcribe, self.tokens
+        if transcribe.task == "translate" and not (transcribe.languages and tokens.translate is not None):
+            raise InputError('task = "translate": the model is not one that translates speech; leave the task out')
+        if transcribe.initial_prompt.strip() and tokens.previous is None:
+            raise InputError("initial_prompt: the model reads no text of before; leave the prompt out")
 
     def _silence(self, state: SpeechState) -> list[float]:
         """The probability of silence in each window, by the logits after <bos>; 0 if the model does not say."""

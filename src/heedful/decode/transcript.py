@@ -1,7 +1,8 @@
-"""Transcript of a recording: its text, in segments with their times, and the formats of subtitles SRT and WebVTT."""
+"""Transcript of a recording: its text, in segments with their times, and the formats SRT, WebVTT and TSV."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
 
@@ -49,6 +50,53 @@ class Transcript:
         return self.text
 
 
+LONGEST_CUE = 84  # columns of text: two lines of 42, as subtitles have them
+LONGEST_SHOWN = 8.0  # seconds
+LONGEST_GAP = 1.0  # seconds without speech within a cue
+SENTENCE_ENDS = tuple(".!?…。！？")
+CLOSING = "\"'”’»）)」』]"
+
+
+def cues(segments: Sequence[Segment]) -> list[Segment]:
+    """Join the segments of one sentence to cues, where a cue can hold it: two lines, eight seconds, no long pause."""
+    found: list[Segment] = []
+    for segment in segments:
+        joins = bool(found) and _continues(found[-1], segment)
+        found.append(_joined(found.pop(), segment) if joins else segment)
+    return found
+
+
+def _joined(before: Segment, after: Segment) -> Segment:
+    return Segment(
+        before.start,
+        after.end,
+        f"{before.text} {after.text}",
+        [*before.tokens, *after.tokens],
+        [*before.token_scores, *after.token_scores],
+    )
+
+
+def _continues(before: Segment, segment: Segment) -> bool:
+    """True if a segment goes on with the sentence of the one before, and both are one cue."""
+    ended = before.text.rstrip(CLOSING).endswith(SENTENCE_ENDS)
+    fits = columns(before.text) + 1 + columns(segment.text) <= LONGEST_CUE
+    near = segment.start - before.end <= LONGEST_GAP and segment.end - before.start <= LONGEST_SHOWN
+    return not ended and fits and near
+
+
+def columns(text: str) -> int:
+    """Number of columns of a text: two for each wide letter, such as those of Chinese."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def tsv(segments: Sequence[Segment]) -> str:
+    """Format segments as a table: start and end in milliseconds, and the text."""
+    rows = (
+        f"{round(1000 * cue.start)}\t{round(1000 * cue.end)}\t{' '.join(cue.text.split())}\n" for cue in cues(segments)
+    )
+    return "".join(["start\tend\ttext\n", *rows])
+
+
 def srt(segments: Sequence[Segment]) -> str:
     """Format segments as SubRip subtitles: numbered blocks with times such as 00:01:02,345."""
     blocks = _blocks(segments, ",", lambda text: text.replace("-->", "->"))  # an arrow would be read as times
@@ -61,7 +109,7 @@ def vtt(segments: Sequence[Segment]) -> str:
 
 
 def _blocks(segments: Sequence[Segment], comma: str, spelled: Callable[[str], str]) -> Iterator[str]:
-    for segment in segments:
+    for segment in cues(segments):
         yield f"{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{spelled(segment.text)}\n"
 
 

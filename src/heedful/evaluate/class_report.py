@@ -18,6 +18,7 @@ MOST_COLUMNS = 12  # classes of a confusion matrix that is printed whole
 MOST_CONFUSIONS = 10  # that are listed of a larger one
 FEWEST = 10  # items that may not all be predicted alike by chance
 LONGEST_NAME = 24  # characters of a class in a printed table
+TRAINING = "the training set"
 MEASURES = ("precision", "recall", "f1")
 
 
@@ -140,8 +141,9 @@ def absence(labels: Iterable[str], where: str) -> str | None:
     if not missing:
         return None
     return (
-        f"{where} has no example of {', '.join(missing[:MOST_COLUMNS])}{', ...' * (len(missing) > MOST_COLUMNS)}: its "
-        "scores do not show how well these classes are recognised; add examples of them"
+        f"{where} has no example of {', '.join(missing[:MOST_COLUMNS])}{', ...' * (len(missing) > MOST_COLUMNS)}: "
+        f"{'these are not learned' if where == TRAINING else 'its scores do not show how well these are recognised'}; "
+        "add examples of them"
     )
 
 

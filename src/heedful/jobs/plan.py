@@ -98,7 +98,7 @@ def make_plan(folder: Path, settings: Mapping[str, Setting], shard_lines: int, d
 
 
 def survey(path: Path, shard_lines: int, done: Done = lambda _: None) -> SourceFile:
-    """Read a file, plain or .gz, and cut it into shards.
+    """Read a file, plain, .gz, .bz2 or .xz, and cut it into shards.
 
     Raises:
         InputError: The file is not UTF-8 text, or cannot be read.

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
+from heedful.machine.random_state import own_random_numbers
+
 TRIALS = 5
 ENOUGH = 0.02  # seconds that a trial takes at least, roughly
 
@@ -16,8 +18,9 @@ ENOUGH = 0.02  # seconds that a trial takes at least, roughly
 @torch.no_grad()
 def matmul_speed(rows: int, inner: int, columns: int, dtype: torch.dtype, device: torch.device) -> float:
     """Measure the FLOP/s of a linear layer's product, (rows, inner) x (inner, columns); 2 FLOP per multiply-add."""
-    x = torch.randn(rows, inner, device=device).to(dtype)
-    weight = torch.randn(columns, inner, device=device).to(dtype)
+    with own_random_numbers():
+        x = torch.randn(rows, inner, device=device).to(dtype)
+        weight = torch.randn(columns, inner, device=device).to(dtype)
     return 2 * rows * inner * columns / best_time(lambda: F.linear(x, weight), device)
 
 

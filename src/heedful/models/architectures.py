@@ -6,7 +6,7 @@ docs/how-to/new-architecture.md.
 
 from typing import Any
 
-from heedful.config.architecture_options import KEY
+from heedful.config.architecture_options import KEY, config_of
 from heedful.config.schema import ArchitectureConfig, TextModelConfig
 from heedful.config.user_code import find_class
 from heedful.errors import InputError
@@ -18,6 +18,7 @@ from heedful.models.convolutional import (
     ConvolutionalLanguageBackbone,
 )
 from heedful.models.dual_encoder import DualEncoder
+from heedful.models.model import SourceToTarget
 from heedful.models.recurrent import RecurrentEncoder, RecurrentEncoderDecoder, RecurrentLanguageBackbone
 from heedful.models.text_cnn import TextCNN
 from heedful.models.transformer import EncoderDecoder
@@ -63,9 +64,24 @@ def model_class(config: ArchitectureConfig) -> Any:
                 f'"{next(iter(families))}"'
             )
         return families[config.family]
-    if own.__dict__["Config"].family != config.family:
+    (family,) = families_of(config.architecture)
+    if family != config.family:
         raise InputError(
-            f'{KEY} = "{config.architecture}" is of family "{own.__dict__["Config"].family}", not "{config.family}"; '
-            "leave model.family out"
+            f'{KEY} = "{config.architecture}" is of family "{family}", not "{config.family}"; set model.family = '
+            f'"{family}"'
         )
     return own
+
+
+def families_of(architecture: str) -> tuple[str, ...]:
+    """The families of which an architecture has models; a class of the user's own has one, by the class it extends.
+
+    Raises:
+        InputError: the module of the class has not been imported.
+    """
+    own = find_class(KEY, architecture)
+    if own is None:
+        return tuple(ARCHITECTURES[architecture])
+    if issubclass(own, Backbone):
+        return ("decoder" if own.causal else "encoder",)
+    return ("encoder_decoder" if issubclass(own, SourceToTarget) else config_of(own).family,)

@@ -105,6 +105,7 @@ class EncoderOnly(Backbone[InputLayerType]):
 
     causal = False
     pooling = "first"
+    Config = ModelConfig  # of a class that extends this one, unless it names its own
 
     def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
         positions = POSITIONS[config.positions](config, causal=False)
@@ -116,6 +117,7 @@ class DecoderOnly(Backbone[InputLayerType]):
 
     causal = True
     pooling = "last"
+    Config = ModelConfig
 
     def __init__(self, config: ModelConfig, embedding: InputLayerType) -> None:
         positions = POSITIONS[config.positions](config, causal=True)

@@ -15,7 +15,7 @@ from heedful.nn.attention import Attention
 from heedful.nn.convolutional_decoder import SourceAttention
 from heedful.nn.embedding import InputLayer, Segments
 from heedful.nn.feedforward import FeedForward, SwiGLU
-from heedful.nn.meta_device import meta_device
+from heedful.nn.meta_device import unallocated
 from heedful.nn.positions import Positions
 from heedful.nn.weight_norm import NormalisedLinear
 
@@ -85,7 +85,7 @@ def _kind(module: nn.Module, name: str) -> str:
 
 def count_without_building(build: Callable[[], nn.Module]) -> ParameterCounts:
     """Count the parameters of the model that `build` makes, without memory for its weights."""
-    with meta_device():
+    with unallocated():
         return count_parameters(build())
 
 

@@ -26,6 +26,8 @@ SIDES: dict[str, Names] = {
 class EncoderDecoder(TextEncoderDecoder[ModelConfig]):
     """Encoder-decoder Transformer: encodes a source text and predicts the tokens of a target text."""
 
+    Config = ModelConfig  # of a class that extends this one, unless it names its own
+
     def add_layers(self, config: ModelConfig) -> None:
         """Create the encoder and the decoder."""
         positions = POSITIONS[config.positions]

@@ -1,7 +1,7 @@
 """Pretrained word vectors as a model's initial embeddings (Kim 2014; Qi et al. 2018)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -13,14 +13,24 @@ from heedful.models.model import EmbeddingTable, Model
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
 
+FEW = 0.5  # of the words of a vocabulary: a file of word vectors that fits has more
+
 # A letter of a script without spaces between words: Thai to Lao, Burmese, Khmer, kana, Han.
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af]"
 )
 
 
-def place_vectors(model: Model, recipe: Recipe, tokenizers: TokenizerPair) -> None:
+def place_vectors(
+    model: Model, recipe: Recipe, tokenizers: TokenizerPair, tell: Callable[[str], object] = lambda _: None
+) -> None:
     """Copy a recipe's word vectors to the embeddings of whole words, and freeze the embeddings if the recipe says so.
+
+    Args:
+        model: the model.
+        recipe: its recipe.
+        tokenizers: its tokenizers.
+        tell: called with a sentence where a file has few of the words.
 
     Raises:
         InputError: a file cannot be read, its vectors have another size than the model, it has none of the words, or
@@ -34,7 +44,8 @@ def place_vectors(model: Model, recipe: Recipe, tokenizers: TokenizerPair) -> No
     for path, embedding, tokenizer in given:
         if embedding is None:
             raise InputError(f"{path}: the model reads no tokens; leave model.source_vectors out")
-        place(path, embedding, tokenizer)
+        if line := coverage_line(path, *place(path, embedding, tokenizer)):
+            tell(line)
         embedding.weight.requires_grad_(not recipe.model.freeze_vectors)
 
 
@@ -59,10 +70,13 @@ def check_size(path: Path, size: int, width: int) -> None:
 
 
 @torch.no_grad()
-def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
+def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> tuple[int, int]:
     """Copy the word vectors of one file to an embedding, scaled as a whole to the variance of new embeddings.
 
     All tables of an embedding of several channels get them.
+
+    Returns:
+        The number of words of the vocabulary that have a vector, and the number of its words, punctuation excluded.
     """
     words = whole_words(tokenizer.texts(range(len(tokenizer))), tokenizer.config.kind)
     rows, indices = match(read_vectors(path, frozenset(words)), words)
@@ -71,6 +85,19 @@ def place(path: Path, embedding: EmbeddingTable, tokenizer: Tokenizer) -> None:
     vectors *= float(embedding.weight.std() / vectors.std())
     for table in embedding.parameters():
         table[torch.from_numpy(indices)] = vectors.to(table.device)
+    spelled = [place >= tokenizer.first_word and any(map(str.isalnum, word)) for place, word in enumerate(words)]
+    return sum(spelled[index] for index in indices), sum(spelled)
+
+
+def coverage_line(path: Path, found: int, words: int) -> str | None:
+    """Say that a file has vectors of few words of a vocabulary; None if it has those of most."""
+    if found >= FEW * words:
+        return None
+    return (
+        f"{path}: has vectors of {found:,} of the {words:,} words of the vocabulary ({found / words:.0%}), and the "
+        "others begin at random; check that it is for this language, and that it writes words as the vocabulary does "
+        '(tokenizer.lowercase, tokenizer.kind = "word")'
+    )
 
 
 def whole_words(texts: Sequence[str], kind: str) -> list[str]:

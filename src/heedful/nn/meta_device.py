@@ -20,7 +20,25 @@ def meta_device() -> Iterator[None]:
         yield
 
 
-_DRAWS = {nn.init.uniform_, nn.init.normal_, nn.init.constant_, nn.init.kaiming_uniform_}  # all that can be overridden
+@contextmanager
+def unallocated() -> Iterator[None]:
+    """Build modules whose weights have no memory in this context; tables that are computed have, on the CPU.
+
+    For whoever asks for the shapes of weights only: on the device "meta" tables too would be computed by torch's
+    compiler.
+    """
+    with _Unallocated():
+        yield
+
+
+_DRAWS = {  # all that can be overridden
+    nn.init.uniform_,
+    nn.init.normal_,
+    nn.init.constant_,
+    nn.init.kaiming_uniform_,
+    torch.Tensor.normal_,
+    torch.Tensor.uniform_,
+}
 
 
 class _Undrawn(TorchFunctionMode):
@@ -35,4 +53,18 @@ class _Undrawn(TorchFunctionMode):
     ) -> Any:
         del types
         named = kwargs or {}
-        return named["tensor"] if func in _DRAWS else func(*args, **named)
+        return named.get("tensor", next(iter(args), None)) if func in _DRAWS else func(*args, **named)
+
+
+class _Unallocated(_Undrawn):
+    """Mode in which weights are made on the device "meta" as well."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        place = {"device": "meta"} if func is torch.empty else {}
+        return super().__torch_function__(func, types, args, {**(kwargs or {}), **place})

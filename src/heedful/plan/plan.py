@@ -7,6 +7,7 @@ from pathlib import Path
 from heedful.config.schema import Recipe
 from heedful.errors import InputError
 from heedful.machine import choose_precision
+from heedful.machine.random_state import own_random_numbers
 from heedful.plan.batches import PlannedBatches, batches_of
 from heedful.plan.data_volume import DataVolume, data_volume
 from heedful.plan.hardware import CPU, HERE, Accelerator, at_hand, find_accelerator, link_of
@@ -146,6 +147,7 @@ class Plan:
     data: DataVolume | None
 
 
+@own_random_numbers()
 def make_plan(recipe: Recipe, circumstances: Circumstances, prepared: Path | None = None) -> Plan:
     """Plan a run.
 

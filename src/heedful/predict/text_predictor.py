@@ -14,7 +14,7 @@ from heedful.text.tokenizer import Tokenizer
 
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 A_co = TypeVar("A_co", covariant=True)
-Input = str | tuple[str, str | None]  # a text, or a pair of texts
+Input = str | tuple[str, str | None] | list[str]  # a text, a pair of texts, or for taggers a list of words
 
 
 class TextPredictor(Predictor[M_co, A_co]):

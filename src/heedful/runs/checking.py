@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from heedful.checkpoint.run_folder import BEST, CHECKPOINTS, checkpoint_folders, step_of
+from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, checkpoint_folders, step_of
 from heedful.errors import InputError
 from heedful.runs.listing import require_run
 from heedful.storage.manifest import MANIFEST, DamagedError, check, parse, unseal

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.checkpoint.model_folder import read_description
-from heedful.checkpoint.run_folder import checkpoint_folders
+from heedful.checkpoint.run_layout import checkpoint_folders
 from heedful.config.load import dotted, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError

@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from heedful.checkpoint import Checkpoints
 from heedful.checkpoint.lock import LOCK, is_claimed
-from heedful.checkpoint.run_folder import CHECKPOINTS, checkpoint_folders, step_of
+from heedful.checkpoint.run_layout import BEST, CHECKPOINTS, checkpoint_folders, read_best, step_of
 from heedful.errors import InputError
 from heedful.storage.manifest import MANIFEST, check_sizes
-from heedful.tasks.task import Scores
 from heedful.train.log_file import LOG, VALID, logged_scores, records, result
+
+if TYPE_CHECKING:
+    from heedful.tasks.task import Scores
 
 State = Literal["finished", "interrupted", "running", "damaged"]
 
@@ -34,7 +35,7 @@ class RunSummary:
     folder: Path
     state: State
     update: int
-    scores: Scores
+    scores: "Scores"
     bytes: int
     changed: float
 
@@ -111,7 +112,7 @@ def state_of(run: Path, ended: bool) -> State:
     try:
         for folder in (*checkpoint_folders(run), *model):
             check_sizes(folder)
-        _ = Checkpoints(run, keep_last=1).best
+        read_best(run / CHECKPOINTS / BEST)
     except InputError:
         return "damaged"
     return "finished" if ended and (run / "model" / MANIFEST).is_file() else "interrupted"

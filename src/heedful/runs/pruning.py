@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedful.checkpoint import Checkpoints, claim
 from heedful.checkpoint.lock import is_claimed
-from heedful.checkpoint.run_folder import CHECKPOINTS, step_of
+from heedful.checkpoint.run_layout import CHECKPOINTS, step_of
 from heedful.errors import InputError
 from heedful.runs.checking import damage_of, intact
 from heedful.runs.comparing import recipe_of

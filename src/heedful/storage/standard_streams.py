@@ -62,4 +62,6 @@ def _messages(stream: TextIO | None) -> Messages:
     if stream is None:  # a descriptor that is not for writing, as the closed one was
         return Messages(os.fdopen(os.open(os.devnull, os.O_RDONLY), "wb"), encoding="utf-8")
     stream.flush()
-    return Messages(stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=stream.line_buffering)
+    return Messages(
+        stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=bool(stream.line_buffering)
+    )

@@ -23,6 +23,7 @@ from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
+from heedful.tasks.class_balance import balance_remarks, class_counts
 from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask, row_of
@@ -86,6 +87,12 @@ class Classification(TextTask):
         logits = model(batch.ids, batch.padding_mask, batch.segments)
         weights = class_weights(self.recipe, logits.device)
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
+
+    def data_remarks(self) -> list[str]:
+        """List remarks on the classes of the data: one that dominates, and those without an example."""
+        labels, valid = self.recipe.data.labels, self.examples.valid
+        train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
+        return balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""

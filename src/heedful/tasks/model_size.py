@@ -4,6 +4,7 @@ from pathlib import Path
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
+from heedful.config.user_code import errors_of_own_code
 from heedful.models.parameters import ParameterCounts, count_without_building
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
@@ -48,4 +49,5 @@ def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> Paramet
         InputError: there is no such task, or the number of classes is not known.
     """
     tokenizers = TokenizerPair(Unwritten(source_vocab), Unwritten(target_vocab))
-    return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers))
+    with errors_of_own_code(recipe, "the model cannot be built"):
+        return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers))

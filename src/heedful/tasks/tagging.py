@@ -25,6 +25,7 @@ from heedful.evaluate.spans import span_tallies, span_tally
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TokenClassifier
 from heedful.predict.tagger import Tagger
+from heedful.tasks.class_balance import balance_remarks, class_counts
 from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask
@@ -118,6 +119,13 @@ class Tagging(TextTask):
         logits = model(batch.ids, batch.padding_mask, batch.segments)[stands]
         weights = class_weights(self.recipe, logits.device)
         return (label_cross_entropy(logits, batch.targets[stands] - 1, self.recipe.train.label_smoothing, weights),)
+
+    def data_remarks(self) -> list[str]:
+        """List the tags of which the training or the validation set has no example."""
+        labels, valid = self.recipe.data.labels, self.examples.valid
+        train = np.sum([class_counts(store, len(labels), first=1) for store in self.examples.train], axis=0)
+        there = None if valid is None else class_counts(valid, len(labels), first=1)
+        return balance_remarks(train, there, labels, dominant=False)
 
     def outcomes(self, model: TokenClassifier) -> Outcomes:
         """Tag the validation sentences; scores are F1, precision and recall of spans, and accuracy of tags."""

@@ -16,6 +16,7 @@ from heedful.evaluate.class_report import ClassReport
 from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import Model
+from heedful.models.architectures import families_of
 from heedful.models.word_vectors import place_vectors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.predict import AnyPredictor
@@ -150,6 +151,10 @@ class Task(ABC, Generic[B]):
         """Give an example of how a trained model is used: a command, or Python for a task without one."""
         return f"{cls.command} --model {model} {cls.example}" if cls.command else f'heedful.load("{model}")'
 
+    def data_remarks(self) -> list[str]:
+        """List what a user should know about the prepared data before training, such as that one class dominates."""
+        return []
+
     def check_data(self) -> None:
         """Check that the prepared data has not changed since it was opened; a task of your own may leave it out.
 
@@ -163,7 +168,7 @@ class Task(ABC, Generic[B]):
         Raises:
             InputError: they cannot be read, do not fit the model, or it reads no tokens.
         """
-        place_vectors(model, self.recipe, self.tokenizers)
+        place_vectors(model, self.recipe, self.tokenizers, self.tell)
 
     @abstractmethod
     def epoch(self, number: int) -> Sequence[np.ndarray]:
@@ -241,13 +246,35 @@ def check(task: type[Task], recipe: Recipe) -> None:
             f'data.modality = "{recipe.data.modality}", and a model for the task "{recipe.task}" reads '
             f'"{task.modality}"; leave data.modality out'
         )
-    if recipe.model.family not in task.families:
+    architecture, learners = recipe.model.architecture, " or ".join(task.families)
+    families = families_of(architecture)
+    able = [family for family in task.families if family in families]
+    if not able:
         raise InputError(
-            f'task = "{recipe.task}" is learned by a model of family {" or ".join(task.families)}, and model.family is '
-            f'"{recipe.model.family}"; set model.family = "{task.families[0]}"'
+            f'task = "{recipe.task}" is learned by a model of family {learners}, and model.architecture = '
+            f'"{architecture}" has models of family {" or ".join(families)} only; '
+            + (remedy_of_own(task) if ":" in architecture else "take another architecture, or another task")
+        )
+    if recipe.model.family not in able:
+        raise InputError(
+            f'task = "{recipe.task}" is learned by a model of family {learners}, and model.family is '
+            f'"{recipe.model.family}"; set model.family = "{able[0]}"'
         )
     if recipe.train.best not in (None, *task.scores):
         raise InputError(
             f'train.best = "{recipe.train.best}": task = "{recipe.task}" has the scores {", ".join(task.scores)}; '
             "choose one of them"
         )
+
+
+EXTENDED = {  # what a class of the user's own extends to be of a family
+    "encoder_decoder": "heedful.models.SourceToTarget",
+    "encoder": "heedful.models.backbone.EncoderOnly",
+    "decoder": "heedful.models.backbone.DecoderOnly",
+    "word_vectors": "heedful.models.word2vec.Word2Vec",
+}
+
+
+def remedy_of_own(task: type[Task]) -> str:
+    """Say which class of heedful a class of the user's own has to extend for a task."""
+    return f"let the class extend {' or '.join(EXTENDED[family] for family in task.families)}, or take another task"

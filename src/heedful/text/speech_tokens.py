@@ -21,7 +21,8 @@ from heedful.text.special_tokens import Definition, adopt, ids_of
 from heedful.text.tokenizer import Tokenizer
 
 BEGIN, END = "<|startoftranscript|>", "<|endoftext|>"
-TRANSCRIBE, WITHOUT_TIMES = "<|transcribe|>", "<|notimestamps|>"
+TRANSCRIBE, TRANSLATE, WITHOUT_TIMES = "<|transcribe|>", "<|translate|>", "<|notimestamps|>"
+PREVIOUS = "<|startofprev|>"
 SILENCE = ("<|nospeech|>", "<|nocaptions|>")  # the name of today, and that of the first models
 LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 TIME = re.compile(r"<\|(\d+\.\d\d)\|>")
@@ -35,6 +36,8 @@ class SpeechTokens:
     Attributes:
         languages: the id of each language, by its code.
         transcribe: what asks for a transcript, and not for a translation.
+        translate: what asks for a translation into English.
+        previous: what the text of before follows.
         without_times: what asks for a text without time stamps.
         silence: what stands for a recording without speech.
         times: the ids of the time stamps 0, 0.02, 0.04 ... seconds; empty if there are none.
@@ -47,6 +50,8 @@ class SpeechTokens:
     silence: int | None
     times: range
     controls: frozenset[int]
+    translate: int | None = None
+    previous: int | None = None
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "SpeechTokens":
@@ -57,6 +62,8 @@ class SpeechTokens:
         return cls(
             languages={found[1]: i for name, i in ids.items() if (found := LANGUAGE.fullmatch(name))},
             transcribe=ids.get(TRANSCRIBE),
+            translate=ids.get(TRANSLATE),
+            previous=ids.get(PREVIOUS),
             without_times=ids.get(WITHOUT_TIMES),
             silence=next((ids[name] for name in SILENCE if name in ids), None),
             times=range(times[0], times[-1] + 1) if times else range(0),

@@ -68,10 +68,8 @@ def train(
         settings = given_data(settings, data, folder)
     console = console or Console(stderr=True)
     threads = torch.get_num_threads()
-    gpus = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     try:
-        with torch.random.fork_rng(devices=gpus):  # training seeds torch's generators; the caller's stay as they are
-            outcome = loop.train(settings, folder, console, resumption=resumption, callbacks=called)
+        outcome = loop.train(settings, folder, console, resumption=resumption, callbacks=called)
     except CallbackError as failed:
         raise failed.error from failed.error.__cause__
     finally:

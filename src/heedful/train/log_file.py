@@ -7,12 +7,14 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful.errors import InputError, RunError
 from heedful.storage import atomic_file
 from heedful.storage.manifest import check
-from heedful.tasks.task import Scores
+
+if TYPE_CHECKING:
+    from heedful.tasks.task import Scores
 
 LOG = "log.jsonl"  # depends on recipe, data and machine only: an interrupted run writes the same bytes
 VALID = "valid_"  # begins the names of validation scores in it
@@ -144,7 +146,7 @@ def cannot_write(path: Path, error: OSError) -> RunError:
     )
 
 
-def logged_scores(folder: Path, update: int) -> Scores | None:
+def logged_scores(folder: Path, update: int) -> "Scores | None":
     """Read the validation scores of an update from a run's log, exact to the last bit; None if there are none."""
     for record in reversed(records(folder / LOG)):
         if record["update"] == update and any(key.startswith(VALID) for key in record):
@@ -159,7 +161,7 @@ def logged_norm(folder: Path, update: int) -> float | None:
     return next(found, None)
 
 
-def final_scores(folder: Path) -> Scores:
+def final_scores(folder: Path) -> "Scores":
     """Read the scores of a run's final model; empty before the end of the run, or without a validation set."""
     return {name: value for name, value in result(folder).items() if name != "update"}
 

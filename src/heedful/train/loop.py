@@ -19,6 +19,7 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
+from heedful.machine.random_state import own_random_numbers
 from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
 from heedful.progress import ProgressReporter
 from heedful.tasks import find_task
@@ -41,6 +42,7 @@ class Outcome:
     exit_code: int
 
 
+@own_random_numbers()
 def train(
     recipe: Recipe,
     folder: Path,
@@ -150,6 +152,7 @@ def open_trainer(
     with ProgressReporter("preparing the data", say=console.print):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
+    task.tell = lambda sentence: tell(console, [sentence])
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:

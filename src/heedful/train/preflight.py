@@ -7,6 +7,7 @@ each file, load the models to start from, and try the device: seconds, where pre
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +18,16 @@ from heedful.checkpoint import Checkpoints, DamagedError
 from heedful.checkpoint.lock import check_claimable
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
+from heedful.config.user_code import errors_of_own_code, own_code
 from heedful.errors import InputError
 from heedful.machine import choose_device
+from heedful.models import Model
+from heedful.models.backbone import Backbone
 from heedful.models.word_vectors import check_vectors
 from heedful.nn.meta_device import meta_device
 from heedful.tasks import Task, import_task
-from heedful.tasks.task import check
+from heedful.tasks.model_size import Unwritten, vocabulary_sizes
+from heedful.tasks.task import check, remedy_of_own
 from heedful.text.languages import check_language
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.freezing import freeze
@@ -127,12 +132,32 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
 
 
 def check_model(recipe: Recipe) -> None:
-    """Check that the model of a recipe can learn the task.
+    """Check that the model of a recipe can learn the task, and that a model or task of the user's own can be built.
 
     Raises:
-        InputError: the model cannot, or the task has no such score as `train.best`.
+        InputError: the model cannot, the task has no such score as `train.best`, or the user's code raises an error.
     """
-    check(import_task(recipe.task), recipe)
+    task = import_task(recipe.task)
+    check(task, recipe)
+    if own_code(recipe):
+        check_own_model(task, recipe)
+
+
+def check_own_model(task: type[Task], recipe: Recipe) -> None:
+    """Check that a model of the user's own can be built, before any data is read: without values, on the meta device.
+
+    Raises:
+        InputError: the model cannot be built, or it is not made of what heedful needs.
+    """
+    labels = recipe.data.labels or ("a", "b")  # the data, which is not read yet, has the classes
+    recipe = replace(recipe, data=replace(recipe.data, labels=labels))
+    tokenizers = TokenizerPair(*map(Unwritten, vocabulary_sizes(recipe)))
+    with errors_of_own_code(recipe, "the model cannot be built"), meta_device():
+        model = task.build(recipe, tokenizers)
+    backbone = getattr(model, "backbone", None)
+    if not isinstance(model, Model) or (backbone is not None and not isinstance(backbone, Backbone)):
+        key, name = next(iter(own_code(recipe).items()))
+        raise InputError(f'{key} = "{name}": it does not make a model of heedful; {remedy_of_own(task)}')
 
 
 def check_machine(recipe: Recipe) -> None:

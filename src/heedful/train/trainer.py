@@ -13,6 +13,7 @@ from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
 from heedful.config.check import remarks
+from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
@@ -44,6 +45,7 @@ from heedful.train.sharding import whole_model
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
 from heedful.train.warm_start import copy_start_weights
+from heedful.train.warning_signs import WarningSigns
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
@@ -88,6 +90,7 @@ class Trainer:
         self.state = TrainerState()
         self.plan = lru_cache(maxsize=2)(task.epoch)
         self.saved_at = time.monotonic()
+        self.signs = WarningSigns(recipe)
         self.callbacks = NO_CALLBACKS
 
     def build(self) -> Model:
@@ -130,12 +133,13 @@ class Trainer:
         Raises:
             RunError: memory does not suffice.
         """
-        for remark in remarks(self.recipe):
+        for remark in (*remarks(self.recipe), *self.task.data_remarks()):
             logger.say(remark)
         if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
         if self.state.update == 0:
-            try_largest_batch(self.training_step, self.task, self.batches, self.device)
+            with errors_of_own_code(self.recipe, "it cannot compute a batch"):
+                try_largest_batch(self.training_step, self.task, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
 
@@ -244,6 +248,9 @@ class Trainer:
             logger.say(f"update {state.update} has no finite gradient, and leaves the weights as they are; {replay}")
         if update.finite:
             window.add(update.losses, update.nlls, update.counts)
+            loss = sum(total / max(1, count) for total, count in zip(update.losses, update.counts, strict=True))
+            if line := self.signs.after_update(loss, update.norm):
+                logger.say(line)
         logger.advance(update.tokens)
         if state.update % self.recipe.train.log_every == 0:
             summary = self.task.summary(window.means()) if window.counts else {}
@@ -259,8 +266,9 @@ class Trainer:
         self.note(scores)
         if scores is not None:
             self.call("on_validation", scores)
-        if scores is not None and (line := silence_line(self.state, scores, self.task.best)):
-            self.task.tell(line)
+            silence = silence_line(self.state, scores, self.task.best)
+            for line in (*([silence] if silence else []), *self.signs.after_validation(scores, self.task.classes)):
+                self.task.tell(line)
         logger.restart_clock()
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
@@ -296,7 +304,8 @@ class Trainer:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
         model = whole_model(self.model, self.build).eval()
         self.task.check_data()
-        scores = self.task.validate(model)
+        with errors_of_own_code(self.recipe, "it cannot be validated"):
+            scores = self.task.validate(model)
         self.task.check_data()
         return self.reducer.from_first(lambda: scores)
 
@@ -352,6 +361,8 @@ class Trainer:
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
         chosen = choose(candidates, self.task.best, self.state.tie)
+        if line := self.signs.at_end():
+            self.task.tell(line)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)

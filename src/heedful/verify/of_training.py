@@ -17,6 +17,7 @@ from heedful.checkpoint.tensors import read_tensors
 from heedful.config.schema import OptimizerConfig, Recipe, Shardings
 from heedful.errors import Interrupted, RunError
 from heedful.losses import Loss
+from heedful.machine.random_state import own_random_numbers
 from heedful.models import load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
@@ -63,6 +64,7 @@ def training_step(subject: Subject, recipe: Recipe, reducer: Reducer = SINGLE_PR
     return TrainingStep(model, objective, replace(recipe, train=train, optimizer=optimizer), reducer)
 
 
+@own_random_numbers()
 def several_batches(subject: Subject, loaded: LoadedModel) -> float:
     """Difference between the gradient of all examples in several batches, and in one."""
 
@@ -92,6 +94,7 @@ def trained(
     return step
 
 
+@own_random_numbers()
 def several_processes(subject: Subject, loaded: LoadedModel) -> float:
     """Largest difference between weights after updates of two processes, and after those of one process.
 
@@ -132,6 +135,7 @@ def own_modules(recipe: Recipe) -> list[str]:
     return [name.partition(":")[0] for name in names if ":" in name]
 
 
+@own_random_numbers()
 def resumed(subject: Subject, loaded: LoadedModel) -> float:
     """Difference between weights after updates with a checkpoint saved and read on the way, and without."""
     with TemporaryDirectory() as name:
@@ -150,6 +154,7 @@ def resumed(subject: Subject, loaded: LoadedModel) -> float:
         return furthest(list(weights(broken.model).values()), list(weights(whole.model).values()))
 
 
+@own_random_numbers()
 def saved(subject: Subject, loaded: LoadedModel) -> float:
     """Difference between the outputs of the model that was written to a folder and read again, and its own."""
     with TemporaryDirectory() as name, torch.no_grad():

@@ -16,7 +16,7 @@ from heedful.config.modalities import VideoConfig
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.data.media.media_files import media_files
 from heedful.data.proposals import media_survey
-from heedful.data.proposals.media_layout import file_column, kind_of_folder, parts_of_folder, target_column
+from heedful.data.proposals.media_layout import file_column, kind_of_folder, parts_of_folder, target_of
 from heedful.data.proposals.media_proposal import picture_size, propose_pictures, propose_sounds, propose_videos
 from heedful.data.proposals.media_survey import (
     MediaSurvey,
@@ -133,24 +133,33 @@ def test_a_folder_is_of_what_most_of_its_files_are(tmp_path):
     assert kind_of_folder(tmp_path) is None
 
 
-def shares(folder: Path) -> dict[str, tuple[str, tuple[float, float]]]:
+def parts(folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     found = parts_of_folder(folder, IMAGES)
-    return {part: (path.relative_to(folder).as_posix(), share) for part, (path, share) in found.items()}
+    return {part: path.relative_to(folder).as_posix() for part, path in found.folders.items()}, found.unused
 
 
-def test_parts_are_folders_of_usual_names_or_shares(tmp_path):
+def test_parts_are_folders_of_usual_names_that_hold_classes(tmp_path):
     write_files("image_classification", tmp_path / "all")
     folder = tmp_path / "all"
-    whole = (0.0, 1.0)
-    assert shares(folder) == {"train": ("train", (0.0, 0.9)), "valid": ("valid", whole), "test": ("train", (0.9, 1.0))}
+    assert parts(folder) == ({"train": "train", "valid": "valid"}, ())
     (folder / "valid").rename(folder / "Test")
-    assert shares(folder) == {"train": ("train", (0.0, 0.9)), "valid": ("train", (0.9, 1.0)), "test": ("Test", whole)}
+    assert parts(folder) == ({"train": "train", "test": "Test"}, ())
     shutil.copytree(folder / "Test", folder / "dev")
-    assert set(shares(folder).values()) == {("train", whole), ("dev", whole), ("Test", whole)}
-    every = {"train": (".", (0.0, 0.8)), "valid": (".", (0.8, 0.9)), "test": (".", (0.9, 1.0))}
-    shutil.copytree(folder / "Test/left", folder / "car")  # so a train is a vehicle
-    assert shares(folder) == every
-    assert shares(folder / "train") == {part: (".", share) for part, (_, share) in every.items()}
+    assert parts(folder) == ({"train": "train", "valid": "dev", "test": "Test"}, ())
+    assert parts(folder / "train") == ({"train": "."}, ())
+    shutil.copytree(folder / "Test/left", folder / "unlabelled/x")
+    (folder / "Test/left").rename(folder / "Test/unsup")
+    assert parts(folder) == ({"train": "train", "valid": "dev", "test": "Test"}, ("unlabelled", "Test/unsup"))
+
+
+def test_a_train_among_other_classes_is_a_vehicle_and_parts_without_classes_are_refused(tmp_path):
+    for name in ("train", "car", "unsup"):
+        write_pictures(tmp_path / "vehicles" / name, "left", 3)
+    assert parts(tmp_path / "vehicles") == ({"train": "."}, ("unsup",))
+    for name in ("train", "test"):
+        write_pictures(tmp_path / "flat" / name, "left", 3)
+    with pytest.raises(InputError, match="flat: train, test are parts, not classes; put the files of each class into"):
+        parts(tmp_path / "flat")
 
 
 def table(folder: Path, text: str, name: str = "list.csv"):
@@ -164,33 +173,56 @@ ROWS = [f"clips/{number}.wav,{'ab'[number % 2]},{number}" for number in range(17
 def test_the_columns_of_files_and_of_classes_are_found_by_what_they_hold(tmp_path):
     columns = table(tmp_path, "path,kind,seconds\n" + "\n".join(ROWS) + "\n")
     assert file_column(columns) == ("path", "audio")
-    assert target_column(columns, "path", None, "list.csv").name == "kind"
-    assert target_column(columns, "path", "seconds", "list.csv").name == "seconds"
+    assert target_of(columns, "path", None, "list.csv").column.name == "kind"
+    assert target_of(columns, "path", "seconds", "list.csv").column.name == "seconds"
     assert file_column(table(tmp_path, "text,kind\n" + "a text,b\n" * 7)) is None
 
 
 def test_a_usual_name_decides_between_columns_of_classes(tmp_path):
     rows = "".join(f"{row},{'mf'[number % 2]}\n" for number, row in enumerate(ROWS))
     columns = table(tmp_path, "path,label,seconds,sex\n" + rows)
-    assert target_column(columns, "path", None, "list.csv").name == "label"
+    assert target_of(columns, "path", None, "list.csv").column.name == "label"
     columns = table(tmp_path, "path,kind,seconds,sex\n" + rows)
     with pytest.raises(InputError, match="say with --target-field which of them has the classes"):
-        target_column(columns, "path", None, "list.csv")
+        target_of(columns, "path", None, "list.csv")
 
 
 def test_where_there_are_no_classes_texts_about_files_are_found(tmp_path):
     rows = [f"{number}.png,a picture of number {number},{number}\n" for number in range(17)]
     columns = table(tmp_path, "path,caption,id\n" + "".join(rows))
-    found = target_column(columns, "path", None, "list.csv")
-    assert (found.name, found.is_text) == ("caption", True)
+    found = target_of(columns, "path", None, "list.csv")
+    assert (found.column.name, found.writes, found.certainty) == ("caption", True, "certain")
     with pytest.raises(InputError, match="no column of classes or texts is named 'label'"):
-        target_column(columns, "path", "label", "list.csv")
+        target_of(columns, "path", "label", "list.csv")
     columns = table(
         tmp_path, "path,en,de\n" + "".join(f"{n}.png,number {n} of it,davon Nummer {n}\n" for n in range(17))
     )
     with pytest.raises(InputError, match="say with --target-field which of them has the classes or the texts"):
-        target_column(columns, "path", None, "list.csv")
-    assert target_column(columns, "path", "de", "list.csv").name == "de"
+        target_of(columns, "path", None, "list.csv")
+    assert target_of(columns, "path", "de", "list.csv").column.name == "de"
+
+
+FEW_TEXTS = {  # the name of the column, its values, and whether they are texts to write, and how certain that is
+    "captions": ("caption", ["a red ball", "two dogs play", "the sea at night"], True, "likely"),
+    "words that are said": ("text", ["yes", "no", "stop"], True, "unsure"),
+    "classes": ("kind", ["yes", "no", "stop"], False, "likely"),
+    "labels": ("label", ["a red ball", "two dogs play", "the sea at night"], False, "certain"),
+}
+
+
+@pytest.mark.parametrize("name", FEW_TEXTS)
+def test_few_different_texts_are_texts_or_classes_by_the_name_of_their_column(tmp_path, name):
+    column, values, writes, certainty = FEW_TEXTS[name]
+    rows = "".join(f"{number}.png,{values[number % 3]}\n" for number in range(60))
+    found = target_of(table(tmp_path, f"file,{column}\n{rows}"), "file", None, "list.csv")
+    assert (found.column.name, found.writes, found.certainty) == (column, writes, certainty)
+
+
+def test_classes_and_texts_of_one_table_are_both_named(tmp_path):
+    rows = "".join(f"{number}.png,{'ab'[number % 2]},a picture of {number}\n" for number in range(60))
+    found = target_of(table(tmp_path, f"file,label,caption\n{rows}"), "file", None, "list.csv")
+    assert found.second is not None
+    assert (found.column.name, found.second.name) == ("label", "caption")
 
 
 def facts(height: int, width: int, count: int = 101) -> list[PictureFacts]:

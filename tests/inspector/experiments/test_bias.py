@@ -175,9 +175,6 @@ def test_only_enough_pairs_have_an_interval(count, has_interval):
     one = Contrast(1, ("a", "b"), ("c", "d"), "pair")
     found = summaries([Shift(one, ((0.0, 0.0), (0.0, 0.0)), (value, 0.0), value) for value in values])["pair"]
     assert found.shift.value == found.size.value == sum(values) / count
-    for low, high in (found.shift[1:], found.size[1:]):
-        if has_interval:
-            assert 0 < low < found.shift.value < high < count - 1
-        else:
-            assert low is None
-            assert high is None
+    for value, low, high in (found.shift, found.size):
+        assert (low is not None, high is not None) == (has_interval, has_interval)
+        assert low is None or high is None or 0 < low < value < high < count - 1

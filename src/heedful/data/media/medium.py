@@ -6,6 +6,7 @@ frame of sound.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,8 @@ from heedful.data.media.resampling import resampled
 from heedful.data.media.sounds import from_samples, read_sound
 from heedful.data.media.videos import from_frames, read_video
 from heedful.data.random_numbers import Chance
+
+LONGEST = 36_000.0  # seconds of a sound that is read in parts
 
 
 class Medium(ABC):
@@ -56,6 +59,22 @@ class Medium(ABC):
         Raises:
             InputError: The array has another shape or other numbers, or is beyond the limits of the settings.
         """
+
+    def read_parts(self, content: bytes) -> list[np.ndarray]:
+        """Decode the bytes of a file of any length, cut into parts that the model reads; most files are one part.
+
+        Raises:
+            InputError: As `read`, but for the length of sounds.
+        """
+        return [self.read(content)]
+
+    def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """Turn an array of a user into what `read_parts` makes of a file with them.
+
+        Raises:
+            InputError: As `from_array`, but for the length of sounds.
+        """
+        return [self.from_array(values)]
 
     @abstractmethod
     def tokens(self, decoded: np.ndarray) -> int:
@@ -155,6 +174,22 @@ class Sounds(Medium):
     def from_array(self, values: np.ndarray) -> np.ndarray:
         """Check samples (N) of one channel at the rate of the settings."""
         return from_samples(values, self.config)
+
+    def read_parts(self, content: bytes) -> list[np.ndarray]:
+        """Decode the bytes of a sound file; one that is longer than `max_seconds` is cut into parts of that length."""
+        return self._parts(read_sound(content, replace(self.config, max_seconds=LONGEST), truncated=self.truncated))
+
+    def parts_of_array(self, values: np.ndarray) -> list[np.ndarray]:
+        """Check samples (N), and cut them as those of a file."""
+        return self._parts(from_samples(values, replace(self.config, max_seconds=LONGEST)))
+
+    def _parts(self, samples: np.ndarray) -> list[np.ndarray]:
+        """Cut samples into as few parts of `max_seconds` as hold them all, at equal distances."""
+        length = max(1, int(self.config.max_seconds * self.config.rate))
+        if len(samples) <= length:
+            return [samples]
+        begins = np.linspace(0, len(samples) - length, -(-len(samples) // length)).round().astype(int).tolist()
+        return [samples[begin : begin + length] for begin in begins]
 
     def tokens(self, decoded: np.ndarray) -> int:
         """Number of frames, halved by a convolutional stem."""

@@ -4,7 +4,7 @@ H height, W width, C channels.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from threading import Lock
@@ -16,8 +16,11 @@ from jaxtyping import UInt8
 from heedful.config.modalities import ImageConfig
 from heedful.errors import InputError
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")  # of Pillow, whose others include programs such as EPS
+ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm", ".pnm")
+ENDINGS += (".avif", ".heic", ".heif", ".jp2", ".j2k", ".ico", ".tga")
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "TGA", "MPO")
+# of Pillow, whose others include programs such as EPS
+HEIC = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")  # brands of files that pillow-heif reads
 DAMAGE = (
     EOFError,
     IndexError,
@@ -75,8 +78,10 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
     library = pillow()
     if not content:
         raise InputError("the file is empty; take it out, or save it again")
+    if content[4:8] == b"ftyp" and content[8:12] in HEIC:
+        register_heif()
     try:
-        with library.open(BytesIO(content), formats=formats) as picture:
+        with library.open(BytesIO(content), formats=[one for one in formats if one in known_formats()]) as picture:
             check_size(picture, max_pixels)
             yield picture
     except library.UnidentifiedImageError as error:
@@ -137,6 +142,19 @@ def from_pixels(values: np.ndarray, config: ImageConfig) -> Pixels:
         )
     picture = pillow().fromarray(np.ascontiguousarray(values[:, :, 0] if values.shape[2:] == (1,) else values))
     return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
+
+
+def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
+    """Return the pixels of an image of Pillow, upright and of 8 bits.
+
+    Raises:
+        InputError: The image is damaged, or its pixels are infinite or no numbers.
+    """
+    try:
+        turned = upright(picture)
+        return np.asarray(turned if turned.mode in ("L", "RGB", "RGBA") else turned.convert("RGB"))
+    except DAMAGE as error:
+        raise InputError(f"the image is damaged or cut off ({error}); save it again") from error
 
 
 def upright(picture: Any) -> Any:
@@ -226,6 +244,28 @@ def png(pixels: Pixels) -> bytes:
     stream = BytesIO()
     pillow().fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(stream, "PNG")
     return stream.getvalue()
+
+
+def known_formats() -> Container[str]:
+    """Names of the formats that this Pillow opens, after its plugins were loaded."""
+    library = pillow()
+    library.init()
+    return library.OPEN
+
+
+def register_heif() -> None:
+    """Let Pillow open HEIC and HEIF files.
+
+    Raises:
+        InputError: pillow-heif is not installed.
+    """
+    try:
+        import pillow_heif
+    except ImportError as error:
+        raise InputError(
+            "HEIC and HEIF images are read by pillow-heif, which is not installed: pip install 'heedful[media]'"
+        ) from error
+    pillow_heif.register_heif_opener()
 
 
 def pillow() -> Any:

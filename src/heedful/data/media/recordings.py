@@ -6,6 +6,7 @@ N samples of one channel, at the rate of the settings.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from math import ceil, gcd
 from os import PathLike, fspath
 from pathlib import Path
@@ -29,7 +30,7 @@ from heedful.data.media.sounds import (
 )
 from heedful.errors import InputError
 
-Sound = str | PathLike[str] | bytes | np.ndarray | torch.Tensor  # what is taken for a recording
+Sound = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | torch.Tensor  # what is taken for a recording
 
 
 class Recording(ABC):
@@ -189,6 +190,8 @@ def recording_of(sound: object, config: AudioConfig, *, truncated: bool = False)
     """
     if isinstance(sound, np.ndarray | torch.Tensor):
         return ArrayRecording(sound, config)
+    if isinstance(sound, BufferedIOBase):
+        sound = sound.read()
     if isinstance(sound, bytes):
         return FileRecording(sound, config, truncated=truncated)
     if not isinstance(sound, str | PathLike):

@@ -1,4 +1,4 @@
-"""Sound from files (WAV, FLAC, Ogg, MP3, AIFF, AU) as samples of one channel; what cannot be read has a clear error."""
+"""Sound from files (WAV, FLAC, Ogg, MP3, AIFF, AU; by PyAV M4A, MP4, WebM and others) as samples of one channel."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +12,14 @@ from jaxtyping import Float32
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.channels import ChannelMixer
+from heedful.data.media.containers import HEAD, SOUND_ENDINGS, ContainerSound, container_format
 from heedful.data.media.resampling import Samples, resampled
 from heedful.data.media.wav_headers import STREAMED, true_header
 from heedful.errors import InputError
 
-ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au")
+ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".aifc", ".au", ".caf", *SOUND_ENDINGS)
 
+KINDS = "WAV, FLAC, Ogg, Opus, MP3, AIFF, AU and CAF and, with heedful[media], M4A, MP4, MOV, WebM, MKV, AAC and AVI"
 FASTEST = 768_000  # samples a second: more are a damaged header
 UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, as libsndfile says
 BLOCK = 1 << 16  # samples that are read at a time
@@ -151,13 +153,18 @@ def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
     try:
         with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
             check_whole(stream, truncated=truncated)
+            stream.seek(0)
+            kind = container_format(stream.read(HEAD))
             source = with_true_header(stream, source)
-        sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
+        if kind is not None:
+            sound: Any = ContainerSound(source, kind)
+        else:
+            sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
+            sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
     except library.LibsndfileError as error:
         raise unreadable(error) from error
-    sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     if not 0 < sound.samplerate <= FASTEST:
         sound.close()
         raise InputError(f"it has {sound.samplerate:,} samples a second, more than {FASTEST:,}: it is damaged")
@@ -176,7 +183,9 @@ def with_true_header(stream: BinaryIO, source: bytes | Path) -> bytes | Path:
 
 def unreadable(error: Any) -> InputError:
     """Make the error of a file that libsndfile cannot read."""
-    return InputError(f"it is no sound, damaged, or of a kind that is not read ({error.error_string})")
+    return InputError(
+        f"it is no sound, damaged, or of a kind that is not read ({error.error_string}); {KINDS} are read"
+    )
 
 
 def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Videos from files: animated GIF, WebP and PNG as frames of 8 bits, evenly drawn and resized like pictures.
+"""Videos from files (MP4, MOV, WebM, animated GIF, WebP, PNG) as frames of 8 bits, evenly drawn and resized.
 
 T frames, H height, W width, C channels.
 """
@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 from heedful.config.modalities import ImageConfig, VideoConfig
+from heedful.data.media.containers import HEAD, VIDEO_ENDINGS, container_format, container_frames
 from heedful.data.media.pictures import Pixels, check_size, from_pixels, opened, resized, upright
 from heedful.errors import InputError
 
-ENDINGS = (".gif", ".webp", ".png", ".apng")
+ENDINGS = (".gif", ".webp", ".png", ".apng", *VIDEO_ENDINGS)
 FORMATS = ("GIF", "WEBP", "PNG")  # those of Pillow that are animated
 
 Frames = UInt8[np.ndarray, "T H W C"]
@@ -29,7 +30,7 @@ def chosen_frames(count: int, config: VideoConfig) -> Sequence[int]:
 
 
 def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames:
-    """Read the bytes of an animated picture as frames (T H W C), each read and resized like a picture.
+    """Read the bytes of a video or of an animated picture as frames (T H W C), each read and resized like a picture.
 
     A still picture is a video of one frame. How long a frame is shown does not count.
 
@@ -37,6 +38,15 @@ def read_video(content: bytes, video: VideoConfig, image: ImageConfig) -> Frames
         InputError: The bytes are no such file, cut off, damaged, or have more than `max_frames` frames or, in each,
             `max_pixels` pixels.
     """
+    if kind := container_format(content[:HEAD]):
+
+        def choose(count: int) -> Sequence[int]:
+            check_frames(count, video)
+            return chosen_frames(count, video)
+
+        return np.stack(
+            [from_pixels(frame, image) for frame in container_frames(content, kind, image.max_pixels, choose)]
+        )
     with opened(content, image.max_pixels, FORMATS, "video") as picture:
         count = getattr(picture, "n_frames", 1)
         check_frames(count, video)

@@ -61,8 +61,9 @@ class SpeechNetwork(nn.Module):
         """Compute the probability of speech in each of some chunks, one after another, and the state after them."""
         hidden = []
         for one in features.unsqueeze(1):
-            state = self.lstm_cell(one, state)
-            hidden.append(state[0])
+            output, memory = self.lstm_cell(one, state)
+            state = output, memory
+            hidden.append(output)
         if state is None:
             raise ValueError("there are no chunks")
         return self.final_conv(torch.cat(hidden).relu()[..., None]).sigmoid().flatten(), state

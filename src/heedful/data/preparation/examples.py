@@ -41,7 +41,7 @@ def prepare_examples(
 
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         (corpus,) = corpora
-        rows = at_least_one(read(corpus, tokenizers.source, drops), corpus.source, drops)
+        rows = at_least_one(_counted(read(corpus, tokenizers.source, drops), corpus, drops), corpus.source, drops)
         store = PairStore.write(place, rows, max(len(tokenizers.source), SMALL_VOCABULARY))
         report(f"{corpus.source}: {counted(len(store), 'examples')}, {drops}")
         for sentence in remarks(drops, len(store), data.max_length):
@@ -56,6 +56,13 @@ def prepare_examples(
         settings=f", {data.max_length} tokens, {recipe.model.family}",
     )
     return prepare_data(recipe, folder, examples, report)
+
+
+def _counted(rows: Iterable[Rows], corpus: CorpusConfig, drops: DropReport) -> Iterator[Rows]:
+    """Yield examples unchanged, and count the tokens of their texts."""
+    for text, targets in rows:
+        drops.count_tokens(f"tokens of {corpus.source}", text)
+        yield text, targets
 
 
 def check_examples(recipe: Recipe) -> None:

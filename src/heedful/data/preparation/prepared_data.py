@@ -19,7 +19,7 @@ from typing import Generic, Protocol, TypeVar
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.preparation.digest import data_digest, file_dates
 from heedful.data.preparation.overlap import Texts, is_test_set, report_overlap
-from heedful.data.readers.filters import DropReport
+from heedful.data.readers.filters import DropReport, left_out_line
 from heedful.data.stores.mapped_files import MappedFile
 from heedful.errors import InputError
 from heedful.storage.atomic import atomic_folder, named_write_errors
@@ -45,6 +45,8 @@ class Store(Protocol):
     def files(self) -> tuple[MappedFile, ...]:
         """The mapped files."""
         ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ def prepare_data(
         for sentence in unknown_lines(drops.tokens, recipe.tokenizer):
             report(sentence)
         stores = [preparation.open(folder / name) for name in preparation.parts]
+        if line := left_out_line(drops, sum(map(len, stores))):
+            report(line)
         return PreparedData(
             tokenizers=preparation.load(folder / "tokenizer"),
             train=tuple(stores[:-1] if recipe.data.valid and len(stores) > 1 else stores),

@@ -9,19 +9,20 @@ from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.passages import SentenceStore
 from heedful.data.preparation.examples import given_tokenizer, one_tokenizer
 from heedful.data.preparation.overlap import lines_of
-from heedful.data.preparation.prepared_data import Preparation, PreparedData, Store, one_store_for_all, prepare_data
+from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.sentences import split_sentences
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
-from heedful.text.tokenizer import Tokenizer
+from heedful.text.tokenizer import EOS, UNK, Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.unknown_tokens import UnknownTokens
 from heedful.wording import counted
 
 CHUNK = 256  # documents encoded at a time
 
-S = TypeVar("S", bound=Store)
+S = TypeVar("S", TokenStream, SentenceStore)
 Writer = Callable[[Path, Iterator[str], Tokenizer], str]  # writes the store of some documents, and tells its size
 
 
@@ -119,6 +120,9 @@ def _prepare(
 ) -> PreparedData[S]:
     def write(place: Path, corpora: Sequence[CorpusConfig], tokenizers: TokenizerPair, drops: DropReport) -> None:
         size = write_texts(place, all_texts(corpora, recipe, drops), tokenizers.source)
+        ids = open_store(place).ids
+        tokens = UnknownTokens(int((ids != EOS).sum()), int((ids == UNK).sum()))
+        drops.tokens[f"tokens of {', '.join(corpus.source for corpus in corpora)}"] = tokens
         report(f"{place.name}: {size}, {drops}")
 
     documents = Preparation(

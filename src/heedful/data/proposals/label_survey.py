@@ -45,13 +45,13 @@ class LabelSurvey:
         """True if the labels may be ids or row numbers: whole numbers, no two of them equal."""
         return len(self.labels) == self.examples and all(map(str.isdecimal, self.labels))
 
-    @property
-    def lookalikes(self) -> list[list[str]]:
-        """Groups of labels that differ only in capitals or blanks, or are the same number, such as 1 and 1.0."""
-        groups: dict[str | Decimal, list[str]] = defaultdict(list)
-        for label in self.labels:
-            groups[sense_of(label)].append(label)
-        return [group for group in groups.values() if len(group) > 1]
+
+def lookalikes_among(labels: Iterable[str]) -> list[list[str]]:
+    """Groups of labels that differ only in capitals or blanks, or are the same number, such as 1 and 1.0."""
+    groups: dict[str | Decimal, list[str]] = defaultdict(list)
+    for label in labels:
+        groups[sense_of(label)].append(label)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def sense_of(label: str) -> str | Decimal:

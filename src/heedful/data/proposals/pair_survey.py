@@ -226,7 +226,7 @@ def split(hashes: np.ndarray, valid: bool, test: bool, share: int = 20) -> Split
     return Split(frozenset(hashes[: limits[0]].tolist()), frozenset(hashes[limits[0] : limits[1]].tolist()))
 
 
-def split_by_class(members: Mapping[int, Collection[str]], share: int) -> Split:
+def split_by_class(members: Mapping[int, Collection[str]], share: int, fewest: int | None = None) -> Split:
     """Choose which groups of examples to hold out so that each class is in each part, if it has three groups or more.
 
     Of each class one group in `share` is held out for validation and as many for the test, at least one and about
@@ -235,11 +235,12 @@ def split_by_class(members: Mapping[int, Collection[str]], share: int) -> Split:
     Args:
         members: The classes of each group, such as near copies or the clips of a speaker, by the hash of the group.
         share: One group in so many is held out for a part.
+        fewest: The number of groups that are enough; `share` by default.
 
     Raises:
         InputError: There are too few groups.
     """
-    if len(members) < share:
+    if len(members) < (fewest or share):
         raise too_few(len(members), share)
     groups: dict[str, list[int]] = {}
     for group in sorted(members):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from heedful.data.proposals.text_shapes import TAG, TextShape
 from heedful.data.readers.files import BadUtf8, decode_lines, open_bytes, read_lines
 from heedful.data.readers.header import is_header
-from heedful.data.readers.separators import SEPARATORS
+from heedful.data.readers.separators import CHARACTERS
 from heedful.data.readers.squad import LONGEST_FILE
 from heedful.errors import InputError
 
@@ -35,9 +35,9 @@ def records_of(path: Path, shape: TextShape, bad_utf8: BadUtf8) -> Records:
     Raises:
         InputError: It cannot be read, or holds something else than it seems to.
     """
-    if shape.kind in SEPARATORS:
+    if shape.kind in CHARACTERS:
         return Records(
-            ".jsonl", map(json_of, rows_of(path, SEPARATORS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
+            ".jsonl", map(json_of, rows_of(path, CHARACTERS[shape.kind], bad_utf8, quoted="quotes" in shape.content))
         )
     if shape.kind in ("fasttext", "labels"):
         return Records(".jsonl", map(json_of, labelled_lines(path, shape, bad_utf8)))

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from heedful.data.readers.files import BadUtf8, decode_lines, ending_of, open_bytes
 from heedful.data.readers.header import is_number
-from heedful.data.readers.separators import SEPARATORS, width
+from heedful.data.readers.separators import CHARACTERS, width
 from heedful.data.readers.squad import LONGEST_FILE
 
 LOOKED_AT = 500  # lines
@@ -123,26 +123,24 @@ def shape_of_columns(lines: Sequence[str]) -> TextShape | None:
 
 
 def shape_of_table(lines: Sequence[str], path: Path) -> TextShape | None:
-    """Recognise a table whose columns are separated otherwise than its name says, or quoted; None for an honest one."""
-    named = NAMED[ending_of(path)]
-    widths = {separator: width(lines, separator) for separator in SEPARATORS}
-    if widths.get(named, 1) > 1:
-        quoted = named == "tabs" and is_quoted(lines)
-        return TextShape("tabs", "columns with tabs between them, in quotes") if quoted else None
-    for separator, columns in widths.items():
-        if columns > 1:
-            return TextShape(separator, f"{columns} columns with {separator} between them")
-    return ragged(lines)
+    """Recognise a table with tabs whose cells are in quotes, whose name says .csv, or whose rows differ; else None."""
+    tabs = width(lines, "tabs")
+    if tabs > 1 and (ending_of(path) == ".csv" or is_quoted(lines)):
+        quoted = ", in quotes" * is_quoted(lines)
+        return (
+            TextShape("tabs", f"{tabs} columns with tabs between them{quoted}") if width(lines, "commas") == 1 else None
+        )
+    return None if any(width(lines, separator) > 1 for separator in CHARACTERS) else ragged(lines)
 
 
 def ragged(lines: Sequence[str]) -> TextShape | None:
-    """Recognise a table with tabs of which some rows have more columns than others, as STS-B has; None for others."""
+    """Recognise a table with tabs of which some rows have more columns than most, as STS-B has; None for others."""
     counts = [line.count("\t") for line in lines]
-    if min(counts) < 2:
+    fewest = min(counts)
+    if fewest < 2 or 2 * counts.count(fewest) < len(counts):
         return None
-    if is_quoted(lines):
-        return TextShape("tabs", "columns with tabs between them, in quotes")
-    return TextShape("tabs", f"{min(counts) + 1} or more columns with tabs between them")
+    content = f"{fewest + 1} columns with tabs between them, and more in some rows"
+    return TextShape("tabs", content + ", in quotes" * is_quoted(lines))
 
 
 def is_quoted(lines: Sequence[str]) -> bool:

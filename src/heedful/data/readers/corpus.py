@@ -161,7 +161,7 @@ def corpus_kind(corpus: CorpusConfig) -> Literal["text", "tsv", "csv", "jsonl"]:
         case _:
             raise InputError(
                 f"{corpus.source}: one file holds both languages if its name ends in .tsv, .csv or .jsonl (or in one "
-                "of these and .gz); if this is one language, name the file of the other as target"
+                "of these and .gz, .bz2 or .xz); if this is one language, name the file of the other as target"
             )
 
 
@@ -206,7 +206,7 @@ def _rows(corpus: CorpusConfig, data: DataConfig, fields: Fields) -> Iterator[Ra
     if suffix not in TABLES:
         raise InputError(
             f"{corpus.source}: one file holds {', '.join(fields.names)} if its name ends in {', '.join(TABLES)} (or "
-            "in one of these and .gz); if this is text only, name the file of labels or targets as target"
+            "in one of these and .gz, .bz2 or .xz); if this is text only, name the file of labels or targets as target"
         )
     return TABLES[suffix](paths[0], fields, data.bad_utf8)
 

@@ -19,7 +19,12 @@ from heedful.errors import InputError
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
 SECTION_BREAK = 2  # blank lines
-ENDINGS = (".txt", ".text", ".md", ".jsonl")  # of files that are read in a folder; each may be followed by .gz
+ENDINGS = (
+    ".txt",
+    ".text",
+    ".md",
+    ".jsonl",
+)  # of files that are read in a folder; each may be followed by .gz, .bz2 or .xz
 
 
 class Document(NamedTuple):
@@ -98,7 +103,9 @@ def document_files(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
         return [path]
     found = [file for file in visible_files(path) if ending_of(file) in ENDINGS]
     if not found:
-        raise InputError(f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz")
+        raise InputError(
+            f"{path}: no file below this folder ends in {', '.join(ENDINGS)} or one of them and .gz, .bz2 or .xz"
+        )
     return sorted(found, key=lambda file: file.relative_to(path).as_posix())
 
 

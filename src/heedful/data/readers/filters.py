@@ -34,6 +34,22 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
+MANY = 0.1  # the share of examples that are left out from which it is pointed out
+
+_FILL = "fill them in, or check that the right column or file is read"
+REMEDIES: dict[Reason, str] = {  # for examples that are left out; headers and folders are not examples
+    "bad UTF-8": "convert the file to UTF-8, as with iconv",
+    "bad file": "save these files again, or take them out",
+    "empty source": _FILL,
+    "empty target": _FILL,
+    "empty label": _FILL,
+    "too many characters": "raise data.filters.max_characters to keep them",
+    "wrong script": "check data.filters.source_script and target_script, and that the right file is read",
+    "duplicate": "data.filters.duplicates = true keeps them",
+    "too many tokens": "raise data.filters.max_tokens to keep them",
+    "length ratio": "check that line n of one side belongs to line n of the other, or raise data.filters.max_ratio",
+}
+
 Remark = Literal["cut", "empty"]  # longer than data.max_length; without text
 REMARKS: tuple[Remark, ...] = get_args(Remark)
 
@@ -118,6 +134,17 @@ class DropReport:
     def _count(self, reason: Reason | Remark, name: str, line: int | None) -> None:
         self.examples.setdefault(reason, name if line is None else f"{name}, line {line}")
         self.counts[reason] = self.counts.get(reason, 0) + 1
+
+
+def left_out_line(drops: DropReport, kept: int) -> str | None:
+    """Say with the remedy that many lines are left out of `kept` and these together; None where it is not many."""
+    lost = [row for row in drops.rows() if row[0] in REMEDIES]
+    total = sum(count for _, count, _ in lost)
+    if not lost or total < MANY * (kept + total):
+        return None
+    reason, count, first = max(lost, key=lambda row: row[1])
+    what = f"{total / (kept + total):.0%} of the examples are left out, {count:,} of them for {reason}"
+    return f"{what} (first: {first}); {REMEDIES[reason]}"
 
 
 class PairFilter:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from heedful.config.schema import CorpusConfig, DataConfig
@@ -12,6 +12,7 @@ from heedful.errors import InputError
 
 LINE_ENDS = re.compile(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")  # would break a line of results
 MOST_LABELS = 1000  # more of them hint at a column that holds ids or text
+DOMINANT = 0.75  # the share of the largest class from which it is pointed out
 LARGEST_SCORE = 1e15  # the squares of many of them are summed in float32
 
 
@@ -113,6 +114,21 @@ def _distinct(data: DataConfig, found: Callable[[CorpusConfig], Iterable[tuple[s
                     f"target_field = {corpus.target_field!r} the right one?"
                 )
     return labels
+
+
+def dominance_line(counts: Mapping[str, float]) -> str | None:
+    """Say with the remedy that most examples are of one class, given the counts of classes; None where it is not so."""
+    if len(counts) < 2 or not (total := sum(counts.values())):
+        return None
+    label = max(counts, key=lambda label: counts[label])
+    share = counts[label] / total
+    if share < DOMINANT:
+        return None
+    return (
+        f"{share:.0%} of the examples are of the class {label!r}, so a model that always says it has an accuracy of "
+        f'{share:.0%}: look at macro_f1 and select by it, train.best = "macro_f1"; where other classes are not found, '
+        'set train.class_weights = "balanced"'
+    )
 
 
 def in_order(labels: Collection[str]) -> tuple[str, ...]:

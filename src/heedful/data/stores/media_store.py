@@ -82,6 +82,11 @@ class MediaStore:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    @property
+    def targets(self) -> np.ndarray:
+        """The targets of all files, one after the other, (all targets,) uint16 or uint32."""
+        return self.ids
+
     def content(self, index: int) -> bytes:
         """The bytes of file `index`."""
         return self.contents[self.bounds[index] : self.bounds[index + 1]].tobytes()

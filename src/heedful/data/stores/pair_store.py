@@ -65,6 +65,12 @@ class PairStore:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    @property
+    def targets(self) -> np.ndarray:
+        """The target ids of all pairs, one after the other, (all target tokens,) uint16 or uint32."""
+        sides = np.tile([False, True], len(self))
+        return self.ids[np.repeat(sides, self.lengths.ravel())]
+
     def source(self, index: int) -> np.ndarray:
         """Return the source ids of pair `index` with <eos>, int64, shape (S,)."""
         begin = self.offsets[index]

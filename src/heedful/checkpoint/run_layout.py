@@ -1,0 +1,50 @@
+"""Layout of a run folder: the names of its checkpoints and the mark of the best one, read without their tensors."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.errors import InputError
+from heedful.storage.manifest import DamagedError, parse, unseal
+
+CHECKPOINTS = "checkpoints"
+BEST = "best.json"
+
+
+@dataclass(frozen=True)
+class Best:
+    """Best checkpoint of a run so far: its step, and the value of the validation metric."""
+
+    step: int
+    metric: str
+    value: float
+
+
+def _best_of(data: bytes) -> Best:
+    best = Best(**unseal(data))
+    if type(best.step) is not int or not isinstance(best.value, float | int) or not isinstance(best.metric, str):
+        raise ValueError("values of another type")
+    return best
+
+
+def read_best(path: Path) -> Best | None:
+    """Read the mark of the best checkpoint; None if no checkpoint is marked.
+
+    Raises:
+        InputError: The file is not what was saved.
+    """
+    if not path.exists():
+        return None
+    try:
+        return parse(path, _best_of)
+    except DamagedError as error:
+        raise InputError(f"{path.parent}: {error.reason}; remove it, and the next validation marks the best") from error
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step of a checkpoint, by the name of its folder."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    return sorted(path for path in (run / CHECKPOINTS).glob("step-*") if path.name.removeprefix("step-").isdigit())

@@ -1,0 +1,211 @@
+"""Files that phones, cameras and browsers record (M4A, MP4, MOV, WebM, Matroska, AAC, 3GP, AVI), read by PyAV.
+
+N samples, C channels, H height, W width.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from jaxtyping import Float32
+
+from heedful.errors import InputError
+
+SOUND_ENDINGS = (".m4a", ".m4b", ".aac", ".mp4", ".m4v", ".mov", ".3gp", ".webm", ".weba", ".mka", ".mkv", ".avi")
+VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
+ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
+MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and sound starts late
+HEAD = 12  # bytes that tell the kind
+UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are
+EXTRA = (
+    "M4A, MP4, MOV, WebM, Matroska, AAC and AVI are read by PyAV, which is not installed: pip install 'heedful[media]'"
+)
+
+
+def container_format(head: bytes) -> str | None:
+    """Name the format of a file by its first twelve bytes, as FFmpeg calls it; None for formats of other readers.
+
+    FFmpeg is given the format, as it knows some that open other files or addresses.
+    """
+    if head[4:8] in ATOMS:
+        return "mov"
+    if head.startswith(b"\x1a\x45\xdf\xa3"):
+        return "matroska"
+    if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
+        return "avi"
+    if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:  # the sync word of ADTS; layer 0, unlike MP3
+        return "aac"
+    return None
+
+
+def announced_seconds(container: Any, stream: Any) -> float:
+    """Read how many seconds a stream has; 0 where the file does not say, or only of all its streams together."""
+    if stream.duration is not None and stream.time_base is not None:
+        return float(stream.duration * stream.time_base)
+    return (container.duration or 0) / 1e6 if len(container.streams) == 1 else 0.0
+
+
+def damaged(error: Any) -> InputError:
+    """Make the error of a file that FFmpeg cannot read."""
+    return InputError(f"it is damaged or cut off ({getattr(error, 'strerror', None) or error}); save it again")
+
+
+@contextmanager
+def opened_container(source: bytes | Path, kind: str) -> Iterator[Any]:
+    """Open a file with PyAV.
+
+    Raises:
+        InputError: PyAV is not installed, or the file is damaged.
+    """
+    library = pyav()
+    try:
+        with library.open(BytesIO(source) if isinstance(source, bytes) else str(source), format=kind) as container:
+            yield container
+    except (library.error.FFmpegError, OSError, ValueError, IndexError) as error:
+        raise damaged(error) from error
+
+
+class ContainerSound:
+    """The sound of a container, read like an open file of soundfile: block by block, from its beginning.
+
+    Attributes:
+        samplerate: samples a second.
+        channels: number of channels.
+        frames: `UNTOLD`, as containers tell their length in rounded seconds.
+    """
+
+    frames = UNTOLD
+
+    def __init__(self, source: bytes | Path, kind: str) -> None:
+        self._opening = opened_container(source, kind)
+        self._container = self._opening.__enter__()
+        self.closed = False
+        if not self._container.streams.audio:
+            self.close()
+            raise InputError("it has no sound: it is a video without an audio track")
+        stream = self._container.streams.audio[0]
+        self.samplerate, self.channels = int(stream.rate or 0), int(stream.channels)
+        self._decoded = self._blocks()
+        self._left = np.zeros((0, self.channels), np.float32)
+        self._announced = announced_seconds(self._container, stream)
+
+    def read(self, count: int, dtype: str = "float32", always_2d: bool = True) -> Float32[np.ndarray, "N C"]:
+        """Read the next samples, at most `count`; fewer at the end."""
+        del dtype, always_2d  # as soundfile's, which reads other forms as well
+        parts, size = [self._left], len(self._left)
+        while size < count and (block := next(self._decoded, None)) is not None:
+            parts.append(block)
+            size += len(block)
+        joined = np.concatenate(parts)
+        self._left = joined[count:]
+        return joined[:count]
+
+    def _blocks(self) -> Iterator[Float32[np.ndarray, "N C"]]:
+        library = pyav()
+        resampler = library.AudioResampler(format="fltp", rate=self.samplerate)
+        count = 0
+        try:
+            for frame in self._container.decode(audio=0):
+                for part in resampler.resample(frame):
+                    samples = part.to_ndarray().T.astype(np.float32)
+                    count += len(samples)
+                    yield samples
+        except (library.error.FFmpegError, ValueError) as error:
+            raise damaged(error) from error
+
+        if self._announced - count / self.samplerate > MISSING:
+            there, announced = count / self.samplerate, self._announced
+            raise InputError(f"it is cut off: {there:,.1f} of {announced:,.1f} seconds are there; save it again")
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self.closed = True
+            self._opening.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def pyav() -> Any:
+    """Import PyAV.
+
+    Raises:
+        InputError: PyAV is not installed.
+    """
+    try:
+        import av
+        import av.error
+    except ImportError as error:
+        raise InputError(EXTRA) from error
+    av.logging.set_level(None)  # what FFmpeg says of damage is in the error
+    return av
+
+
+def container_frames(
+    content: bytes, kind: str, max_pixels: int, choose: Callable[[int], Sequence[int]]
+) -> list[np.ndarray]:
+    """Decode chosen frames of a video as RGB pixels (H W 3) of 8 bits, turned as the camera says.
+
+    Args:
+        content: the bytes of the file.
+        kind: its format.
+        max_pixels: the most pixels of a frame.
+        choose: gives the numbers of the frames that are read, in order, by the number of all; or raises an InputError.
+
+    Raises:
+        InputError: it has no frames, is damaged, or has larger ones.
+    """
+    count = count_packets(content, kind, max_pixels)
+    frames, decoded = decoded_frames(content, kind, choose(count))
+    if decoded < count:  # some packets hold no frame of their own
+        frames, _ = decoded_frames(content, kind, choose(decoded))
+    return frames
+
+
+def count_packets(content: bytes, kind: str, max_pixels: int) -> int:
+    """Count the packets of a video, of which most hold a frame; nothing is decoded.
+
+    Raises:
+        InputError: it has no frames, is damaged, or its frames are too large.
+    """
+    with opened_container(content, kind) as container:
+        if not container.streams.video:
+            raise InputError("it has no frames: it is a sound without a video track")
+        stream = container.streams.video[0]
+        if stream.width * stream.height > max_pixels:
+            raise InputError(
+                f"it has {stream.width:,} x {stream.height:,} pixels, more than max_pixels = {max_pixels:,}; make it "
+                "smaller, or raise that limit"
+            )
+        return sum(packet.size > 0 for packet in container.demux(stream))
+
+
+def decoded_frames(content: bytes, kind: str, numbers: Sequence[int]) -> tuple[list[np.ndarray], int]:
+    """Decode a video; return the frames of some numbers, and how many there are.
+
+    Raises:
+        InputError: it holds no frames, or is damaged.
+    """
+    wanted, found, count, end = set(numbers), {}, 0, 0.0
+    with opened_container(content, kind) as container:
+        stream = container.streams.video[0]
+        lasts = 1 / float(stream.average_rate or 1)
+        announced = announced_seconds(container, stream)
+        for frame in container.decode(video=0):
+            if count in wanted:
+                found[count] = np.ascontiguousarray(np.rot90(frame.to_ndarray(format="rgb24"), frame.rotation // 90))
+            count += 1
+            end = max(end, (frame.time or 0.0) + lasts)
+    if not count:
+        raise InputError("it is damaged or cut off: it holds no frames; save it again")
+    if announced - end > MISSING + lasts:
+        raise InputError(f"it is cut off: {end:,.1f} of {announced:,.1f} seconds are there; save it again")
+    last = max(found)
+    return [found.get(number, found[last]) for number in numbers], count
