@@ -1,5 +1,6 @@
 """`heedful transcribe`: files of sound in, text and subtitles out."""
 
+import csv
 import json
 from os import fsdecode
 from pathlib import Path
@@ -54,16 +55,35 @@ def transcribe(*arguments: object) -> str:
     return invoke("transcribe", *arguments, "--model", "model").stdout
 
 
+def lines_of(found) -> str:
+    """The output for all files: a line for each, the file, a tab and the text."""
+    return "".join(f"{name}\t{transcript.text}\n" for name, transcript in zip(FILES, found, strict=True))
+
+
 def test_each_file_is_a_line(plain):
     expected = plain.transcribe(FILES)
-    assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
+    assert transcribe(*FILES) == lines_of(expected)
     assert len({found.text for found in expected}) == 3
-    assert transcribe("one.wav", "--beam", 1) == f"{plain.transcribe('one.wav', beam=1).text}\n"
+    assert transcribe("one.wav", "--beam", 1) == f"one.wav\t{plain.transcribe('one.wav', beam=1).text}\n"
+
+
+def test_transcripts_are_a_table_by_the_outputs_name_and_names_do_not_break_lines(plain):
+    name = "a\tb\nc.wav"
+    Path("one.wav").rename(name)
+    text = plain.transcribe(name).text
+    assert transcribe(name) == f"a\\tb\\nc.wav\t{text}\n"
+    transcribe(name, "--output", "out.csv")
+    with Path("out.csv").open(newline="") as stream:
+        assert list(csv.reader(stream)) == [["file", "text"], [name, text]]
+    transcribe(name, "--output", "out.jsonl")
+    assert json.loads(Path("out.jsonl").read_text()) == {"file": name, "text": text}
+    with pytest.raises(InputError, match=r"--output out\.csv: the name asks for a table"):
+        transcribe(name, "--format", "json", "--output", "out.csv")
 
 
 def test_text_has_time_stamps_only_in_long_recordings(stamped):
     expected = stamped.transcribe(FILES, timestamps="long")
-    assert transcribe(*FILES) == "".join(f"{found.text}\n" for found in expected)
+    assert transcribe(*FILES) == lines_of(expected)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -71,7 +91,7 @@ def test_a_model_that_is_to_write_no_time_stamps_writes_none(form, here):
     never = {"transcribe": {"timestamps": "never"}}
     made = save(random_transcriber(stamped_tokenizer(here / "tokenizer"), **never), here / "model")
     said = [transcribe(name, "--format", form) for name in FILES]
-    texts = [json.loads(line)["text"] if form == "json" else line.removesuffix("\n") for line in said]
+    texts = [json.loads(line)["text"] if form == "json" else line[:-1].split("\t")[1] for line in said]
     assert texts == [found.text for found in made.transcribe(FILES, timestamps="never")]
 
 
@@ -111,7 +131,8 @@ def test_what_is_of_one_recording_needs_a_folder_for_several(stamped, form):
 def test_each_recording_has_a_file_in_a_folder(stamped, here, form, ending):
     want = {name: transcribe(name, "--format", form) for name in FILES}
     if form == "text":
-        want = dict(zip(FILES, transcribe(*FILES).splitlines(keepends=True), strict=True))
+        texts = [line.split("\t")[1] for line in transcribe(*FILES).splitlines(keepends=True)]
+        want = dict(zip(FILES, texts, strict=True))
     assert transcribe(*FILES, "--format", form, "--out", "made/texts") == ""
     found = {path.name: path.read_text() for path in (here / "made" / "texts").iterdir()}
     want = {f"{Path(name).stem}.{ending}": text for name, text in want.items()}
@@ -154,6 +175,7 @@ def test_standard_input_is_a_recording_or_a_list_of_names(plain, here, content):
     given = (here / "long.wav").read_bytes() if content == "a recording" else b"long.wav\none.wav\n"
     result = CliRunner().invoke(app, ["transcribe", "-", "--model", "model"], input=given)
     want = transcribe("long.wav") if content == "a recording" else transcribe("long.wav", "one.wav")
+    want = want.replace("long.wav", "standard input") if content == "a recording" else want
     assert (result.stdout, result.exception) == (want, None)
 
 
@@ -261,8 +283,8 @@ def test_what_was_heard_of_a_later_file_is_not_taken_for_the_first(stamped, monk
     with pytest.raises(Interrupted, match=r"one.wav was heard until 00:00:00.000, long.wav was heard until 00:00:0"):
         transcribe("one.wav", "long.wav", "--output", "a.txt")
     first, second = Path("a.txt.part").read_text().splitlines()
-    assert first == ""
-    assert second
+    assert first == "one.wav\t"
+    assert second.removeprefix("long.wav\t")
 
 
 def test_a_name_that_is_no_utf_8_is_written_as_it_is(plain, here):

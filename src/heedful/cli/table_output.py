@@ -134,7 +134,7 @@ class Answers:
         """Write an answer: `line` where the output is lines, and `answer`, by column, where it is a table."""
         self.results.write(self.table.row(given.cells, answer) if self.table else line)
 
-    def write_file(self, file: Path, text: str, answer: Mapping[str, object]) -> None:
+    def write_file(self, file: str | Path, text: str, answer: Mapping[str, object]) -> None:
         """Write an answer about a file: the file, a tab and a text where the output is lines, else a row of a table."""
         name = str(file)
         line = f"{one_cell(name)}\t{one_line(text)}"

@@ -11,7 +11,8 @@ import typer
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
-from heedful.cli.output import Results, check_output, free_name, writing_results
+from heedful.cli.output import Results, check_output, free_name
+from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
 from heedful.cli.transcripts import SINGLE, Form, Source, TranscriptFolder, readable, sources_of, written
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
@@ -83,7 +84,11 @@ def transcribe(
     _force: Force = False,
     precision: Precision = "float32",
 ) -> None:
-    """Write down the speech in files of sound; one file in, one line out.
+    r"""Write down the speech in files of sound; one file in, one line out: the file, a tab, and the text.
+
+    An output file whose name ends in .csv, .tsv or .jsonl is a table with
+    "file" and "text". On a line of other output, a tab or a line end in a name
+    or a text is written as \t, \n or \r.
 
     Subtitles and JSON tell when each segment was said, if the model writes
     time stamps; else a segment is a part of the recording as long as the model
@@ -99,6 +104,7 @@ def transcribe(
     """
     from heedful.decode.transcriber import Transcriber
 
+    check_json_output(output, as_json=form is Form.JSON)
     if out and output:
         raise InputError("--output is one file for all recordings, and --out a folder with a file for each; give one")
     reading = FileOptions(skip_bad, truncated, channel)
@@ -124,15 +130,14 @@ def transcribe(
     notes = Notes()
     with (
         show_progress("transcribing", "seconds of sound", int(seconds), bar=shows_bar(output)) as progress,
-        nullcontext() if folder else writing_results(output, None, unit="file") as results,
+        nullcontext() if folder else writing_file_answers(output, ("text",) if form is Form.TEXT else ()) as results,
     ):
         for source, transcript in each_transcript(transcriber, sources, form, results, output, progress):
             notes.add(source, transcript)
-            text = written(source.name, transcript, form, transcriber)
             if folder:
-                folder.write(source, text)
+                folder.write(source, written(source.name, transcript, form, transcriber))
             elif results:
-                results.write(text)
+                write(results, source.name, transcript, form, transcriber)
     notes.tell(transcriber)
     check_bad_files(bad, len(named), skip_bad=skip_bad)
 
@@ -168,7 +173,7 @@ def each_transcript(
     transcriber: "Transcriber",
     sources: "Sequence[Source]",
     form: Form,
-    results: Results | None,
+    results: Answers | None,
     output: Path | None,
     progress: ProgressReporter,
 ) -> "Iterator[tuple[Source, Transcript]]":
@@ -199,8 +204,16 @@ def each_transcript(
         last = max((place for place, transcript in enumerate(waiting, start=1) if transcript.seconds), default=0)
         heard = list(zip((source.name for source in rest), waiting[:last], strict=False))
         for name, transcript in heard:
-            results.write(written(name, transcript, form, transcriber))
-        raise Interrupted(kept(results, output, heard)) from error
+            write(results, name, transcript, form, transcriber)
+        raise Interrupted(kept(results.results, output, heard)) from error
+
+
+def write(results: Answers, name: str, transcript: "Transcript", form: Form, transcriber: "Transcriber") -> None:
+    """Write the transcript of a recording among those of others: as text, the name, a tab and the text."""
+    if form is Form.TEXT:
+        results.write_file(name, transcript.text, {"text": transcript.text})
+    else:
+        results.write_line(written(name, transcript, form, transcriber))
 
 
 def kept(results: Results, output: Path | None, heard: "Sequence[tuple[str, Transcript]]") -> str:
