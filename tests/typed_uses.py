@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from types import GeneratorType
 from typing import assert_type
 
 import numpy as np
@@ -52,7 +53,7 @@ def generations(lines: Iterator[str]) -> None:
     assert_type(generator.generate(TEXTS), list[Generation])
     assert_type(generator.generate(GenerationRequest(TEXT, generator.config)), Generation)
     assert_type(generator.generate_lines(lines, seed=1), Iterator[Generation])
-    assert_type(generator.stream(TEXT), Iterator[str])
+    assert_type(generator.stream(TEXT), GeneratorType[str, None, Generation])
 
 
 def gaps(lines: Iterator[str]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -129,7 +130,7 @@ def write_table(file: str, rows: list[dict[str, str]]) -> str:
     return file
 
 
-def read_table(file: str) -> list[dict[str, object]]:
+def read_table(file: str) -> list[dict[str, Any]]:
     if file.endswith(".jsonl"):
         return [json.loads(line) for line in Path(file).read_bytes().decode().split("\n")[:-1]]
     with Path(file).open(newline="", encoding="utf-8") as stream:
