@@ -1,9 +1,8 @@
 # pyright: strict
 """Every use of a loaded model with the type that comes back, which `make check` has pyright hold; it never runs."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
-from types import GeneratorType
 from typing import assert_type
 
 import numpy as np
@@ -53,7 +52,7 @@ def generations(lines: Iterator[str]) -> None:
     assert_type(generator.generate(TEXTS), list[Generation])
     assert_type(generator.generate(GenerationRequest(TEXT, generator.config)), Generation)
     assert_type(generator.generate_lines(lines, seed=1), Iterator[Generation])
-    assert_type(generator.stream(TEXT), GeneratorType[str, None, Generation])
+    assert_type(generator.stream(TEXT), Generator[str, None, Generation])
 
 
 def gaps(lines: Iterator[str]) -> None:
