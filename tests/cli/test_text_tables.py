@@ -33,7 +33,7 @@ TOKENIZER = train_tokenizer([LETTERS], TokenizerConfig(kind="character", mask=Tr
 SIZES = {"d_model": 14, "d_ff": 19, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "tie": "none"}
 COMMANDS = ("translate", "write", "generate", "fill", "predict")
 COLUMNS = {"translate": "translation", "write": "answer", "generate": "answer", "fill": "filled", "predict": "label"}
-TEXTS = ["ab, [MASK] cd", 'say "[MASK]"', "ab\ncd [MASK]\r\nef", "a\u2028b\x85c\td [MASK]", "a\\b [MASK]", " [MASK]"]
+TEXTS = ["ab, [MASK] cd", 'say "[MASK]"', "ab\ncd [MASK]\r\nef", "a\u2028b\x85c\td [MASK]", "a\\b [MASK]", "[MASK] c"]
 CORPUS = CorpusConfig(source="train.csv", source_field="Text", target_field="Verdict")
 
 
