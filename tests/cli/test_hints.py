@@ -57,6 +57,8 @@ def test_a_slip_still_names_the_command_that_is_spelled_like_it():
         ("compare r.toml --out x --lr 3", "Did you mean --set optimizer.lr=VALUE?"),
         ("init a.en --lang en", "--lang. Did you mean --source-language?"),
         ("transcribe --lang en", "--lang. Did you mean --language?"),
+        ("evaluate m --confusion x.png", "--confusion. Did you mean --plot?"),
+        ("evaluate m --confusion-matrix x.png", "--confusion-matrix. Did you mean --plot?"),
         ("evaluate m --lang zh", "--lang. Did you mean --language?"),
         ("generate --num-samples 3", "--num-samples. Did you mean --samples?"),
         ("generate --max_new_tokens 3", "--max_new_tokens. Did you mean --max-tokens?"),

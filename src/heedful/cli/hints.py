@@ -74,6 +74,8 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "ckpt": ("--model",),
     "column": ("--source-field",),
     "compute_type": ("--precision",),
+    "confusion": ("--plot",),
+    "confusion_matrix": ("--plot",),
     "cuda": ("--device",),
     "data_dir": ("--data",),
     "dataset": ("--data",),

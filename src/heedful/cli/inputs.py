@@ -106,7 +106,7 @@ def refuse_names(texts: list[str]) -> None:
         if text in names_in_box() or (os.path.isdir(text) and model_in(Path(text))):
             remedy = f"is a model, not a text; to use it: --model {text}"
         elif os.path.isfile(text):
-            remedy = f"is a file, not a text; to read its lines: --input {text}"
+            remedy = f"is a file, not a text; to read it: --input {text}"
         else:
             continue
         raise InputError(f"{text} {remedy}. A text that is such a name can come from standard input")
