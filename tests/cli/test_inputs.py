@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from unicodedata import normalize
 
 import pytest
 
@@ -77,3 +78,15 @@ def test_some_foreign_words_among_others_are_no_matter(capsys):
 def test_a_vocabulary_of_bytes_knows_every_script_alike(capsys):
     list(warning_if_unknown([FOREIGN] * 7, tokenizer("byte")))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", ["bpe", "character"])
+def test_accents_apart_from_letters_that_the_model_knows_composed_are_reported_once(kind, capsys):
+    learned = train_tokenizer(
+        ["M\u00fcller kauft Br\u00f6tchen im L\u00e4dchen"] * 99, TokenizerConfig(kind=kind, vocab_size=300)
+    )
+    composed = "Br\u00f6tchen im L\u00e4dchen"
+    list(warning_if_unknown([composed] * 3, learned))
+    assert capsys.readouterr().err == ""
+    list(warning_if_unknown([normalize("NFD", composed)] * 3, learned))
+    assert capsys.readouterr().err.count("accents apart from their letters (Unicode NFD)") == 1
