@@ -37,6 +37,18 @@ def test_a_sentence_tells_work_count_speed_and_what_is_left():
     assert str(reporter) == "translating: 900 of 5,003 lines, 300 lines/s, 14 s left"
 
 
+def test_the_time_left_is_at_most_what_a_limit_leaves():
+    clock = Clock()
+    reporter = reporter_at(clock, total=5003)
+    clock.now += 3
+    reporter.advance(900)
+    reporter.end_within(9)
+    clock.now += 2
+    assert str(reporter).endswith(" 7 s left")
+    reporter.end_within(999)
+    assert str(reporter).endswith(" 12 s left")
+
+
 def test_the_time_left_goes_on_while_a_long_step_lasts():
     clock = Clock()
     reporter = reporter_at(clock, total=50)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
+from math import inf
 from typing import Self, TypeVar
 
 from heedful.wording import counted, duration, singular, speed
@@ -37,6 +38,7 @@ class Count:
         since: The clock in seconds when the last item was done.
         items: The weighted number of items done since the beginning; earlier items weigh less.
         seconds: The weighted time of these items.
+        latest: The clock in seconds when the work ends even if items are left.
     """
 
     unit: str
@@ -47,6 +49,7 @@ class Count:
     since: float
     items: float = 0.0
     seconds: float = 0.0
+    latest: float = inf
 
     def more(self, count: int, now: float) -> "Count":
         """Return the state after `count` more items are done."""
@@ -88,7 +91,8 @@ class Count:
             return so_far
         if self.done == self.total:
             return f"nearly finished, {so_far}"
-        return f"{duration(max(0.0, (self.total - self.done) / rate - (now - self.since)))} left"
+        left = min((self.total - self.done) / rate - (now - self.since), self.latest - now)
+        return f"{duration(max(0.0, left))} left"
 
 
 class ProgressReporter:
@@ -153,6 +157,10 @@ class ProgressReporter:
         """Begin the next part of the work: count `total` items of another unit, from 0."""
         now = self._clock()
         self._count = Count(unit, total, 0, 0, now, now)
+
+    def end_within(self, seconds: float) -> None:
+        """Limit the time left: in so many seconds the work ends even if items are left."""
+        self._count = replace(self._count, latest=self._clock() + seconds)
 
     def advance(self, count: int = 1) -> None:
         """Count `count` more items as done."""

@@ -254,7 +254,7 @@ def test_a_few_examples_are_said_to_tell_little(tmp_path):
     run = trained(tmp_path, "classification")
     (tmp_path / "few.tsv").write_text("w1 w2\tno\nw3\tyes\n")
     told = invoke("evaluate", run, "--against", run, "--source", tmp_path / "few.tsv").stderr
-    assert "heedful: whether a difference on 2 examples is chance" in told
+    assert "heedful: p-values on 2 examples are rough; score 100 or more" in told
 
 
 def test_texts_that_are_cut_or_empty_are_told(tmp_path):

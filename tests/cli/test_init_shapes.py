@@ -300,6 +300,18 @@ def test_a_name_that_is_not_there_gets_the_nearest_ones(tmp_path: Path, monkeypa
         invoke("init", "phrase.en")
 
 
+@pytest.mark.parametrize("given", [["phrase.en", "phrases.de"], ["phrases.en", "phrases.dee"]])
+def test_of_two_files_one_that_is_not_there_gets_the_nearest_ones_before_anything_is_said(
+    given: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("phrases.en", "phrases.de"):
+        Path(name).write_text("a\n")
+    with pytest.raises(InputError, match=r"there is no such file or folder; did you mean phrases\.(en|de)"):
+        invoke("init", *given)
+    assert not capsys.readouterr().out
+
+
 def test_numbers_with_unclear_commas_are_refused_and_others_are_written_with_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from unicodedata import normalize
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_the_name_of_a_file_is_refused_where_a_text_is_expected(tmp_path, monkey
     (tmp_path / "folder").mkdir()
     harmless = ["the cat", "folder", "", "\0", "w" * 5000, "half a character: \udcff"]
     assert input_lines(harmless, None) == harmless
-    with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read its lines: --input notes\.txt"):
+    with pytest.raises(InputError, match=r"notes\.txt is a file, not a text; to read it: --input notes\.txt"):
         input_lines(["the cat", "notes.txt"], None)
 
 
@@ -77,3 +78,15 @@ def test_some_foreign_words_among_others_are_no_matter(capsys):
 def test_a_vocabulary_of_bytes_knows_every_script_alike(capsys):
     list(warning_if_unknown([FOREIGN] * 7, tokenizer("byte")))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", ["bpe", "character"])
+def test_accents_apart_from_letters_that_the_model_knows_composed_are_reported_once(kind, capsys):
+    learned = train_tokenizer(
+        ["M\u00fcller kauft Br\u00f6tchen im L\u00e4dchen"] * 99, TokenizerConfig(kind=kind, vocab_size=300)
+    )
+    composed = "Br\u00f6tchen im L\u00e4dchen"
+    list(warning_if_unknown([composed] * 3, learned))
+    assert capsys.readouterr().err == ""
+    list(warning_if_unknown([normalize("NFD", composed)] * 3, learned))
+    assert capsys.readouterr().err.count("accents apart from their letters (Unicode NFD)") == 1

@@ -7,7 +7,8 @@ from itertools import product
 
 import pytest
 
-from heedful.cli.table_output import TableRows, one_cell, one_line
+from heedful.cli.table_output import TableRows, one_cell, one_line, writing_answers
+from heedful.cli.tables import table_texts, wanted_texts
 from heedful.data.readers.names import MISSING
 
 TEXTS = ["plain", "a, b", 'say "so"', "one\ntwo", "one\r\ntwo", "one\rtwo", "a\tb", "", " ", "a\u2028b\x85c", "\\n"]
@@ -19,11 +20,31 @@ def undone(text: str, letters: str = "nrt") -> str:
     return re.sub(rf"\\([{letters}\\])", lambda found: meant[found[1]], text)
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_cell_of_csv_is_read_back_as_it_was(text):
-    rows = TableRows(".csv", ["given"], ["answer"])
+@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("text", [*TEXTS, "a; b|c"])
+def test_a_cell_of_csv_is_read_back_as_it_was(text, separator):
+    rows = TableRows(".csv", ["given"], ["answer"], separator)
     written = f"{rows.header()}\n{rows.row([text], {'answer': text})}\n"
-    assert list(csv.reader(io.StringIO(written, newline=""), strict=True)) == [["given", "answer"], [text, text]]
+    cells = csv.reader(io.StringIO(written, newline=""), strict=True, delimiter=separator)
+    assert list(cells) == [["given", "answer"], [text, text]]
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "written"),
+    [("in.csv", ";", ";"), ("in.csv", "|", "|"), ("in.csv", "\t", "\t"), ("in.csv", ",", ","), ("in.tsv", "\t", ",")],
+)
+def test_a_csv_table_is_written_with_the_separator_of_the_csv_table_that_was_read(name, separator, written, tmp_path):
+    source, output = tmp_path / name, tmp_path / "out.csv"
+    rows = [("id", "text", "price"), *((f"{n}", f"A sentence of number {n}.", f"{n},50") for n in range(9))]
+    with source.open("w", newline="") as stream:
+        csv.writer(stream, delimiter=separator).writerows(rows)
+    given = table_texts(source, wanted_texts(None, "text"))
+    with writing_answers(output, source, given, ("answer",)) as answers:
+        for row in given.rows:
+            answers.write(row, "", {"answer": "x, y; z"})
+    with output.open(newline="") as stream:
+        read = list(csv.reader(stream, delimiter=written))
+    assert read == [[*rows[0], "answer"], *([*row, "x, y; z"] for row in rows[1:])]
 
 
 def test_escapes_of_lines_can_be_undone():

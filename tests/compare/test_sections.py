@@ -83,7 +83,9 @@ def test_few_examples_are_told_of():
     for made, count in ((few, 99), (enough, 100)):
         for system in made.systems:
             object.__setattr__(system, "measured", SimpleNamespace(test=SimpleNamespace(count=count)))
-    assert significance(few).text[1:] == ["Whether a difference on 99 examples is chance cannot be told reliably."]
+    assert significance(few).text[1:] == [
+        "P-values on 99 examples are rough; score 100 or more to be sure of what they say."
+    ]
     assert significance(enough).text[1:] == []
 
 

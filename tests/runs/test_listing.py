@@ -13,8 +13,18 @@ from heedful.train.log_file import logged_scores, result
 def test_runs_are_found_below_a_folder_and_in_it(runs: Path) -> None:
     assert list(find_runs(runs.parent)) == [runs / "first", runs / "second"]
     assert list(find_runs(runs / "second")) == [runs / "second"]
-    with pytest.raises(InputError, match="is no folder"):
-        list(find_runs(runs / "third"))
+
+
+def test_a_folder_that_is_not_there_is_refused_with_one_that_holds_runs(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs.parent)
+    with pytest.raises(InputError, match=f"there is no folder missing: give one that holds runs, such as {runs.name}$"):
+        list(find_runs(Path("missing")))
+    (tmp_path / "bare").mkdir(exist_ok=True)
+    monkeypatch.chdir(tmp_path / "bare")
+    with pytest.raises(InputError, match=r"there is no folder missing: give one that holds runs$"):
+        list(find_runs(Path("missing")))
 
 
 def test_a_finished_run_has_the_scores_of_its_model(runs: Path) -> None:

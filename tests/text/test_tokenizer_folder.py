@@ -135,6 +135,14 @@ def test_pairs_of_different_layout_do_not_mix(tmp_path):
         TokenizerPair(BPE, WORD).save(tmp_path)
 
 
+@pytest.mark.parametrize("place", ["tokenizer", "model/tokenizer"])
+def test_a_model_or_a_run_in_place_of_its_tokenizer_is_refused_with_the_folder_to_give(tmp_path, place):
+    TokenizerPair(BPE, BPE).save(tmp_path / place)
+    with pytest.raises(InputError) as refusal:
+        TokenizerPair.load(tmp_path)
+    assert str(refusal.value) == f"{tmp_path}: holds no tokenizer; give {tmp_path / place}"
+
+
 def test_a_folder_without_tokenizers_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no tokenizer; train one with `heedful tokenizer train"):
         TokenizerPair.load(tmp_path)

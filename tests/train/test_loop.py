@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from math import inf
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from heedful.checkpoint import load_model
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.machine.precision import PrecisionChoice
+from heedful.progress import ProgressReporter
 from heedful.train import loop
 from heedful.train.log_file import LOG, RESULT, TIMINGS
 from heedful.train.trainer import Trainer
@@ -166,6 +168,16 @@ def test_training_stops_when_its_minutes_are_spent_and_goes_on_with_more(text, t
     assert state["progress"]["seconds"] > 0
     assert train(recipe(text, train={"max_minutes": 60.0}), tmp_path / "run").update == 19
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_the_time_left_ends_with_the_minutes_of_the_run(text, tmp_path, monkeypatch):
+    limits = []
+    monkeypatch.setattr(ProgressReporter, "end_within", lambda _, seconds: limits.append(seconds))
+    train(recipe(text, train={"max_minutes": 60.0}), tmp_path / "run")
+    assert 0 < limits[-1] < limits[0] < 3600
+    limits.clear()
+    train(recipe(text), tmp_path / "unlimited")
+    assert set(limits) == {inf}
 
 
 def test_the_timings_tell_the_training_time_so_far(text, tmp_path):

@@ -64,3 +64,10 @@ def test_where_the_rate_ends_is_said_for_every_limit(limits):
     assert "linear from 0.01 to 0.001 at" in line
     assert ("epoch 3" in line) == ("max_epochs" in limits)
     assert ("5 minutes" in line) == ("max_minutes" in limits)
+
+
+def test_one_minute_is_written_in_the_singular():
+    optimizer = OptimizerConfig(schedule="linear", lr=0.01, warmup=0)
+    line = rate_line(Recipe(optimizer=optimizer, train=TrainConfig(max_minutes=1.0)))
+    assert "1 minute" in line
+    assert "minutes" not in line

@@ -74,6 +74,8 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "ckpt": ("--model",),
     "column": ("--source-field",),
     "compute_type": ("--precision",),
+    "confusion": ("--plot",),
+    "confusion_matrix": ("--plot",),
     "cuda": ("--device",),
     "data_dir": ("--data",),
     "dataset": ("--data",),
@@ -200,7 +202,9 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
     name = option.lstrip("-").replace("-", "_").lower()
     spelled, own = f"--{name.replace('_', '-')}", options_of(command)
     others = OPTIONS.get(name, ())
-    if same := [each for each in (spelled, *others) if each in own]:
+    same = [each for each in (spelled, *others) if each in own]
+    same += [f"the argument {name.upper()}, without {option}"] if name in arguments_of(command) else []
+    if same:
         return same[0]
     keys = sorted(same_name(name, list(all_keys())), key=lambda key: not key.startswith(("train.", "optimizer.")))
     if keys and "--set" in own:
@@ -224,6 +228,11 @@ def elsewhere(option: str, group: Any) -> str:
 def options_of(command: Any) -> list[str]:
     """List the options of a command, in all their spellings."""
     return [spelling for parameter in command.params for spelling in parameter.opts if spelling.startswith("-")]
+
+
+def arguments_of(command: Any) -> list[str]:
+    """List the names of the arguments of a command, which are given without an option."""
+    return [parameter.name for parameter in command.params if parameter.param_type_name == "argument"]
 
 
 def all_commands(group: Any) -> Iterator[Any]:

@@ -110,16 +110,18 @@ def init(
 
     languages = {"--source-language": source_language, "--target-language": target_language}
     check_codes(languages)
-    check_files([file for file in (source, target, *(valid or ()), *(test or ())) if file])
+    files = [file for file in (source, target, *(valid or ()), *(test or ())) if file]
+    check_files(files)
+    for file in files if target else [source]:
+        check_there(file)
     wanted = TaskChoice(task, source_field, pair_field, target_field)
     given = {
-        part: CorpusConfig(source=str(files[0]), target=str(files[1]))
-        for part, files in (("valid", valid), ("test", test))
-        if files
+        part: CorpusConfig(source=str(pair[0]), target=str(pair[1]))
+        for part, pair in (("valid", valid), ("test", test))
+        if pair
     }
     if target is None:
         check_task(task)
-        check_there(source)
         request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
         (init_folder if source.is_dir() else init_file)(request)
         return

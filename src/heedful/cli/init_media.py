@@ -267,7 +267,7 @@ def hold_out(
     lines = [(part, line(file)) for part, (_, (file, _)) in divided]
     lines += [(part, line(file)) for part, of_part in listed.items() for file in of_part]
     counts = write_parts(folder / "data", lines, names)
-    tell_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "bytes")
+    tell_parts(folder / "data", counts, "files", len(readable) + sum(map(len, listed.values())), "content")
     if missing:
         typer.echo(
             f"  drawn by {what}; none is in two parts" if what else "  shuffled, as no speaker or group is named"

@@ -72,7 +72,7 @@ def init_tagged(corpus: CorpusConfig, given: Given, out: Path | None, bad_utf8: 
             yield from ((part, (lines_of_words(one),)) for one in read_tagged(other, data))
 
     counts = write_parts(folder / "data", lines(), {part: (f"{part}.conll",) for part in PARTS})
-    tell_parts(folder / "data", counts, "sentences", len(side.words) if not given else sum(counts.values()), "words")
+    tell_parts(folder / "data", counts, "sentences", len(side.words) if not given else sum(counts.values()), "text")
     tell_only_trained(only_trained(members, division) if not given else [])
     write(folder / "config.toml", propose_tagger(side, tags, texts_of(folder, ".conll", bad_utf8)))
     tell_recipe(load_recipe(folder), folder)

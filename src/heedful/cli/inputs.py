@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
+from unicodedata import normalize
 
 import typer
 
@@ -106,7 +107,7 @@ def refuse_names(texts: list[str]) -> None:
         if text in names_in_box() or (os.path.isdir(text) and model_in(Path(text))):
             remedy = f"is a model, not a text; to use it: --model {text}"
         elif os.path.isfile(text):
-            remedy = f"is a file, not a text; to read its lines: --input {text}"
+            remedy = f"is a file, not a text; to read it: --input {text}"
         else:
             continue
         raise InputError(f"{text} {remedy}. A text that is such a name can come from standard input")
@@ -191,14 +192,30 @@ def warning_if_unknown(texts: Iterable[T], tokenizer: "Tokenizer", spell: Callab
 
     unknown = units = 0
     told = len(tokenizer) == tokenizer.byte_ids.stop  # nothing but bytes: no script is less known than another
+    apart = False
     for text in texts:
         if not told:
-            coverage = measure_coverage(tokenizer, [spell(text)[:LOOKED_AT]])
+            shown = spell(text)[:LOOKED_AT]
+            coverage = measure_coverage(tokenizer, [shown])
             unknown, units = unknown + coverage.unfamiliar, units + coverage.units
+            composed = normalize("NFC", shown)
+            if not apart and composed != shown:
+                apart = tell_apart(coverage.unfamiliar - measure_coverage(tokenizer, [composed]).unfamiliar)
             told = unknown >= ENOUGH and tell_unknown(unknown, units)
         yield text
     if not told:
         tell_unknown(unknown, units)
+
+
+def tell_apart(fewer: int) -> bool:
+    """Warn of accents apart from their letters, and return True, if fewer units are unknown once they are composed."""
+    if fewer > 0:
+        typer.echo(
+            "heedful: the text has accents apart from their letters (Unicode NFD), and the model's vocabulary has them "
+            "in one character; convert the text to NFC, for example with `uconv -x any-nfc`",
+            err=True,
+        )
+    return fewer > 0
 
 
 def tell_unknown(unknown: int, units: int) -> bool:

@@ -11,7 +11,7 @@ from heedful.cli.files import FileOptions, ReadFiles, files_in_table, named_file
 from heedful.cli.inputs import shows_bar
 from heedful.cli.output import check_output, json_of_files
 from heedful.cli.table_output import check_json_output, one_cell, writing_answers
-from heedful.cli.tables import GivenTexts
+from heedful.cli.tables import GivenTexts, separator_of_csv
 from heedful.errors import InputError
 from heedful.progress import show_progress
 from heedful.wording import counted
@@ -121,4 +121,6 @@ def rows_of_table(table: Path, recipe: "Recipe", field: str | None) -> GivenText
     lines = [file.line or 0 for file in rows_of_files(table, recipe, field)]
     columns = names_of_cells(table, lines[0])
     cells = dict(every_row(table, columns))
-    return GivenTexts((WholeRow(line, (), cells[line]) for line in lines), len(lines), "file", columns)
+    return GivenTexts(
+        (WholeRow(line, (), cells[line]) for line in lines), len(lines), "file", columns, separator_of_csv(table)
+    )

@@ -68,13 +68,15 @@ class TableRows:
         ending: ".csv", ".tsv" or ".jsonl".
         given: The names of the input's columns.
         answers: The names of the answers' columns. One that the input has, too, gets "predicted_" in front.
+        separator: What separates the columns of a .csv file.
 
     Attributes:
         escaped: The number of cells so far that a .tsv file cannot hold as they are.
     """
 
-    def __init__(self, ending: str, given: Sequence[str], answers: Sequence[str]) -> None:
+    def __init__(self, ending: str, given: Sequence[str], answers: Sequence[str], separator: str = ",") -> None:
         self.ending = ending
+        self.separator = separator
         self.given = given
         self.answers = answers
         self.columns = list(given)
@@ -97,7 +99,9 @@ class TableRows:
     def _line(self, cells: Sequence[str]) -> str:
         if self.ending == ".csv":
             line = io.StringIO()
-            csv.writer(line, lineterminator="\r\n").writerow(cells)  # these are what it quotes cells for
+            csv.writer(line, delimiter=self.separator, lineterminator="\r\n").writerow(
+                cells
+            )  # these are what it quotes cells for
             return line.getvalue().removesuffix("\r\n")
         broken = [BREAKS.search(cell) is not None for cell in cells]
         self.escaped += sum(broken)
@@ -179,7 +183,7 @@ def writing_answers(
     with writing_results(output, source, each, given.unit) as results:
         table = None
         if output is not None and columns and is_table_output(output):
-            table = TableRows(output.suffix.lower(), given.columns, columns)
+            table = TableRows(output.suffix.lower(), given.columns, columns, given.separator)
             results.begin(table.header())
         yield Answers(results, table)
     if table and table.escaped:

@@ -27,12 +27,14 @@ class GivenTexts:
         count: The number of rows, if known.
         unit: "line", or "row" of a table, for messages.
         columns: The names of the cells.
+        separator: What separates the columns of a .csv file that is read.
     """
 
     rows: Iterator["WholeRow"]
     count: int | None
     unit: str
     columns: tuple[str, ...] = (LINE,)
+    separator: str = ","
 
 
 def given_texts(given: "Iterator[TableRow]", source: Path | None, wanted: "WantedTexts") -> GivenTexts:
@@ -75,7 +77,15 @@ def table_texts(source: Path, wanted: "WantedTexts") -> GivenTexts:
     elif "header" in report.counts and any(map(str.isdecimal, chosen.fields)):
         typer.echo(f"heedful: {source}: its first line is taken for a header, and is not read", err=True)
     columns = names_of_cells(source, first)
-    return GivenTexts(read_whole_rows(source, chosen.fields, columns), count, "row", columns)
+    return GivenTexts(read_whole_rows(source, chosen.fields, columns), count, "row", columns, separator_of_csv(source))
+
+
+def separator_of_csv(source: Path) -> str:
+    """Return what separates the columns of a .csv file; a comma for other tables."""
+    from heedful.data.readers.files import ending_of
+    from heedful.data.readers.separators import CHARACTERS, separator_of
+
+    return CHARACTERS[separator_of(source, "replace")] if ending_of(source) == ".csv" else ","
 
 
 def named(field: str) -> str:

@@ -103,7 +103,8 @@ def translate(
         bool,
         typer.Option(
             help="Leave what is not language as it is (addresses, tags, placeholders, long numbers, bullets, emoji, "
-            "blanks at the ends), and translate capitals. Not with --json, nor for models that do not translate."
+            "blanks at the ends), translate capitals, and write words once that a translation repeats more than three "
+            "times in a row. Not with --json, nor for models that do not translate; `evaluate` scores without this."
         ),
     ] = True,
     device: Device = "auto",

@@ -151,7 +151,7 @@ def compare_outcomes(baseline: Outcomes, system: Outcomes, samples: int = 1000, 
 
 def few_examples(count: int) -> str:
     """Say that a test set has too few examples for a bootstrap."""
-    return f"whether a difference on {counted(count, 'examples')} is chance cannot be told reliably"
+    return f"p-values on {counted(count, 'examples')} are rough; score {FEW} or more to be sure of what they say"
 
 
 def compare_draws(baseline: Draws, system: Draws) -> list[Comparison]:

@@ -47,7 +47,9 @@ def find_runs(folder: Path) -> Iterator[Path]:
         InputError: there is no such folder.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: give one that holds runs, such as runs")
+        run = next((place for deep in ("*", "*/*") for place in sorted(Path().glob(deep)) if is_run(place)), None)
+        near = f", such as {run.parent}" if run else ""
+        raise InputError(f"there is no folder {folder}: give one that holds runs{near}")
     for place, folders, _ in os.walk(folder):
         folders.sort()
         if is_run(Path(place)):

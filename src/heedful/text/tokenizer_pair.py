@@ -109,7 +109,9 @@ def layout_of(folder: Path) -> Sequence[str]:
         layout for layout in LAYOUTS if any((folder / part / tokenizer_folder.DEFINITION).exists() for part in layout)
     ]
     if not found:
-        raise InputError(f"{folder}: holds no tokenizer; train one with `heedful tokenizer train FILES --out {folder}`")
+        inner = [place for place in (folder / "tokenizer", folder / "model/tokenizer") if place.is_dir()]
+        train = f"train one with `heedful tokenizer train FILES --out {folder}`"
+        raise InputError(f"{folder}: holds no tokenizer; {f'give {inner[0]}' if inner else train}")
     if len(found) > 1:
         files = ", ".join(str(folder / part / tokenizer_folder.DEFINITION) for layout in found for part in layout)
         raise InputError(

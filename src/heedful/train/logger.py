@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -67,8 +68,8 @@ class Logger(AbstractContextManager, Protocol):
     def say(self, text: str) -> None:
         """Print a line."""
 
-    def advance(self, tokens: int) -> None:
-        """Count a finished update and its tokens."""
+    def advance(self, tokens: int, left: float = inf) -> None:
+        """Count a finished update and its tokens; in `left` seconds of training the run ends whatever its updates."""
 
     def record(self, update: int, values: Mapping[str, float | None], seconds: float | None = None) -> None:
         """Log values of an update."""
@@ -134,9 +135,10 @@ class RunLogger:
                 self.say(f"{lines.path} lacks its last {counted(lines.missing, 'lines')} ({error.strerror})")
         self.curve(self.board.close)
 
-    def advance(self, tokens: int) -> None:
+    def advance(self, tokens: int, left: float = inf) -> None:
         """Count a finished update and its tokens, and advance the progress bar."""
         self.tokens += tokens
+        self.reporter.end_within(left)
         self.reporter.advance()
         if self.console.is_terminal:
             self.draw_bar()

@@ -51,7 +51,8 @@ def rate_line(recipe: Recipe, updates: int | None = None) -> str:
     train, optimizer = recipe.train, recipe.optimizer
     limits = [f"update {train.max_updates:,}"]
     limits += [f"the end of epoch {train.max_epochs:,}"] if train.max_epochs is not None else []
-    limits += [f"{train.max_minutes:g} minutes"] if train.max_minutes is not None else []
+    if train.max_minutes is not None:
+        limits.append("1 minute" if train.max_minutes == 1 else f"{train.max_minutes:g} minutes")
     end = f"whichever comes first of {', '.join(limits)}" if len(limits) > 1 else limits[0]
     known = updates if updates is not None else train.max_updates if len(limits) == 1 else None
     about = f" (about update {updates:,})" if updates is not None and updates < train.max_updates else ""

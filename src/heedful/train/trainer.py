@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -270,7 +271,8 @@ class Trainer:
             loss = sum(total / max(1, count) for total, count in zip(update.losses, update.counts, strict=True))
             if line := self.signs.after_update(loss, update.norm):
                 logger.say(line)
-        logger.advance(update.tokens)
+        minutes = self.recipe.train.max_minutes
+        logger.advance(update.tokens, inf if minutes is None else 60 * minutes - self.state.seconds)
         if state.update % self.recipe.train.log_every == 0:
             summary = self.task.summary(window.means()) if window.counts else {}
             logger.record(state.update, {**summary, "lr": update.lr, "norm": update.norm}, state.seconds)
