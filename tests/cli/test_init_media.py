@@ -262,7 +262,9 @@ def test_the_files_of_a_speaker_are_in_one_part_and_that_is_said(here: Path, lay
         shutil.copy(f"clips/{min(PITCHES)}/00.wav", f"said/{min(PITCHES)}/memo.wav")
     Path("said.csv").write_text("\n".join(lines) + "\n")
     told = run("said.csv" if layout == "column" else "said", "--out", "mine")
-    assert re.search(r"  drawn by (speaker|folder) .*, 4 of them such as 'ann'(, and 1 file without one)?; none is in", told)
+    assert re.search(
+        r"  drawn by (speaker|folder) .*, 4 of them such as 'ann'(, and 1 file without one)?; none is in", told
+    )
     speaker = {line.split(",")[0]: line.split(",")[2] for line in lines}
     names = [[path.relative_to(here).as_posix() for path in part if path.stem != "memo"] for part in files_of("mine")]
     parts = [{speaker[name] for name in part} for part in names]

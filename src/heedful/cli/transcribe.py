@@ -13,7 +13,16 @@ from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
 from heedful.cli.output import Results, check_output, free_name
 from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
-from heedful.cli.transcripts import FORM_OF_ENDING, SINGLE, Form, Source, TranscriptFolder, readable, sources_of, written
+from heedful.cli.transcripts import (
+    FORM_OF_ENDING,
+    SINGLE,
+    Form,
+    Source,
+    TranscriptFolder,
+    readable,
+    sources_of,
+    written,
+)
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
 from heedful.progress import ProgressReporter, show_progress
