@@ -89,7 +89,7 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
     except library.DecompressionBombError as error:
         raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
     except DAMAGE as error:
-        raise InputError(f"the {noun} is damaged or cut off ({error}); save it again") from error
+        raise InputError(f"the {noun} is damaged or cut off ({str(error).strip()}); save it again") from error
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
         turned = upright(picture)
         return np.asarray(turned if turned.mode in ("L", "RGB", "RGBA") else turned.convert("RGB"))
     except DAMAGE as error:
-        raise InputError(f"the image is damaged or cut off ({error}); save it again") from error
+        raise InputError(f"the image is damaged or cut off ({str(error).strip()}); save it again") from error
 
 
 def upright(picture: Any) -> Any:
