@@ -16,6 +16,7 @@ from heedful.data.media.pictures import read_picture
 from heedful.data.media.recordings import file_recording
 from heedful.data.media.sounds import read_sound
 from heedful.data.media.videos import read_video
+from heedful.data.proposals.media_survey import VideoFacts, look_at_video
 from heedful.errors import InputError
 
 AUDIO = AudioConfig(rate=16_000, max_seconds=9)
@@ -110,6 +111,15 @@ def test_frames_of_a_video_are_drawn_evenly(ending, tmp_path):
     assert frames.shape == (5, 24, 32, 3)
     assert np.abs(frames.mean((1, 2, 3)) - [20, 60, 100, 140, 180]).max() < 6
     assert ending in ENDINGS["video"]
+
+
+@pytest.mark.parametrize("ending", VIDEOS)
+def test_a_survey_counts_the_frames_of_a_video(ending, tmp_path):
+    path = tmp_path / f"a{ending}"
+    video(path)
+    assert look_at_video(path.read_bytes()) == VideoFacts(48, 64, True, 20)
+    with pytest.raises(InputError, match="cut off"):
+        look_at_video(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def test_what_is_cut_off_is_refused(tmp_path):
