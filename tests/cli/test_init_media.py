@@ -119,6 +119,7 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
     assert "  2 classes: left (21), right (20)\n" in told
     assert "  1 file equal to an earlier one, byte for byte\n" in told
     assert "  1 file cannot be read; the first: pictures/left/bad.png: it is no picture" in told
+    assert "    they are left out of all parts\n" in told
     assert "  shuffled, as no speaker or group is named" in told
     recipe = load_recipe("pictures-image-classification")
     assert (recipe.name, recipe.image.size, recipe.data.bad_files) == (

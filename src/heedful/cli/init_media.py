@@ -192,7 +192,7 @@ def init_media(request: MediaRequest) -> None:
         files = [file for file in progress.over(every) if not parts or file.target.lower() not in UNLABELLED]
         found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
     tell_dropped(drops)
-    tell_files(found, request, are_given=bool(parts))
+    tell_files(found, request, are_given=len(parts) > 1)
     tell_moving([file.path for file in files], request)
     corpora = hold_out(files, found, request, parts, folder)
     texts = Texts(folder.resolve().name, request.bad_utf8, corpora)

@@ -62,6 +62,9 @@ def read_picture(content: bytes, config: ImageConfig, *, truncated: bool = False
         return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
 
 
+MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  # that Pillow does not read
+
+
 @contextmanager
 def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, noun: str = "picture") -> Iterator[Any]:
     """Open the bytes of a picture file as a picture of Pillow, which is unpacked when its pixels are used.
@@ -85,7 +88,8 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
             check_size(picture, max_pixels)
             yield picture
     except library.UnidentifiedImageError as error:
-        raise InputError(f"it is no {noun}, or of a kind that is not read ({', '.join(formats)})") from error
+        kinds = f"{', '.join(formats)}{MORE_KINDS.get(noun, '')}"
+        raise InputError(f"it is no {noun}, or of a kind that is not read ({kinds})") from error
     except library.DecompressionBombError as error:
         raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
     except DAMAGE as error:
