@@ -114,6 +114,7 @@ def test_parts_are_named(name, tmp_path):
         ("classification", [("a", "b"), (b"a text", "b")], "train, row 2: b'a text' .bytes. is not a text or a number"),
         ("classification", [("a", date(2020, 1, 2))], "train, row 1: datetime.date.* is not a text or a number"),
         ("tagging", [(["a", "b"], ["O"])], "row 1: 2 words and 1 tag"),
+        ("classification", [("a", np.zeros(7))], "train, row 1: array.* is not a text or a number"),
         ("tagging", [(["a", None], ["O", "O"])], "train, row 1: a word or a tag is missing"),
         ("tagging", [(["a", "b"], ["O", float("nan")])], "train, row 1: a word or a tag is missing"),
         ("tagging", [(["a\tb"], ["O"])], "is not a word"),
@@ -125,6 +126,12 @@ def test_parts_are_named(name, tmp_path):
 def test_what_is_not_an_example_is_named_with_its_row(task, data, message, tmp_path):
     with pytest.raises(InputError, match=message):
         with_data(Recipe(task=task), data, tmp_path)
+
+
+def test_samples_in_memory_are_to_be_saved_as_a_file(tmp_path):
+    recipe = Recipe(task="audio_classification", data=DataConfig(modality="audio"))
+    with pytest.raises(InputError, match="train, row 1: array.* does not name a file; .* save it as one"):
+        with_data(recipe, [(np.zeros(7), "a")], tmp_path)
 
 
 class NAType:

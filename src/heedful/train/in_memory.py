@@ -129,10 +129,9 @@ def example(row: object, recipe: Recipe, name: str, number: int) -> dict[str, ob
     place = f"{name}, row {number}"
     widths = widths_of(recipe.task)
     values = named(row, recipe, widths, place) if isinstance(row, Mapping) else listed(row, widths, place)
-    values = {key: plain(value, place) for key, value in values.items()}
     if recipe.data.modality != "text":
         values["source"] = path_of(values["source"], place)
-    return values
+    return {key: plain(value, place) for key, value in values.items()}
 
 
 def widths_of(task: str) -> tuple[int, ...]:
@@ -196,7 +195,7 @@ def plain(value: Any, place: str) -> object:
     """
     if isinstance(value, PathLike):
         return fspath(value)
-    if hasattr(value, "item") and not isinstance(value, str):
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         value = value.item()
     if is_missing(value):
         return None
@@ -218,7 +217,7 @@ def path_of(value: object, place: str) -> str:
     Raises:
         InputError: the value does not name a file.
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str | PathLike):
         raise InputError(f"{place}: {described(value)} does not name a file; training reads files, so save it as one")
     return str(Path(value).absolute())
 
