@@ -130,7 +130,7 @@ def test_what_is_not_an_example_is_named_with_its_row(task, data, message, tmp_p
 
 def test_samples_in_memory_are_to_be_saved_as_a_file(tmp_path):
     recipe = Recipe(task="audio_classification", data=DataConfig(modality="audio"))
-    with pytest.raises(InputError, match="train, row 1: array.* does not name a file; .* save it as one"):
+    with pytest.raises(InputError, match=r"train, row 1: array.* does not name a file; .* save it as one"):
         with_data(recipe, [(np.zeros(7), "a")], tmp_path)
 
 
