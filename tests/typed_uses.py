@@ -1,7 +1,7 @@
 # pyright: strict
 """Every use of a loaded model with the type that comes back, which `make check` has pyright hold; it never runs."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 from typing import assert_type
 
@@ -52,7 +52,7 @@ def generations(lines: Iterator[str]) -> None:
     assert_type(generator.generate(TEXTS), list[Generation])
     assert_type(generator.generate(GenerationRequest(TEXT, generator.config)), Generation)
     assert_type(generator.generate_lines(lines, seed=1), Iterator[Generation])
-    assert_type(generator.stream(TEXT), Iterator[str])
+    assert_type(generator.stream(TEXT), Generator[str, None, Generation])
 
 
 def gaps(lines: Iterator[str]) -> None:

@@ -64,7 +64,9 @@ def of_pairs(folder: Path) -> Case:
     (folder / "test.csv").write_text("a,b,c\n" + "".join(f"{','.join(row)}\n" for row in kept))
     fields = {"source_field": "a", "pair_field": "b", "target_field": "c"}
     learned("classification", folder, {"source": "train.csv", **fields})
-    answers = heedful.load(folder / "model").predict([(first, second) for first, second, _ in kept])
+    answers = heedful.load(folder / "model", task="classification").predict(
+        [(first, second) for first, second, _ in kept]
+    )
     return Case(
         "model", "test.csv", "no", [row[2] for row in kept], [answer.label for answer in answers], ("no", "so", "yes")
     )

@@ -14,6 +14,7 @@ from heedful.checkpoint import write_model
 from heedful.config.schema import CorpusConfig, DataConfig, ModelConfig, Recipe, TokenizerConfig
 from heedful.errors import InputError
 from heedful.models import TextClassifier, weights
+from heedful.predict.media_classifier import MediaClassifier
 from heedful.text.tokenizer_pair import TokenizerPair
 from heedful.text.training import train_tokenizer
 from toy_media import TASKS as MEDIA
@@ -131,7 +132,9 @@ def test_files_have_the_same_tables_thresholds_and_classes(tmp_path, monkeypatch
     write_files(task, tmp_path)
     write_untrained(task, tmp_path / "model", tmp_path)
     files = sorted(map(str, (path.relative_to(tmp_path) for path in (tmp_path / "valid").rglob("*.*"))))
-    answers = heedful.load("model").predict(files)
+    classifier = heedful.load("model")
+    assert isinstance(classifier, MediaClassifier)
+    answers = classifier.predict(files)
     invoke("predict", "--model", "model", *files, "--output", output)
     found = read_rows(output)
     labels = list(answers[0].probabilities)

@@ -5,6 +5,7 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -207,7 +208,7 @@ def test_pairs_are_pointed_out_to_a_model_of_single_texts(here: Path) -> None:
 AWKWARD = ["w1, w2", 'w3 "w4"', "w5\nw6\r\nw7", "w8\tw9", "", "w1\u2028w2\x85w3", "w4\rw5"]
 
 
-def read_table(file: Path) -> list[dict[str, object]]:
+def read_table(file: Path) -> list[dict[str, Any]]:
     if file.suffix == ".jsonl":
         return [json.loads(line) for line in file.read_text().split("\n")[:-1]]
     with file.open(newline="") as stream:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -32,7 +33,7 @@ TOKENIZER = train_tokenizer([LETTERS], TokenizerConfig(kind="character", mask=Tr
 SIZES = {"d_model": 14, "d_ff": 19, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "tie": "none"}
 COMMANDS = ("translate", "write", "generate", "fill", "predict")
 COLUMNS = {"translate": "translation", "write": "answer", "generate": "answer", "fill": "filled", "predict": "label"}
-TEXTS = ["ab, [MASK] cd", 'say "[MASK]"', "ab\ncd [MASK]\r\nef", "a\u2028b\x85c\td [MASK]", "a\\b [MASK]", " [MASK]"]
+TEXTS = ["ab, [MASK] cd", 'say "[MASK]"', "ab\ncd [MASK]\r\nef", "a\u2028b\x85c\td [MASK]", "a\\b [MASK]", "[MASK] c"]
 CORPUS = CorpusConfig(source="train.csv", source_field="Text", target_field="Verdict")
 
 
@@ -129,7 +130,7 @@ def write_table(file: str, rows: list[dict[str, str]]) -> str:
     return file
 
 
-def read_table(file: str) -> list[dict[str, object]]:
+def read_table(file: str) -> list[dict[str, Any]]:
     if file.endswith(".jsonl"):
         return [json.loads(line) for line in Path(file).read_bytes().decode().split("\n")[:-1]]
     with Path(file).open(newline="", encoding="utf-8") as stream:

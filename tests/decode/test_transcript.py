@@ -63,7 +63,7 @@ def of(start, end, text) -> Segment:
     ],
 )
 def test_segments_of_one_sentence_are_one_cue_where_it_holds_them(texts, times, expected):
-    segments = [of(*time, text) for time, text in zip(times, texts, strict=True)]
+    segments = [of(start, end, text) for (start, end), text in zip(times, texts, strict=True)]
     found = cues(segments)
     assert [cue.text for cue in found] == expected
     assert (found[0].start, found[-1].end) == (times[0][0], times[-1][1])

@@ -84,6 +84,9 @@ def answer(connection: socket.socket) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    # The streams of this process know whether those of the server could be sought.
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     asked = json.loads(message)
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])

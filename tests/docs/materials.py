@@ -73,6 +73,7 @@ def write_pairs(folder: Path) -> None:
     write(folder / "other.en", ENGLISH[test])
     write(folder / "other.de", GERMAN[test])
     write(folder / "letters.en", ENGLISH[:3])
+    write(folder / "letters.csv", ["number,text", *(f'{i},"{line}"' for i, line in enumerate(ENGLISH[:3]))])
     names = {"train": "train", "val": "valid", "test_2016_flickr": "test"}
     for name, part in names.items():
         for language, lines in (("en", ENGLISH), ("de", GERMAN)):

@@ -5,6 +5,7 @@ import random
 from dataclasses import asdict, replace
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,11 +133,13 @@ def test_lists_of_words_and_texts_are_inputs_of_a_tagger():
     given = [["wd.", "wf"], "wd. wf"]
     assert [answer.words for answer in tagger().predict(given)] == [("wd.", "wf"), ("wd", ".", "wf")]
     assert [answer.words for answer in tagger().predict_lines(given)] == [("wd.", "wf"), ("wd", ".", "wf")]
-    for words in (np.array(["wd.", "wf", "wh"]), ("wd.", "wf", "wh")):
+    given_words: list[Any] = [np.array(["wd.", "wf", "wh"]), ("wd.", "wf", "wh")]
+    for words in given_words:
         assert tagger().predict([words])[0].words == ("wd.", "wf", "wh")
     assert tagger().predict([["wd.", "wf"]]) == list(tagger().tag([["wd.", "wf"]]))
+    not_words: list[Any] = ["wd", [3]]
     with pytest.raises(InputError, match="text 2: word 1 is 3"):
-        tagger().predict(["wd", [3]])
+        tagger().predict(not_words)
 
 
 def test_a_pair_is_refused():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from os import PathLike
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,7 @@ def as_input(given: object) -> Input:
     """
     if not isinstance(given, SINGLE):
         raise InputError(f"{described(given)} is neither a text nor a picture; give {GIVE}")
-    return given
+    return cast("Input", given)
 
 
 INPUTS = InputKind("text or picture", SINGLE, as_input, GIVE)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -332,7 +332,7 @@ def user_input(subject: Any, value: object) -> Given:
         raise InputError(
             f"{described(value)} is no {reader_of(subject).medium.noun}; give the name of a file, or bytes"
         )
-    return Path(value) if isinstance(value, str | PathLike) else value
+    return Path(value) if isinstance(value, str | PathLike) else cast("Given", value)
 
 
 def reading(subject: Any, given: Given, target: str | None = None) -> ForwardPass:

@@ -133,7 +133,7 @@ def class_probabilities(subject: MediaClassifier, given: Given) -> dict[str, flo
     Raises:
         InputError: it is a text, or cannot be read.
     """
-    [found] = subject.answers([decoded(subject.reader, given)])
+    [found] = subject.answers([[decoded(subject.reader, given)]])
     return found.probabilities
 
 
