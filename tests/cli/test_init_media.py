@@ -119,6 +119,7 @@ def test_what_is_seen_in_a_folder_is_told(here: Path) -> None:
     assert "  2 classes: left (21), right (20)\n" in told
     assert "  1 file equal to an earlier one, byte for byte\n" in told
     assert "  1 file cannot be read; the first: pictures/left/bad.png: it is no picture" in told
+    assert "    they are left out of all parts\n" in told
     assert "  shuffled, as no speaker or group is named" in told
     recipe = load_recipe("pictures-image-classification")
     assert (recipe.name, recipe.image.size, recipe.data.bad_files) == (
@@ -241,8 +242,9 @@ def test_folders_without_classes_are_not_classes(here: Path) -> None:
     assert sum(map(len, files_of("flat"))) == 40
 
 
+@pytest.mark.parametrize("odd", [False, True], ids=["", "and a file without a speaker"])
 @pytest.mark.parametrize("layout", ["names", "folders", "column"])
-def test_the_files_of_a_speaker_are_in_one_part_and_that_is_said(here: Path, layout: str) -> None:
+def test_the_files_of_a_speaker_are_in_one_part_and_that_is_said(here: Path, layout: str, odd: bool) -> None:
     lines = ["file,label,speaker"]
     for number, pitch in ((number, pitch) for number in range(24) for pitch in PITCHES):
         speaker = ("ann", "ben", "cem", "dee")[number % 4]
@@ -257,11 +259,16 @@ def test_the_files_of_a_speaker_are_in_one_part_and_that_is_said(here: Path, lay
         with file.open("ab") as stream:
             stream.write(f"{pitch} {number}".encode())  # after the samples, so that no two files are equal
         lines.append(f"{file},{pitch},{speaker}")
+    if odd and layout != "column":  # as a phone names it
+        shutil.copy(f"clips/{min(PITCHES)}/00.wav", f"said/{min(PITCHES)}/memo.wav")
     Path("said.csv").write_text("\n".join(lines) + "\n")
     told = run("said.csv" if layout == "column" else "said", "--out", "mine")
-    assert re.search(r"  drawn by (speaker|folder) .*, 4 of them such as 'ann'; none is in two parts", told)
+    assert re.search(
+        r"  drawn by (speaker|folder) .*, 4 of them such as 'ann'(, and 1 file without one)?; none is in", told
+    )
     speaker = {line.split(",")[0]: line.split(",")[2] for line in lines}
-    parts = [{speaker[path.relative_to(here).as_posix()] for path in part} for part in files_of("mine")]
+    names = [[path.relative_to(here).as_posix() for path in part if path.stem != "memo"] for part in files_of("mine")]
+    parts = [{speaker[name] for name in part} for part in names]
     assert sorted(name for part in parts for name in part) == ["ann", "ben", "cem", "dee"]
     assert all(parts)
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import heedful
 from heedful.cli import app
+from heedful.cli.files import check_bad_files
 from heedful.config.load import recipe_to_dict
 from heedful.config.toml import to_toml
 from heedful.errors import InputError
@@ -153,6 +154,13 @@ COMMANDS = {
     "evaluate": ["evaluate", "model", "--source", "valid"],
     "compare": ["evaluate", "model", "--against", "model", "--source", "valid"],
 }
+
+
+@pytest.mark.parametrize(("count", "others"), [(1, False), (2, True)])
+def test_others_are_done_where_there_are_others(count, others):
+    with pytest.raises(InputError) as raised:
+        check_bad_files(["a.wav: it is empty"], count, skip_bad=False)
+    assert ("the others are done" in str(raised.value)) == others
 
 
 @pytest.mark.parametrize("command", COMMANDS)

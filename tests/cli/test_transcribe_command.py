@@ -110,6 +110,15 @@ def test_json_tells_what_was_said_when(stamped):
             assert ours["token_scores"] == pytest.approx(theirs.token_scores, abs=1e-4)
 
 
+@pytest.mark.parametrize("form", ["srt", "vtt", "json"])
+def test_the_name_of_the_output_decides_on_its_format(stamped, here, form):
+    wanted = transcribe("long.wav", "--format", form)
+    assert transcribe("long.wav", "--output", f"a.{form}") == ""
+    assert (here / f"a.{form}").read_text() == wanted
+    assert transcribe("long.wav", "--format", "text", "--output", f"b.{form}") == ""
+    assert (here / f"b.{form}").read_text() == transcribe("long.wav")
+
+
 @pytest.mark.parametrize(("form", "format_"), [("srt", srt), ("vtt", vtt), ("tsv", tsv)])
 def test_subtitles_are_those_of_the_segments(stamped, here, form, format_):
     segments = stamped.transcribe("long.wav").segments

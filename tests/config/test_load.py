@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from heedful.config.load import (
     load_preset,
     load_recipe,
+    make_recipe,
     parse_override,
     recipe_from_dict,
     recipe_schema,
@@ -93,6 +95,12 @@ def test_every_path_starts_at_the_root(file: Path, tmp_path: Path) -> None:
     assert recipe.tokenizer.path == str(tmp_path / "text/pieces")
     assert recipe.model.source_vectors == recipe.model.target_vectors == str(tmp_path / "text/a.vec")
     assert load_recipe(file, [f"tokenizer.path={tmp_path}"]).tokenizer.path == str(tmp_path)
+
+
+@pytest.mark.parametrize("recipe", [None, [("task", "translation")], 3])
+def test_what_is_not_a_recipe_is_named(recipe: Any) -> None:
+    with pytest.raises(InputError, match=f"a {type(recipe).__name__} is not a recipe; give a dictionary"):
+        make_recipe(recipe)
 
 
 def test_a_preset_is_a_recipe_without_data() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -107,6 +108,14 @@ def test_a_translation_has_the_score_of_its_search(translator):
 @pytest.mark.parametrize("given", ["w1", ["w1 w2"], [("w1",)], [("w1", 3)], [None]])
 def test_what_is_not_a_pair_is_refused(translator, given):
     with pytest.raises(InputError, match=r"pair|text"):
+        translator.score(given)
+
+
+@pytest.mark.parametrize("given", ["ab", SimpleNamespace(columns=["en", "de"])], ids=["text", "frame"])
+def test_what_would_be_read_as_pairs_by_mistake_is_named(translator, given):
+    with pytest.raises(
+        InputError, match=r"^('ab' \(str\)|.*\(SimpleNamespace\)) is not a pair; give \(source, translation\)"
+    ):
         translator.score(given)
 
 

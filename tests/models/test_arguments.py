@@ -73,3 +73,10 @@ def test_an_encoder_decoder_names_the_side(side, kind):
     given = {"source": IDS, "source_padding_mask": mask, "target": IDS, "target_padding_mask": mask}
     with pytest.raises(InputError, match=f"{side} {WRONG[kind][1]}"):
         model(**given | {side: WRONG[kind][0]})
+
+
+def test_a_source_for_each_target_is_asked_for():
+    model = EncoderDecoder(ModelConfig(d_model=14, d_ff=19, heads=2, encoder_layers=1), VOCABULARY, VOCABULARY)
+    mask = torch.ones_like(IDS, dtype=torch.bool)
+    with pytest.raises(InputError, match="source has 2 rows and target 1; row n of both is a pair"):
+        model(IDS, mask, IDS[:1], mask[:1])

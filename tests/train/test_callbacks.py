@@ -10,7 +10,7 @@ from rich.console import Console
 
 import heedful
 from heedful.errors import InputError
-from heedful.train.callbacks import Callback, TrainingEvent
+from heedful.train.callbacks import Callback, Callbacks, TrainingEvent
 from heedful.train.log_file import final_scores
 from reversal import fingerprint, recipe
 
@@ -116,6 +116,18 @@ def test_what_would_never_be_called_is_refused_before_anything_is_made(text, tmp
     with pytest.raises(InputError, match=f"a callback has the methods on_update, on_validation, on_end.*{words}"):
         train(text, tmp_path / "run", callback)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "words"),
+    [
+        (Callback(), r"callbacks is a list, such as \[Callback\(\)\]"),
+        ([Callback], r"is a class, not a callback; .*: Callback\(\)"),
+    ],
+)
+def test_a_callback_without_a_list_and_a_class_are_refused(callbacks, words):
+    with pytest.raises(InputError, match=words):
+        Callbacks(callbacks)
 
 
 def test_settings_may_change_where_the_caller_allows_it(text, tmp_path):

@@ -1,6 +1,8 @@
 """Training on data that a program holds: rows, columns, data frames, iterables, for every task."""
 
 import json
+from datetime import date
+from decimal import Decimal
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,7 +111,12 @@ def test_parts_are_named(name, tmp_path):
         ("classification", {"text": "a", "label": "b"}, "columns of a mapping are lists of one length"),
         ("classification", 7, "7 .int. is not training data"),
         ("language_model", [("a", "b")], r"is not an example; give \(source\)"),
+        ("classification", [("a", "b"), (b"a text", "b")], "train, row 2: b'a text' .bytes. is not a text or a number"),
+        ("classification", [("a", date(2020, 1, 2))], "train, row 1: datetime.date.* is not a text or a number"),
         ("tagging", [(["a", "b"], ["O"])], "row 1: 2 words and 1 tag"),
+        ("classification", [("a", np.zeros(7))], "train, row 1: array.* is not a text or a number"),
+        ("tagging", [(["a", None], ["O", "O"])], "train, row 1: a word or a tag is missing"),
+        ("tagging", [(["a", "b"], ["O", float("nan")])], "train, row 1: a word or a tag is missing"),
         ("tagging", [(["a\tb"], ["O"])], "is not a word"),
         ("tagging", ["a b"], "is not a sentence; give .words, tags., two lists"),
         ("span_qa", [("who?", "a text", "answer")], "the context does not hold the answer 'answer'"),
@@ -119,6 +126,26 @@ def test_parts_are_named(name, tmp_path):
 def test_what_is_not_an_example_is_named_with_its_row(task, data, message, tmp_path):
     with pytest.raises(InputError, match=message):
         with_data(Recipe(task=task), data, tmp_path)
+
+
+def test_samples_in_memory_are_to_be_saved_as_a_file(tmp_path):
+    recipe = Recipe(task="audio_classification", data=DataConfig(modality="audio"))
+    with pytest.raises(InputError, match=r"train, row 1: array.* does not name a file; .* save it as one"):
+        with_data(recipe, [(np.zeros(7), "a")], tmp_path)
+
+
+class NAType:
+    """The missing value of pandas, as far as it is known by its type."""
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), NAType()], ids=str)
+def test_a_missing_label_is_not_a_class(missing, tmp_path):
+    rows = [("a good film", "pos"), ("a bad film", missing)]
+    assert written(CLASSIFICATION, rows, tmp_path)[1] == {"source": "a bad film", "target": None}
+
+
+def test_a_decimal_is_a_number(tmp_path):
+    assert written(Recipe(task="regression"), [("a", Decimal("1.5"))], tmp_path) == [{"source": "a", "target": 1.5}]
 
 
 def examples(task: str, folder: Path) -> list:

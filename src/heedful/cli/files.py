@@ -167,7 +167,8 @@ def check_bad_files(bad: Sequence[str], count: int, *, skip_bad: bool) -> None:
         return
     message = f"{counted(len(bad), 'files')} of {count:,} could not be read:" + "".join(f"\n  {one}" for one in bad)
     if not skip_bad:
-        raise InputError(f"{message}\n  the others are done; --skip-bad leaves such files out")
+        done = "\n  the others are done; --skip-bad leaves such files out" if len(bad) < count else ""
+        raise InputError(f"{message}{done}")
     typer.echo(f"heedful: {message}", err=True)
 
 

@@ -192,7 +192,7 @@ def init_media(request: MediaRequest) -> None:
         files = [file for file in progress.over(every) if not parts or file.target.lower() not in UNLABELLED]
         found: MediaSurvey[Any] = survey_media(files, surveyed, LOOKS[request.kind])
     tell_dropped(drops)
-    tell_files(found, request)
+    tell_files(found, request, are_given=len(parts) > 1)
     tell_moving([file.path for file in files], request)
     corpora = hold_out(files, found, request, parts, folder)
     texts = Texts(folder.resolve().name, request.bad_utf8, corpora)
@@ -308,7 +308,7 @@ def groups_in(files: "Sequence[MediaFile]", request: MediaRequest, folder: Path 
     return groups_of(files, None, request.kind, column_of(request.corpus, request.data, name) if name else None)
 
 
-def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
+def tell_files(found: "MediaSurvey[Any]", request: MediaRequest, *, are_given: bool) -> None:
     """Print what the files look like, and what is odd about them.
 
     Raises:
@@ -329,8 +329,8 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest) -> None:
         typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
     if found.bad:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
-        of_folder = "those in training will be left out; mend or remove those held out, which would stop their scoring"
-        typer.echo(f"    {of_folder if request.source.is_dir() else 'they are left out of all parts'}")
+        of_training = "they are left out of training; repair or remove such files in the other parts, too"
+        typer.echo(f"    {of_training if are_given else 'they are left out of all parts'}")
     if request.source.is_dir() and (others := other_files(request.source, request.kind)):
         typer.echo(f"  {others}")
     if len(found.facts) < FEW:

@@ -13,7 +13,16 @@ from heedful.cli.inputs import shows_bar
 from heedful.cli.options import MODELS, Device, Force, MaxExtra, Model, Output, Precision
 from heedful.cli.output import Results, check_output, free_name
 from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
-from heedful.cli.transcripts import SINGLE, Form, Source, TranscriptFolder, readable, sources_of, written
+from heedful.cli.transcripts import (
+    FORM_OF_ENDING,
+    SINGLE,
+    Form,
+    Source,
+    TranscriptFolder,
+    readable,
+    sources_of,
+    written,
+)
 from heedful.cli.translate import load
 from heedful.errors import InputError, Interrupted
 from heedful.progress import ProgressReporter, show_progress
@@ -42,13 +51,14 @@ def transcribe(
     ],
     model: Model,
     form: Annotated[
-        Form,
+        Form | None,
         typer.Option(
             "--format",
             help="Format to write: a line of text or of JSON for each file; or subtitles or a table of one recording, "
             "of several with --out.",
+            show_default="json, srt or vtt if --output ends so, otherwise text",
         ),
-    ] = Form.TEXT,
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder to write a file for each recording into.", show_default=False)
     ] = None,
@@ -104,6 +114,7 @@ def transcribe(
     """
     from heedful.decode.transcriber import Transcriber
 
+    form = form or FORM_OF_ENDING.get(output.suffix.lower() if output else "", Form.TEXT)
     check_json_output(output, as_json=form is Form.JSON)
     if out and output:
         raise InputError("--output is one file for all recordings, and --out a folder with a file for each; give one")

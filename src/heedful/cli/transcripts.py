@@ -34,6 +34,7 @@ class Form(StrEnum):
 
 SINGLE = (Form.SRT, Form.VTT, Form.TSV)  # a file holds one transcript
 ENDINGS = {Form.TEXT: ".txt"} | {form: f".{form}" for form in (Form.JSON, *SINGLE)}
+FORM_OF_ENDING = {f".{form}": form for form in (Form.JSON, Form.SRT, Form.VTT)}  # .tsv is a table of files
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,10 @@ def make_recipe(recipe: Recipe | Mapping[str, Any], overrides: Overrides = (), d
     Raises:
         InputError: a value cannot work; the message lists every problem.
     """
+    if not isinstance(recipe, Recipe | Mapping):
+        raise InputError(
+            f"a {type(recipe).__name__} is not a recipe; give a dictionary of its tables, a Recipe, or a file name"
+        )
     values = recipe_to_dict(recipe) if isinstance(recipe, Recipe) else dict(recipe)
     made = _resolve(values, overrides, {}, "the recipe")
     return _anchor(made, os.path.abspath(made.data.root if data_root is None else data_root))

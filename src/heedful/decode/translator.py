@@ -151,6 +151,8 @@ class Translator(Predictor[SourceToTarget, str]):
             InputError: an input is not a pair of texts, or a text is longer than the model reads.
             RunError: the model's output is not a number.
         """
+        if isinstance(pairs, str) or hasattr(pairs, "columns"):  # its characters, or names of columns, would be pairs
+            as_pair(pairs)
         return PAIRS.one_or_all(self._scored, pairs)
 
     def _scored(self, pairs: Iterator[tuple[str, str]]) -> Iterator[TokenScores]:

@@ -37,6 +37,9 @@ def check_arguments(model: Any, args: tuple[Any, ...], keywords: Mapping[str, An
         ids = next((given[other] for other in others if other in given), None)
         if given.get(name) is not None and isinstance(ids, Tensor) and model.embedding_of("src") is not None:
             check_mask(name, given[name], ids)
+    source, target = given.get("source"), given.get("target")
+    if isinstance(source, Tensor) and isinstance(target, Tensor) and len(source) != len(target):
+        raise InputError(f"source has {len(source):,} rows and target {len(target):,}; row n of both is a pair")
 
 
 @cache

@@ -66,6 +66,8 @@ class Callbacks:
     """
 
     def __init__(self, callbacks: Iterable[object] = ()) -> None:
+        if not isinstance(callbacks, Iterable):
+            raise InputError(f"callbacks is a list, such as [{type(callbacks).__name__}()], not {callbacks!r} itself")
         self.callbacks = tuple(callbacks)
         for callback in self.callbacks:
             check_callback(callback)
@@ -96,6 +98,8 @@ def check_callback(callback: object) -> None:
     Raises:
         InputError: it is not.
     """
+    if isinstance(callback, type):
+        raise InputError(f"{callback!r} is a class, not a callback; make an object of it: {callback.__name__}()")
     strange = [name for name in dir(callback) if name.startswith("on_") and name not in METHODS]
     if strange or not any(callable(getattr(callback, name, None)) for name in METHODS):
         found = f"has {', '.join(strange)}" if strange else f"is a {type(callback).__name__} without these methods"

@@ -6,7 +6,9 @@ Rows are dictionaries, tuples or texts; a table of columns, such as a data frame
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import chain
+from math import isnan
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -127,10 +129,9 @@ def example(row: object, recipe: Recipe, name: str, number: int) -> dict[str, ob
     place = f"{name}, row {number}"
     widths = widths_of(recipe.task)
     values = named(row, recipe, widths, place) if isinstance(row, Mapping) else listed(row, widths, place)
-    values = {key: plain(value) for key, value in values.items()}
     if recipe.data.modality != "text":
         values["source"] = path_of(values["source"], place)
-    return values
+    return {key: plain(value, place) for key, value in values.items()}
 
 
 def widths_of(task: str) -> tuple[int, ...]:
@@ -186,11 +187,28 @@ def by_usual_names(row: Mapping[Any, object], width: int) -> dict[str, object]:
     return chosen
 
 
-def plain(value: Any) -> object:
-    """Return a number of NumPy as one of Python, and the name of a path as text."""
+def plain(value: Any, place: str) -> object:
+    """Return a number of NumPy as one of Python, the name of a path as text, and a missing value as None.
+
+    Raises:
+        InputError: the value is of a kind that files of examples do not have, such as bytes or a date.
+    """
     if isinstance(value, PathLike):
         return fspath(value)
-    return value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if is_missing(value):
+        return None
+    if isinstance(value, Decimal):
+        return float(value)
+    if not isinstance(value, str | int | float | list | tuple | dict):
+        raise InputError(f"{place}: {described(value)} is not a text or a number; convert it, such as by str")
+    return value
+
+
+def is_missing(value: Any) -> bool:
+    """True for None, for NaN and for the NA and NaT of pandas, which is not imported for it."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value))
 
 
 def path_of(value: object, place: str) -> str:
@@ -199,7 +217,7 @@ def path_of(value: object, place: str) -> str:
     Raises:
         InputError: the value does not name a file.
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str | PathLike):
         raise InputError(f"{place}: {described(value)} does not name a file; training reads files, so save it as one")
     return str(Path(value).absolute())
 
@@ -216,6 +234,8 @@ def tagged(row: object, place: str) -> str:
     if len(given) != 2 or not all(map(is_column, given)):
         raise InputError(f"{place}: {described(row)} is not a sentence; give (words, tags), two lists")
     words, tags = map(list, given)
+    if any(map(is_missing, (*words, *tags))):
+        raise InputError(f"{place}: a word or a tag is missing (None or NaN); fill it in, or take the row out")
     if len(words) != len(tags):
         raise InputError(f"{place}: {counted(len(words), 'words')} and {counted(len(tags), 'tags')}")
     pairs = [(str(word), str(tag)) for word, tag in zip(words, tags, strict=True)]

@@ -10,11 +10,13 @@ import pytest
 from PIL import Image
 
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
+from heedful.data.media.containers import SEGMENT, matroska_bytes
 from heedful.data.media.media_files import ENDINGS
 from heedful.data.media.pictures import read_picture
 from heedful.data.media.recordings import file_recording
 from heedful.data.media.sounds import read_sound
 from heedful.data.media.videos import read_video
+from heedful.data.proposals.media_survey import VideoFacts, look_at_video
 from heedful.errors import InputError
 
 AUDIO = AudioConfig(rate=16_000, max_seconds=9)
@@ -46,6 +48,27 @@ def sound(path: Path, seconds: float = 2.0, layout: str = "mono") -> np.ndarray:
             container.mux(stream.encode(part))
         container.mux(stream.encode(None))
     return tone[:: rate // 16_000].astype(np.float32)
+
+
+def film(path: Path) -> Path:
+    """Write a video of 2 seconds with a tone."""
+    codec = SOUNDS[path.suffix]
+    with av.open(str(path), "w") as container:
+        frames = container.add_stream(VIDEOS[path.suffix], rate=10)
+        frames.width, frames.height, frames.pix_fmt = 64, 48, "yuv420p"
+        tone = container.add_stream(codec, rate=48_000, layout="mono")
+        resampler = av.AudioResampler(format=tone.format.name, layout="mono", rate=48_000)
+        for number in range(20):
+            container.mux(frames.encode(av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), format="rgb24")))
+            times = np.arange(4800 * number, 4800 * (number + 1)) / 48_000
+            samples = 0.3 * np.sin(2 * np.pi * 440 * times[None]).astype(np.float32)
+            frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
+            frame.sample_rate = 48_000
+            for part in resampler.resample(frame):
+                container.mux(tone.encode(part))
+        for stream in (frames, tone):
+            container.mux(stream.encode(None))
+    return path
 
 
 def video(path: Path, frames: int = 20) -> None:
@@ -90,6 +113,15 @@ def test_frames_of_a_video_are_drawn_evenly(ending, tmp_path):
     assert ending in ENDINGS["video"]
 
 
+@pytest.mark.parametrize("ending", VIDEOS)
+def test_a_survey_counts_the_frames_of_a_video(ending, tmp_path):
+    path = tmp_path / f"a{ending}"
+    video(path)
+    assert look_at_video(path.read_bytes()) == VideoFacts(48, 64, True, 20)
+    with pytest.raises(InputError, match="cut off"):
+        look_at_video(path.read_bytes()[: path.stat().st_size // 2])
+
+
 def test_what_is_cut_off_is_refused(tmp_path):
     path = tmp_path / "a.webm"
     sound(path)
@@ -97,6 +129,28 @@ def test_what_is_cut_off_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"it is (damaged or )?cut off"):
         read_sound(content[: len(content) // 2], AUDIO)
     assert 8000 < len(read_sound(content[: len(content) // 2], AUDIO, truncated=True)) < 24_000
+
+
+@pytest.mark.parametrize("ending", [".webm", ".mkv"])
+def test_the_sound_of_a_video_that_is_cut_off_is_refused(ending, tmp_path):
+    content = film(tmp_path / f"a{ending}").read_bytes()
+    (tmp_path / "b").write_bytes(content[: len(content) * 2 // 3])
+    assert matroska_bytes(content) == len(content)
+    for part in (content[: len(content) * 2 // 3], content[:-10]):
+        with pytest.raises(InputError, match=r"it is cut off: .* bytes are there"):
+            read_sound(part, AUDIO)
+        assert len(read_sound(part, AUDIO, truncated=True)) > 8000
+    with pytest.raises(InputError, match=r"it is cut off: .* bytes are there"):
+        file_recording(tmp_path / "b", AUDIO).check()
+    read_sound(content, AUDIO)
+
+
+def test_a_matroska_file_of_unknown_length_is_read(tmp_path):
+    content = film(tmp_path / "a.webm").read_bytes()
+    place = content.index(SEGMENT) + len(SEGMENT)
+    streamed = content[:place] + b"\x01" + b"\xff" * 7 + content[place + 8 :]
+    assert matroska_bytes(streamed) is None
+    np.testing.assert_array_equal(read_sound(streamed, AUDIO), read_sound(content, AUDIO))
 
 
 def test_a_video_that_is_cut_off_is_refused(tmp_path):

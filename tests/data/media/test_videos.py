@@ -102,7 +102,7 @@ def test_an_empty_file_is_told_of_as_empty():
 
 @pytest.mark.parametrize("content", [b"A text.\n", b"\0" * 99, picture(kind="JPEG"), picture(kind="BMP")])
 def test_what_is_no_video_is_refused(content):
-    message = r"it is no video, or of a kind that is not read \(GIF, WEBP, PNG\)"
+    message = r"it is no video, or of a kind that is not read \(GIF, WEBP, PNG and, with heedful"
     with pytest.raises(InputError, match=message):
         read_video(content, VIDEO, IMAGE)
 

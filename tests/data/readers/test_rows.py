@@ -123,8 +123,10 @@ def test_a_label_in_json_may_be_a_number_or_a_truth_value(rows, value, text):
     assert rows("a.jsonl", content, ("a", "b"), label="b") == [TableRow(1, ("one", text))]
 
 
-def test_a_label_in_json_that_is_null_is_empty(rows):
-    assert rows("a.jsonl", '{"a": "one", "b": null}', ("a", "b"), label="b") == [TableRow(1, ("one", ""))]
+@pytest.mark.parametrize("value", ["null", "NaN"])
+def test_a_label_in_json_that_is_missing_is_empty(rows, value):
+    content = f'{{"a": "one", "b": {value}}}'
+    assert rows("a.jsonl", content, ("a", "b"), label="b") == [TableRow(1, ("one", ""))]
 
 
 @pytest.mark.parametrize(("value", "kind"), [([1], "list"), ({"x": 1}, "object")])
@@ -144,9 +146,10 @@ def test_a_table_among_json_is_called_one(rows):
         rows("a.jsonl", "a\tb\none\t1\ntwo\t2\n", ("a", "b"))
 
 
-def test_a_text_in_json_that_is_null_is_to_be_filled_in(rows):
+@pytest.mark.parametrize("value", ["null", "NaN"])
+def test_a_text_in_json_that_is_missing_is_to_be_filled_in(rows, value):
     with pytest.raises(InputError, match=r"line 1: the value of 'a' is null, .*; fill it in, or take the line out"):
-        rows("a.jsonl", '{"a": null, "b": 2}', ("a", "b"), label="b")
+        rows("a.jsonl", f'{{"a": {value}, "b": 2}}', ("a", "b"), label="b")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])

@@ -18,6 +18,7 @@ SOUND_ENDINGS = (".m4a", ".m4b", ".aac", ".mp4", ".m4v", ".mov", ".3gp", ".webm"
 VIDEO_ENDINGS = (".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi")
 ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")  # names of the first part of MP4 and QuickTime files
 MISSING = 0.25  # seconds that may be missing of what a file announces: its numbers are rounded, and sound starts late
+EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"  # the first two elements of Matroska and WebM
 HEAD = 12  # bytes that tell the kind
 UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are
 EXTRA = (
@@ -32,7 +33,7 @@ def container_format(head: bytes) -> str | None:
     """
     if head[4:8] in ATOMS:
         return "mov"
-    if head.startswith(b"\x1a\x45\xdf\xa3"):
+    if head.startswith(EBML):
         return "matroska"
     if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
         return "avi"
@@ -46,6 +47,31 @@ def announced_seconds(container: Any, stream: Any) -> float:
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     return (container.duration or 0) / 1e6 if len(container.streams) == 1 else 0.0
+
+
+def matroska_bytes(head: bytes) -> int | None:
+    """Read how many bytes a Matroska or WebM file has from its first ones; None where they do not say.
+
+    Where there is a video as well, its stream of sound does not say how long it is.
+    """
+    place, size = element_size(head, len(EBML))
+    place += size
+    if not head.startswith(EBML) or head[place : place + len(SEGMENT)] != SEGMENT:
+        return None
+    place, size = element_size(head, place + len(SEGMENT))
+    return place + size if size else None
+
+
+def element_size(head: bytes, place: int) -> tuple[int, int]:
+    """Read the size of an element of Matroska (RFC 8794, section 4): where its content begins, and its bytes.
+
+    They are 0 where the size is unknown, as in what a browser records.
+    """
+    width = 9 - head[place].bit_length() if len(head) > place else 9
+    digits = head[place : place + width]
+    unknown = (1 << 7 * width) - 1
+    size = int.from_bytes(digits) & unknown
+    return place + width, 0 if len(digits) < width or size == unknown else size
 
 
 def damaged(error: Any) -> InputError:

@@ -62,6 +62,9 @@ def read_picture(content: bytes, config: ImageConfig, *, truncated: bool = False
         return np.asarray(resized(upright(picture), config)).reshape(*config.size, config.channels)
 
 
+MORE_KINDS = {"video": " and, with heedful[media], MP4, MOV, WebM, MKV, AVI"}  # that Pillow does not read
+
+
 @contextmanager
 def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, noun: str = "picture") -> Iterator[Any]:
     """Open the bytes of a picture file as a picture of Pillow, which is unpacked when its pixels are used.
@@ -85,11 +88,12 @@ def opened(content: bytes, max_pixels: int, formats: tuple[str, ...] = FORMATS, 
             check_size(picture, max_pixels)
             yield picture
     except library.UnidentifiedImageError as error:
-        raise InputError(f"it is no {noun}, or of a kind that is not read ({', '.join(formats)})") from error
+        kinds = f"{', '.join(formats)}{MORE_KINDS.get(noun, '')}"
+        raise InputError(f"it is no {noun}, or of a kind that is not read ({kinds})") from error
     except library.DecompressionBombError as error:
         raise InputError(f"it has more pixels than Pillow opens ({error}); make it smaller") from error
     except DAMAGE as error:
-        raise InputError(f"the {noun} is damaged or cut off ({error}); save it again") from error
+        raise InputError(f"the {noun} is damaged or cut off ({str(error).strip()}); save it again") from error
 
 
 @contextmanager
@@ -154,7 +158,7 @@ def pixels_of(picture: Any) -> UInt8[np.ndarray, "H W *C"]:
         turned = upright(picture)
         return np.asarray(turned if turned.mode in ("L", "RGB", "RGBA") else turned.convert("RGB"))
     except DAMAGE as error:
-        raise InputError(f"the image is damaged or cut off ({error}); save it again") from error
+        raise InputError(f"the image is damaged or cut off ({str(error).strip()}); save it again") from error
 
 
 def upright(picture: Any) -> Any:

@@ -12,7 +12,7 @@ from jaxtyping import Float32
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.channels import ChannelMixer
-from heedful.data.media.containers import HEAD, SOUND_ENDINGS, ContainerSound, container_format
+from heedful.data.media.containers import HEAD, SOUND_ENDINGS, ContainerSound, container_format, matroska_bytes
 from heedful.data.media.resampling import Samples, resampled
 from heedful.data.media.wav_headers import STREAMED, true_header
 from heedful.errors import InputError
@@ -27,6 +27,7 @@ SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block wi
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
 LOUDEST = 8.0  # the largest sample; sound is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
+LONGEST_HEAD = 256  # bytes of a file that say how many it has
 
 
 def read_sound(content: bytes, config: AudioConfig, *, truncated: bool = False) -> Samples:
@@ -191,12 +192,12 @@ def unreadable(error: Any) -> InputError:
 def check_whole(stream: BinaryIO, *, truncated: bool = False) -> None:
     """Check that there are bytes, and all that a file announces: libsndfile reads what is left.
 
-    The headers of WAV, AIFF and AU tell how many there are, and each page of an Ogg file tells its size.
+    The headers of WAV, AIFF, AU and Matroska tell how many there are, and each page of an Ogg file tells its size.
 
     Raises:
         InputError: There are none, or some are not there.
     """
-    header, size = stream.read(12), stream.seek(0, SEEK_END)
+    header, size = stream.read(LONGEST_HEAD), stream.seek(0, SEEK_END)
     if not size:
         raise InputError("the file is empty; take it out, or save it again")
     if truncated:
@@ -219,7 +220,7 @@ def is_whole_page(page: bytes) -> bool:
 
 
 def announced_bytes(header: bytes) -> int | None:
-    """Read how many bytes a sound file has from its first twelve; None for other kinds than WAV, AIFF and AU."""
+    """Read how many bytes a sound file has from its first ones; None where they do not say."""
     match header[:4]:
         case b"RIFF":
             return int.from_bytes(header[4:8], "little") + 8
@@ -227,7 +228,7 @@ def announced_bytes(header: bytes) -> int | None:
             return int.from_bytes(header[4:8], "big") + 8
         case b".snd":
             return int.from_bytes(header[4:8], "big") + int.from_bytes(header[8:12], "big")
-    return None
+    return matroska_bytes(header)
 
 
 def check_count(there: int, announced: int) -> None:

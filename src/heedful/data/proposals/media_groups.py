@@ -4,7 +4,7 @@ A model that is tested on the speakers of its training is tested on less than it
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,13 +14,17 @@ from heedful.data.media.media_files import MediaFile
 from heedful.data.proposals.media_layout import GROUPS
 from heedful.data.proposals.pair_survey import FEWEST_GROUPS, source_hash
 from heedful.data.readers.columns import Column
+from heedful.wording import counted
 
 NAME_PARTS = re.compile(r"[_.-]+")
 MOST_GROUPS = 0.5  # of the files: more groups, and a part of their names is a number of the file
 
 
+MOST_ALONE = 0.1  # of the files: so many may have no group, such as a recording whose name is of another form
+
+
 class Groups(NamedTuple):
-    """The group of each file, and what the groups are, in words; None: no file has a group."""
+    """The group of each file, None where it has none, and what the groups are, in words; None: no file has a group."""
 
     names: Sequence[str | None]
     what: str | None
@@ -43,8 +47,10 @@ def groups_of(files: Sequence[MediaFile], folder: Path | None, kind: str, column
     if kind == "audio":
         tried.append(("speaker as the names of the files say", named_speakers(files)))
     for what, names in tried:
-        if len(set(names)) >= FEWEST_GROUPS and None not in names:
-            return Groups(names, f"{what}, {len(set(names)):,} of them such as {min(filter(None, names))!r}")
+        found, alone = set(filter(None, names)), names.count(None)
+        if len(found) >= FEWEST_GROUPS and alone <= MOST_ALONE * len(files):
+            rest = f", and {counted(alone, 'files')} without one" if alone else ""
+            return Groups(names, f"{what}, {len(found):,} of them such as {min(found)!r}{rest}")
     return Groups([None] * len(files), None)
 
 
@@ -57,20 +63,22 @@ def below_class(file: MediaFile, folder: Path) -> str | None:
 def named_speakers(files: Sequence[MediaFile]) -> list[str | None]:
     """The part of each name that says who speaks, as in 0_jackson_12.wav; None where no part does.
 
-    It has letters, comes again in files of other classes, and is not the class.
+    It has letters, comes again in files of other classes, and is not the class. Names of other than the usual number of
+    parts say nothing.
     """
     nobody: list[str | None] = [None] * len(files)
     rows = [NAME_PARTS.split(file.path.stem) for file in files]
-    if len({len(row) for row in rows}) != 1:
-        return nobody
-    for column in zip(*rows, strict=True):
+    usual = Counter(map(len, rows)).most_common(1)[0][0]
+    for place in range(usual):
+        column = [row[place] if len(row) == usual else None for row in rows]
         classes: dict[str, set[str]] = defaultdict(set)
         for name, file in zip(column, files, strict=True):
-            classes[name].add(file.target)
+            if name is not None:
+                classes[name].add(file.target)
         shared = sum(len(found) > 1 for found in classes.values())
         named = all(re.search(r"[^\W\d]", name) for name in classes) and not classes.keys() & {f.target for f in files}
         if FEWEST_GROUPS <= len(classes) <= MOST_GROUPS * len(files) and named and 2 * shared > len(classes):
-            return list(column)
+            return column
     return nobody
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from heedful.config.modalities import ImageConfig, VideoConfig
 from heedful.config.schema import CorpusConfig
 from heedful.data.media import pictures, sounds, videos
+from heedful.data.media.containers import HEAD, container_format, container_frames
 from heedful.data.media.media_files import MediaFile, read_content
 from heedful.data.proposals.media_layout import Kind
 from heedful.data.proposals.pair_survey import Side, TextStatistics
@@ -139,6 +140,8 @@ def look_at_video(content: bytes) -> VideoFacts:
     Raises:
         InputError: The bytes are no video, damaged, or have too many frames.
     """
+    if kind := container_format(content[:HEAD]):
+        return look_at_container(content, kind)
     with pictures.opened(content, ImageConfig.max_pixels, videos.FORMATS, "video") as picture:
         first = facts_of_picture(picture)
         frames = getattr(picture, "n_frames", 1)
@@ -146,6 +149,24 @@ def look_at_video(content: bytes) -> VideoFacts:
         picture.seek(frames - 1)
         picture.load()  # the last frame tells whether the file is whole
         return VideoFacts(*first, frames)
+
+
+def look_at_container(content: bytes, kind: str) -> VideoFacts:
+    """Find the facts of a video of a phone, a camera or a browser, all frames of which are decoded.
+
+    Raises:
+        InputError: The bytes are damaged, or have no frames, too many or too large ones.
+    """
+    counts: list[int] = []
+
+    def choose(count: int) -> tuple[int]:
+        videos.check_frames(count, VideoConfig())
+        counts.append(count)
+        return (0,)
+
+    [first] = container_frames(content, kind, ImageConfig.max_pixels, choose)
+    height, width = first.shape[:2]
+    return VideoFacts(height, width, bool((first == first[:, :, :1]).all()), counts[-1])
 
 
 def facts_of_picture(picture: Any) -> tuple[int, int, bool]:

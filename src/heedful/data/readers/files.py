@@ -35,6 +35,7 @@ LONGEST_LINE = 1 << 26  # bytes: a longer one means that the file is not text, a
 
 SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]")  # in UTF-8, of a JSON escape without its other half
 
+SOUND_OR_VIDEO = "a sound or a video; give a folder with a folder of them for each class, or a table that names them"
 FOREIGN_BEGINNINGS = {
     b"\xff\xfe": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
     b"\xfe\xff": "UTF-16 text; convert it with `iconv -f UTF-16 -t UTF-8`",
@@ -52,6 +53,7 @@ FOREIGN_BEGINNINGS = {
     b"\x89PNG": "an image; give the folder of the images",
     b"\xff\xd8\xff": "an image; give the folder of the images",
     b"GIF8": "an image; give the folder of the images",
+    **dict.fromkeys((b"ID3\x02", b"ID3\x03", b"ID3\x04", b"fLaC\0", b"OggS\0", b"\x1a\x45\xdf\xa3"), SOUND_OR_VIDEO),
 }
 
 
@@ -223,3 +225,6 @@ def _refuse_foreign(first_line: bytes, name: str) -> None:
     for beginning, what in FOREIGN_BEGINNINGS.items():
         if first_line.startswith(beginning):
             raise InputError(f"{name}: not UTF-8 text but {what}")
+    is_riff = first_line.startswith(b"RIFF") and first_line[8:12] in (b"WAVE", b"AVI ")
+    if is_riff or (first_line.startswith(b"\0") and first_line[4:8] == b"ftyp"):
+        raise InputError(f"{name}: not UTF-8 text but {SOUND_OR_VIDEO}")

@@ -6,6 +6,7 @@ Each reader yields every row of the file, in order; `heedful.data.readers.corpus
 import csv
 import json
 from collections.abc import Iterator, Sequence
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -225,6 +226,8 @@ def _text_of(values: dict[str, object], key: str, fields: Fields, place: str) ->
             f"target_field (and pair_field) to its keys {OPTIONS}"
         )
     value = values[meant]
+    if isinstance(value, float) and isnan(value):  # how Python and pandas write a missing value
+        value = None
     if key == fields.label and isinstance(value, int | float | None):
         value = "" if value is None else json.dumps(value)
     if value is None:
