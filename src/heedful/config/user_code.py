@@ -117,7 +117,7 @@ def _described(error: Exception, module: str) -> str:
             f"{said}; a key of [model] is missing: add {error.name} to the class {type(missing).__name__}, or extend "
             "heedful.config.schema.ModelConfig, which has all keys of a Transformer"
         )
-    if "meta" in str(error) and isinstance(error, RuntimeError | NotImplementedError):
+    if "meta" in str(error) and isinstance(error, RuntimeError):
         return f"{said}; the model is first built without values, on the device meta: compute numbers without tensors"
     return said
 
