@@ -135,7 +135,7 @@ CASES = {
     "heedful search hello": (2, "--model"),
     "heedful search hello --model nowhere": (2, "--corpus"),
     "heedful predict hello --model en-de": (2, "use it with `heedful translate`"),
-    "heedful train recipe.toml --set task=masked_lm": (2, 'set model.family = "encoder"'),
+    "heedful train recipe.toml --set task=masked_lm": (2, "set tokenizer.mask = true"),
     "heedful train recipe.toml --set task=language_modell": (2, "did you mean language_model"),
     "heedful evaluate": (2, "either a model or --hypotheses"),
     "heedful evaluate --hypotheses train.de": (2, "--reference"),
@@ -155,7 +155,7 @@ CASES = {
     "heedful convert nowhere --to gpt2 --out out": (2, 'no model "nowhere"'),
     "heedful convert nowhere --from bert --to gpt2 --out out": (2, "--to gpt2 takes one of heedful; leave --to out"),
     "heedful convert en-de --out out": (2, "to take it elsewhere give --to with one of bert, clip, gpt2, marian"),
-    "heedful convert en-de --to marian --out full": (2, 'model.norm = "post", not "pre"'),
+    "heedful convert en-de --to marian --out marian": (2, 'model.norm = "post", not "pre"'),
     "heedful convert en-de --to gpt2 --out out": (2, 'such a model is for "language_model"'),
     "heedful convert full --from bort --out out": (2, "bort"),
     "heedful scenes en-fr --out scenes": (2, "en-fr"),
@@ -189,7 +189,7 @@ def test_a_failure_is_one_message_and_an_exit_code(command, folder, monkeypatch,
     code, words = CASES[command]
     assert run(command, monkeypatch) == code
     out, err = capsys.readouterr()
-    assert out == ""
+    assert out == "" or command.startswith("heedful init ")  # whose first line says what the data is taken for
     assert words in err
     assert "Traceback" not in err
     assert (folder / "full" / "precious.txt").read_text() == "keep me"

@@ -101,7 +101,7 @@ SOUNDS: dict[str, tuple[bytes, Expected]] = {
     "nothing": (b"", "the file is empty; take it out, or save it again"),
     "text": (b"A text with the name of a sound.\n" * 9, NO_SOUND),
     "page of a failed download": (b"<!DOCTYPE html><html>404</html>\n" * 9, NO_SOUND),
-    "M4A": (b"\0\0\0\x18ftypM4A " + bytes(99), NO_SOUND),
+    "M4A": (b"\0\0\0\x18ftypM4A " + bytes(99), "it is damaged or cut off"),
     "MIDI": (b"MThd\0\0\0\x06\0\x01\0\x02\0\x60MTrk\0\0\0\x04\0\xff\x2f\0", NO_SOUND),
     "WAV that is cut off": (odd.sound()[:2000], "it is cut off: 2,000 of 4,042 bytes are there; save it again"),
     "header only": (odd.sound()[:44], "it is cut off: 44 of 4,042 bytes are there; save it again"),

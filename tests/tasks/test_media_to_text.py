@@ -194,7 +194,7 @@ def test_a_whisper_learns_behind_the_prompt_with_which_it_transcribes(whisper, t
 
     monkeypatch.setattr("heedful.decode.transcriber.SpeechState", Heard)
     used = task.use(transcriber.model, settings, task.tokenizers)
-    used.transcribe(np.zeros(100, np.float32), beam=1)
+    used.transcribe(np.full(100, 0.1, np.float32), beam=1)
     prompt = used.tokens.prompt("de")
     assert len(prompt) == 3
     assert fed[:4] == [BOS, *prompt] == [BOS, *learned[:3]]

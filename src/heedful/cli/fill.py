@@ -59,7 +59,6 @@ def fill(
     from heedful.decode.filler import Filler
     from heedful.machine import prepare_process
 
-    check_output(output, source)
     reading = FileOptions(skip_bad, truncated)
     reading.check(model, recipe := recipe_of(model))
     if recipe.data.modality == "image":
@@ -67,6 +66,7 @@ def fill(
         refuse_text_options({**given, "--count": count, "--json": as_json})
         fill_pictures(model, text, output, device, reading)
         return
+    check_output(output, source)
     check_json_output(output, as_json=as_json)
     source = input_file(text, source, input_form)
     check_columns(source, "--input", source_field)
