@@ -1,6 +1,7 @@
 """No public function of heedful changes the global generators of torch, numpy or random."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.slow
 def changes(tmp_path_factory) -> dict[str, dict[str, str]]:
     """By task and use, the generators that were changed, or how the use failed; empty: it is as it should be."""
     program = [sys.executable, random_state_uses.__file__, str(tmp_path_factory.mktemp("uses"))]
-    result = subprocess.run(program, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run(program, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 

@@ -177,3 +177,8 @@ def test_a_broken_data_set_is_refused_with_the_place(tmp_path: Path, name: str) 
     assert shape is not None
     with pytest.raises(InputError, match=message):
         list(records_of(tmp_path / name, shape, "error").lines)
+
+
+def test_objects_that_only_annotate_a_row_leave_it_a_row(tmp_path: Path) -> None:
+    rows = [{"picture": f"{i}.png", "en": "a dog", "boxes": {"en": [[0, 1, [2, 3, 4, 5]]]}} for i in range(5)]
+    assert shape_in(tmp_path, "boxes.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows)) is None

@@ -199,9 +199,10 @@ def is_json(text: str) -> bool:
 
 
 def is_deep(values: dict[str, object]) -> bool:
-    """True if a JSON object has fields that are objects, or lists of words with a list of tags."""
+    """True if a JSON object has texts in fields that are objects, or lists of words with a list of tags."""
     lists = [value for value in values.values() if isinstance(value, list)]
-    return any(isinstance(value, dict) for value in values.values()) or (
+    inner = [part for value in values.values() if isinstance(value, dict) for part in value.values()]
+    return any(isinstance(part, str) or "context" in values for part in inner) or (
         len(lists) > 1 and len({len(value) for value in lists}) == 1 and "tokens" in values
     )
 
