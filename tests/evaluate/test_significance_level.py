@@ -4,15 +4,16 @@ import pytest
 from scipy.stats import binom
 from significance_level import KINDS, Systems, rejections
 
-PAIRS = 300
+PAIRS = {"translation": 300, "compare, translations": 300}  # whose p-values were too small; of the others 100
 TRIALS = 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_equally_good_systems_differ_as_rarely_as_the_level_says(kind):
-    for name, rejected in rejections(kind, PAIRS, samples=99).items():
-        assert rejected <= binom.ppf(0.99, PAIRS, 0.05), name
+    pairs = PAIRS.get(kind, 100)
+    for name, rejected in rejections(kind, pairs, samples=99).items():
+        assert rejected <= binom.ppf(0.99, pairs, 0.05), name
 
 
 # Examples on which rates of errors of 0.35 and 0.25 are found to differ in more than 99 % of all trials. Of texts each
