@@ -23,6 +23,14 @@ with Stopping(False):
 """
 
 
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in another process, which has to end by itself."""
+    environment = os.environ | {"PYTHONPATH": SOURCE}
+    return subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=120, env=environment
+    )
+
+
 @pytest.mark.parametrize(
     ("code", "requeue", "told"),
     [
@@ -77,14 +85,7 @@ def test_a_signal_that_is_ignored_stays_ignored():
 
 @pytest.mark.slow
 def test_code_that_is_not_python_is_ended_after_some_seconds():
-    ended = subprocess.run(
-        [sys.executable, "-c", BUSY],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": SOURCE},
-    )
+    ended = run(BUSY)
     assert (ended.returncode, ended.stderr) == (
         143,
         "heedful: stopped by SIGTERM; the same command goes on from the newest checkpoint, or begins again if there is "
@@ -105,13 +106,6 @@ with Stopping(False), Interruption() as interruption:
 
 @pytest.mark.slow
 def test_an_update_that_takes_long_is_abandoned_and_the_run_saved():
-    ended = subprocess.run(
-        [sys.executable, "-c", LONG],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": SOURCE},
-    )
+    ended = run(LONG)
     assert (ended.returncode, ended.stdout) == (143, "saved\n")
     assert "stopped and saved in the middle of an update or validation that takes long (SIGTERM)" in ended.stderr

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.options import Device, Force
-from heedful.cli.output import check_output
+from heedful.cli.output import check_output, warn_of_missing_glyphs
 from heedful.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -64,13 +64,7 @@ def attention(
         raise RunError(f"cannot write {out}: {error.strerror or error}") from error
     typer.echo(tokenizers_of(subject).target.decode(seen.target.ids))
     typer.echo(f"{out}: {title}", err=True)
-    if missing:
-        characters = " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing))
-        typer.echo(
-            f"Words with {characters} are drawn as their number, as no font here has these characters; install one "
-            "that does, such as Noto Sans CJK",
-            err=True,
-        )
+    warn_of_missing_glyphs("Words", missing)
 
 
 def writer_of(loaded: "LoadedModel") -> "Writer":

@@ -114,6 +114,16 @@ def writing(path: Path | None) -> Iterator[BinaryIO]:
         raise RunError(f"cannot write {path or 'standard output'}: {error.strerror or error}") from error
 
 
+def warn_of_missing_glyphs(what: str, missing: Iterable[str]) -> None:
+    """Warn on standard error of characters that no installed font has, so that a picture has numbers instead."""
+    if characters := " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing)):
+        typer.echo(
+            f"{what} with {characters} are drawn as their number, as no font here has these characters; install one "
+            "that does, such as Noto Sans CJK",
+            err=True,
+        )
+
+
 def print_table(table: "Table") -> None:
     """Print a table to standard output in all its width: a narrow terminal wraps its lines, and no number is cut."""
     from rich.console import Console

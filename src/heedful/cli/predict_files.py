@@ -58,7 +58,7 @@ def predict_files(
     check_output(output, *map(Path, names))
     if source and not is_table(source):
         raise InputError(
-            f"--input {source}: {model} reads files, not lines; name them behind the options, or in a table whose name "
+            f"--input {source}: {model} reads files, not lines; name them after the options, or in a table whose name "
             "ends in .tsv, .csv or .jsonl"
         )
     prepare_process()
@@ -69,7 +69,6 @@ def predict_files(
     tabled = files_in_table(source, loaded.recipe, field) if source else []
     files = ReadFiles([*named, *tabled], predictor.reader.parts)
     check_output(output, *files.files)
-    check_json_output(output, as_json=as_json)
     only = (source or Path(names[0])) if len(names) + bool(source) == 1 else None
     given = rows_of_table(only, loaded.recipe, field) if only and is_table(only) else rows_of_names(files.files)
     columns = () if as_json else predictor.decision.columns(predictor.labels)

@@ -9,7 +9,7 @@ import typer
 
 from heedful.cli.comparison import comparison_lines
 from heedful.cli.files import ScoredFiles
-from heedful.cli.output import check_output
+from heedful.cli.output import check_output, warn_of_missing_glyphs
 from heedful.cli.tables import columns_of
 from heedful.cli.translate import changed
 from heedful.errors import InputError, RunError
@@ -138,13 +138,7 @@ def drawing_of(plot: Path, data: "DataConfig") -> "Callable[[ClassReport, str], 
         except OSError as error:
             raise RunError(f"cannot write {plot}: {error.strerror or error}") from error
         typer.echo(f"{plot}: confusion matrix", err=True)
-        if missing:
-            characters = " ".join(c if c.isprintable() else ascii(c).strip("'") for c in sorted(missing))
-            typer.echo(
-                f"Classes with {characters} are drawn as their number, as no font here has these characters; "
-                "install one that does, such as Noto Sans CJK",
-                err=True,
-            )
+        warn_of_missing_glyphs("Classes", missing)
 
     return draw
 

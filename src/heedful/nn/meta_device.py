@@ -27,7 +27,7 @@ def unallocated() -> Iterator[None]:
     For whoever asks for the shapes of weights only: on the device "meta" tables too would be computed by torch's
     compiler.
     """
-    with _Unallocated():
+    with _Undrawn(empty="meta"):
         yield
 
 
@@ -42,7 +42,15 @@ _DRAWS = {  # all that can be overridden
 
 
 class _Undrawn(TorchFunctionMode):
-    """Mode in which functions that draw weights leave them as they are."""
+    """Mode in which functions that draw weights leave them as they are.
+
+    Args:
+        empty: device of tensors that are made without values, as weights are; None: the one that is asked for.
+    """
+
+    def __init__(self, empty: str | None = None) -> None:
+        super().__init__()
+        self.empty = empty
 
     def __torch_function__(
         self,
@@ -52,19 +60,9 @@ class _Undrawn(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         del types
-        named = kwargs or {}
-        return named.get("tensor", next(iter(args), None)) if func in _DRAWS else func(*args, **named)
-
-
-class _Unallocated(_Undrawn):
-    """Mode in which weights are made on the device "meta" as well."""
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        place = {"device": "meta"} if func is torch.empty else {}
-        return super().__torch_function__(func, types, args, {**(kwargs or {}), **place})
+        named = dict(kwargs or {})
+        if func in _DRAWS:
+            return named.get("tensor", next(iter(args), None))
+        if self.empty and func is torch.empty:
+            named["device"] = self.empty
+        return func(*args, **named)
