@@ -138,7 +138,9 @@ class NAType:
     """The missing value of pandas, as far as it is known by its type."""
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan"), NAType()], ids=str)
+@pytest.mark.parametrize(
+    "missing", [None, float("nan"), np.float64("nan"), NAType()], ids=["None", "nan", "numpy", "pandas"]
+)
 def test_a_missing_label_is_not_a_class(missing, tmp_path):
     rows = [("a good film", "pos"), ("a bad film", missing)]
     assert written(CLASSIFICATION, rows, tmp_path)[1] == {"source": "a bad film", "target": None}
