@@ -24,7 +24,7 @@ def test_no_command_writes_over_its_input(tmp_path, command):
     text = tmp_path / "text.jsonl"
     text.write_text("precious\n")
     with pytest.raises(InputError, match="would be overwritten; name another file"):
-        invoke(command, "--model", "nowhere", "--input", text, "--output", text)
+        invoke(command, "--model", "en-de", "--input", text, "--output", text)
     assert text.read_text() == "precious\n"
 
 
