@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from heedful.checkpoint import load_model, write_model
+from heedful.config.schema import Recipe
 from heedful.decode import beam as beam_module
 from heedful.decode.beam import search
 from heedful.decode.speech_rules import SpeechRules, SpeechState
@@ -18,6 +19,7 @@ from heedful.errors import InputError
 from heedful.models import weights
 from heedful.text.pipeline import EOS
 from heedful.text.tokenizer_pair import TokenizerPair
+from heedful.text.training import train_tokenizer
 from toy_speech import (
     LETTERS,
     RATE,
@@ -59,6 +61,13 @@ def noises(count):
     """Sounds of many lengths within one window."""
     chance = np.random.default_rng(count)
     return [chance.normal(0, 0.3, chance.integers(17, WINDOW * STEP)).astype(np.float32) for _ in range(count)]
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a  b", "a\n\n b\tc"])
+def test_white_space_inside_a_text_is_as_the_model_writes_it(text):
+    tokenizer = train_tokenizer([text], replace(Recipe().tokenizer, kind="character", byte_fallback=False))
+    transcriber = parrot(tokenizer)
+    assert transcriber.spell(tokenizer.encode(text)) == text
 
 
 @pytest.mark.parametrize("beam", [1, 3])

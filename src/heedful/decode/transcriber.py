@@ -333,8 +333,8 @@ class Transcriber(Predictor[SourceToTarget, Transcript]):
         return words_of(spelled, [said.times[place] for place in kept], [said.scores[place] for place in kept])
 
     def spell(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, on one line."""
-        return " ".join(self.tokenizer.decode(self.tokens.text(tokens)).split())
+        """Return the text of tokens without white space at its ends; line feeds and blanks inside are as written."""
+        return self.tokenizer.decode(self.tokens.text(tokens)).strip()
 
     def _check(self) -> None:
         transcribe = self.settings.transcribe

@@ -13,6 +13,7 @@ from jaxtyping import Float32
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.channels import ChannelMixer
 from heedful.data.media.containers import HEAD, SOUND_ENDINGS, ContainerSound, container_format, matroska_bytes
+from heedful.data.media.foreign_messages import without_foreign_messages
 from heedful.data.media.resampling import Samples, resampled
 from heedful.data.media.wav_headers import STREAMED, true_header
 from heedful.errors import InputError
@@ -137,7 +138,7 @@ def opened(content: bytes, *, truncated: bool = False) -> Iterator[Any]:
     Raises:
         InputError: The bytes are no sound, cut off or damaged.
     """
-    with open_sound(content, truncated=truncated) as sound:
+    with open_sound(content, truncated=truncated) as sound, without_foreign_messages():
         try:
             yield sound
         except soundfile().LibsndfileError as error:
@@ -160,7 +161,8 @@ def open_sound(source: bytes | Path, *, truncated: bool = False) -> Any:
         if kind is not None:
             sound: Any = ContainerSound(source, kind)
         else:
-            sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
+            with without_foreign_messages():
+                sound = library.SoundFile(BytesIO(source) if isinstance(source, bytes) else fsencode(source))
             sound.seekable = lambda: False  # else soundfile looks for its place after each read, and an MP3 loses it
     except OSError as error:
         raise InputError(f"it cannot be read ({error.strerror or error})") from error
