@@ -26,6 +26,7 @@ UNTOLD = 2**63 - 1  # samples of a file that does not tell how many there are, a
 BLOCK = 1 << 16  # samples that are read at a time
 SMALL_BLOCK = 1 << 9  # the same where the file is damaged somewhere: a block with the damage is lost
 SCALES = {"int16": (0, 2.0**15), "int32": (0, 2.0**31), "uint8": (128, 2.0**7)}  # zero and one in samples of integers
+QUIETEST = 1e-4  # samples of 16 bits that are this near to each other are silence, or the noise of rounding
 LOUDEST = 8.0  # the largest sample; sound is from -1 to 1, and loud music saved without clipping reaches 2 or 3
 PAGE = 1 << 16  # bytes that hold the last page of an Ogg file, and more
 LONGEST_HEAD = 256  # bytes of a file that say how many it has
@@ -271,6 +272,11 @@ def checked(samples: Samples) -> Samples:
             "such as 32,768 for samples of 16 bits"
         )
     return samples
+
+
+def is_silent(samples: np.ndarray) -> bool:
+    """True if nothing can be heard in samples (N) or (N C): all of a channel are nearly equal."""
+    return float(np.ptp(samples, axis=0).max()) <= QUIETEST
 
 
 def soundfile() -> Any:
