@@ -1,5 +1,6 @@
 """Whispers of Hugging Face and of heedful say the same, whichever is made of the other."""
 
+import copy
 import json
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from heedful.config.validate import recipe_from_dict
 from heedful.convert import FORMATS, Model
 from heedful.convert.whisper import languages
 from heedful.decode.transcriber import Transcriber
+from heedful.decode.word_times import head_weights
 from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.input_layers import media_to_text
@@ -75,6 +77,18 @@ def test_every_token_has_its_old_logit(theirs, ours, old):
     assert expected.std() > 0.5
     torch.testing.assert_close(found[..., BOS:], expected[..., old[BOS:]], atol=1e-4, rtol=0)
     assert found.softmax(-1)[..., [PAD, UNK]].eq(0).all()
+
+
+def test_the_attention_that_times_words_is_that_of_transformers(theirs, ours, old):
+    model = copy.deepcopy(theirs[1])
+    model.set_attn_implementation("eager")
+    frames = some_sound()[:1]
+    ids = torch.randint(EOS, len(old), (1, 17), generator=torch.Generator().manual_seed(5))
+    with torch.inference_mode():
+        layers = model(input_features=frames.transpose(1, 2), decoder_input_ids=old[ids], output_attentions=True)
+    expected = torch.cat([layer[0] for layer in layers.cross_attentions])
+    found = head_weights(ours.model, frames, torch.ones(1, FRAMES, dtype=torch.bool), ids, range(len(expected)))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
 def test_settings_and_tokens_come_along(theirs, ours):
