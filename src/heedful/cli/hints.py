@@ -197,7 +197,7 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
         group: All commands.
         near: Options of the command with a similar spelling.
     """
-    from heedful.config.keys import all_keys, nearest, same_name
+    from heedful.config.keys import nearest, same_name
 
     name = option.lstrip("-").replace("-", "_").lower()
     spelled, own = f"--{name.replace('_', '-')}", options_of(command)
@@ -206,7 +206,7 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
     same += [f"the argument {name.upper()}, without {option}"] if name in arguments_of(command) else []
     if same:
         return same[0]
-    keys = sorted(same_name(name, list(all_keys())), key=lambda key: not key.startswith(("train.", "optimizer.")))
+    keys = sorted(same_name(name), key=lambda key: not key.startswith(("train.", "optimizer.")))
     if keys and "--set" in own:
         return f"--set {keys[0]}=VALUE"
     if owned := [found for each in (spelled, *others) if (found := elsewhere(each, group))]:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import Poolers, TextModelConfig
+from heedful.config.model import Dropout, Layers, Poolers, Positions, TextModelConfig, Width
+from heedful.config.setting import Count
 from heedful.wording import counted
 
 
@@ -15,13 +16,28 @@ class ConvolutionalConfig(TextModelConfig):
     """
 
     architecture: str = "convolutional"
-    encoder_layers: int = 4
-    decoder_layers: int = 3
-    kernel_size: int = 3  # neighbouring tokens that a convolution reads, itself included
-    channels: int | None = None  # size of the hidden states between convolutions; None: d_model
+    encoder_layers: Layers = 4
+    """Number of layers of the encoder."""
+
+    decoder_layers: Layers = 3
+    """Number of layers of the decoder."""
+
+    kernel_size: Count = 3
+    """Width of a convolution in tokens."""
+
+    channels: Count | None = None
+    """Size of the hidden states between convolutions. Not set: `d_model`."""
+
     positions: Literal["learned", "none"] = "learned"
-    max_positions: int = 1024  # size of the learned table
-    scale_embeddings: bool = False  # token and position vectors begin small, and equal in size (section 3.5)
+    """Encoding of positions."""
+
+    max_positions: Positions = 1024
+    """Size of the table of learned positions."""
+
+    scale_embeddings: bool = False
+    """If `true`, token vectors are multiplied by sqrt(d_model). Otherwise they begin as small as position vectors
+    (section 3.5)."""
+
     pooler: Poolers = "none"
 
     @property
@@ -57,11 +73,21 @@ class TextCNNConfig(TextModelConfig):
 
     architecture: str = "text_cnn"
     family: Literal["encoder"] = "encoder"
-    d_model: int = 300  # size of word vectors
-    kernel_sizes: tuple[int, ...] = (3, 4, 5)  # neighbouring tokens that a filter reads, one layer for each
-    filters: int = 100  # of each kernel size
-    multichannel: bool = False  # the sum of word vectors that are trained and of ones that stay as they began
-    dropout: float = 0.5  # on the pooled vector of a text
+    d_model: Width = 300
+    """Size of the word vectors."""
+
+    kernel_sizes: tuple[int, ...] = (3, 4, 5)
+    """Widths of the filters in tokens, with one layer of filters for each."""
+
+    filters: Count = 100
+    """Number of filters of each width."""
+
+    multichannel: bool = False
+    """If `true`, a word is the sum of a trained vector and of one that stays as it was read."""
+
+    dropout: Dropout = 0.5
+    """Dropout on the pooled vector of a text."""
+
     scale_embeddings: bool = False
     pooler: Poolers = "none"
 

@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from heedful.config.schema import ModelConfig, Poolings
+from heedful.config.model import Heads, Layers, ModelConfig, Poolings, Positions
+from heedful.config.setting import Count, Positive
 from heedful.wording import counted
 
 
@@ -20,15 +21,32 @@ class DualEncoderConfig(ModelConfig):
     norm: Literal["post", "pre"] = "pre"
     scale_embeddings: bool = False
     pooler: Literal["none"] = "none"
-    text_d_model: int = 512  # size of embeddings and hidden states of the text encoder
-    text_d_ff: int = 2048  # size of its feed-forward network
-    text_heads: int = 8  # its attention heads
-    text_layers: int = 6  # its blocks
-    text_max_positions: int = 77  # size of its learned table of positions; the other schemes have no limit
-    text_causal: bool = True  # a token of a text attends to earlier tokens only, as in GPT; false: to all, as in BERT
-    text_pooling: Poolings = "last"  # last: <eos>, CLIP's; of pictures: model.pooling
-    projection: int = 512  # size of the vectors of pictures and texts
-    temperature: float = 0.07  # cosine similarities are divided by it; trained from here, to no less than 0.01
+    text_d_model: Count = 512
+    """Size of embeddings and hidden states of the text encoder."""
+
+    text_d_ff: Count = 2048
+    """Size of the hidden layer of feed-forward networks of the text encoder."""
+
+    text_heads: Heads = 8
+    """Number of attention heads of the text encoder."""
+
+    text_layers: Layers = 6
+    """Number of layers of the text encoder."""
+
+    text_max_positions: Positions = 77
+    """Size of the text encoder's table of learned positions. The other encodings have no limit."""
+
+    text_causal: bool = True
+    """If `true`, a token of a text attends to earlier tokens only, as in GPT, otherwise to all, as in BERT."""
+
+    text_pooling: Poolings = "last"
+    """How hidden states of a text become one vector. `last` is that of `<eos>`, as in CLIP. For images: `pooling`."""
+
+    projection: Count = 512
+    """Size of the vectors of images and texts."""
+
+    temperature: Positive = 0.07
+    """Divisor of cosine similarities. It is trained from this value, to at least 0.01."""
 
     def text(self) -> ModelConfig:
         """The settings of the text encoder, as those of a Transformer by itself."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.config.schema import Poolers, TextModelConfig
+from heedful.config.model import Layers, Poolers, TextModelConfig
 from heedful.wording import counted
 
 Scores = Literal["none", "additive", "dot", "general", "concat"]
@@ -14,14 +14,30 @@ class RecurrentConfig(TextModelConfig):
     """Settings of a recurrent model; by default LSTM layers, and in an encoder-decoder Luong's general attention."""
 
     architecture: str = "recurrent"
-    cell: Literal["elman", "lstm", "gru"] = "lstm"  # Elman 1990; Hochreiter & Schmidhuber 1997; Cho et al. 2014
-    layers: int = 1  # of the encoder, and of the decoder
-    bidirectional: bool = True  # an encoder reads in both directions, with d_model / 2 units in each
-    residual: bool = False  # add the input of each layer to its output (Wu et al. 2016, section 3.1)
-    layer_norm: bool = False  # normalise the input of each layer (Ba et al. 2016)
-    variational_dropout: bool = False  # the same units are dropped at all steps (Gal & Ghahramani 2016)
-    attention: Scores = "general"  # additive: Bahdanau et al. 2015; dot, general, concat: Luong et al. 2015
-    input_feeding: bool = False  # a decoder with Luong's attention reads its last output too (Luong et al. 2015, 3.3)
+    cell: Literal["elman", "lstm", "gru"] = "lstm"
+    """Recurrent cell (Elman 1990; Hochreiter & Schmidhuber 1997; Cho et al. 2014)."""
+
+    layers: Layers = 1
+    """Number of layers of the encoder, and of the decoder."""
+
+    bidirectional: bool = True
+    """If `true`, an encoder reads in both directions, with d_model / 2 units in each."""
+
+    residual: bool = False
+    """If `true`, the input of each layer is added to its output (Wu et al. 2016, section 3.1)."""
+
+    layer_norm: bool = False
+    """If `true`, the input of each layer is normalised (Ba et al. 2016)."""
+
+    variational_dropout: bool = False
+    """If `true`, the same units are dropped at all steps (Gal & Ghahramani 2016)."""
+
+    attention: Scores = "general"
+    """Score of the attention: `additive` (Bahdanau et al. 2015); `dot`, `general`, `concat` (Luong et al. 2015)."""
+
+    input_feeding: bool = False
+    """If `true`, a decoder with the attention of Luong et al. also reads its last output (section 3.3)."""
+
     pooler: Poolers = "none"
 
     def shape(self) -> str:
