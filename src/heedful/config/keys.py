@@ -5,10 +5,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
-from heedful.config.setting import Setting, bare, setting_in
+from heedful.config.setting import Resume, Setting, bare, setting_in
+
+
+class _Path:
+    """Dotted key that grows by each attribute: the text of `path.train.seed` is "train.seed"."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> "_Path":
+        return _Path(f"{self._path}.{name}".lstrip("."))
+
+    def __str__(self) -> str:
+        return self._path
+
+
+KEYS = cast("Recipe", _Path())  # a key is written as a value is read: str(KEYS.train.seed) is "train.seed"
 
 
 def table_of(hint: Any, options: type = ModelConfig) -> type | None:
@@ -72,6 +88,19 @@ def settings_around(key: str, options: type = ModelConfig) -> Iterator[Setting]:
         if key in hints_of_keys(options):
             yield setting_in(hints_of_keys(options)[key])
         key = key.rpartition(".")[0]
+
+
+def resumption(key: str, options: type = ModelConfig) -> Resume:
+    """Whether a resumed run may have another value of a dotted key: as its setting says, or the tables that hold it."""
+    for setting in settings_around(key, options):
+        if setting.resume is not None:
+            return setting.resume
+    return "ask"
+
+
+def is_per_machine(key: str, options: type = ModelConfig) -> bool:
+    """True if the machines of a run may have different values of a dotted key."""
+    return any(setting.per_machine for setting in settings_around(key, options))
 
 
 def unknown_keys(values: Any, options: type = ModelConfig, table: type = Recipe, prefix: str = "") -> Iterator[str]:

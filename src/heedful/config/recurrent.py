@@ -1,9 +1,10 @@
 """Options of recurrent models: Elman networks, LSTM and GRU, with or without attention."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from heedful.config.model import Layers, Poolers, TextModelConfig
+from heedful.config.setting import Setting
 from heedful.wording import counted
 
 Scores = Literal["none", "additive", "dot", "general", "concat"]
@@ -29,7 +30,7 @@ class RecurrentConfig(TextModelConfig):
     layer_norm: bool = False
     """If `true`, the input of each layer is normalised (Ba et al. 2016)."""
 
-    variational_dropout: bool = False
+    variational_dropout: Annotated[bool, Setting(resume="ask")] = False
     """If `true`, the same units are dropped at all steps (Gal & Ghahramani 2016)."""
 
     attention: Scores = "general"

@@ -32,6 +32,9 @@ class Fixed:
     reason: str
 
 
+Resume = Literal["free", "length", "ask"] | Fixed
+
+
 @dataclass(frozen=True)
 class Setting:
     """Facts of a setting beyond its type, default, range and description.
@@ -49,7 +52,7 @@ class Setting:
     aliases: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     former: tuple[str, ...] = ()
-    resume: Literal["free", "length", "ask"] | Fixed | None = None
+    resume: Resume | None = None
     per_machine: bool = False
 
 
