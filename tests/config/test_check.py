@@ -8,11 +8,11 @@ from typing import get_args, get_origin
 import pytest
 
 from heedful.config.architecture_options import OPTIONS
-from heedful.config.check import impossible, remarks
 from heedful.config.dual_encoder import DualEncoderConfig
 from heedful.config.keys import all_keys, hints_of_keys, table_of
 from heedful.config.load import recipe_schema
-from heedful.config.rules import REMARKS, RULES_OF
+from heedful.config.rule import REMARKS, RULES
+from heedful.config.rules import impossible, remarks
 from heedful.config.schema import Recipe
 from heedful.config.setting import bare, bounds
 from heedful.config.validate import recipe_from_dict
@@ -218,8 +218,9 @@ def test_frames_of_videos_are_held_to_the_rules_of_pictures(values: dict, words:
 
 
 def test_every_rule_is_tried_above() -> None:
-    elsewhere = (Word2VecConfig, DualEncoderConfig)  # tried in test_word2vec_rules.py and test_dual_encoder_rules.py
-    here = [rule.key for options, rules in RULES_OF.items() for rule in rules if options not in elsewhere]
+    elsewhere = (Word2VecConfig, DualEncoderConfig)  # tried in test_word2vec.py and test_dual_encoder.py
+    kinds = dict.fromkeys(kind for options in OPTIONS.values() for kind in reversed(options.__mro__))
+    here = [rule.key for kind in kinds if kind not in elsewhere for rule in RULES.get(kind, ())]
     assert here == [key for key, _, _ in BROKEN]
 
 
@@ -379,8 +380,11 @@ def plain(hint: object) -> object:
 
 
 def test_rules_blame_keys_that_exist() -> None:
-    keys = {key.replace(".0.", ".") for key in KEYS}
-    assert {rule.key for rules in (*RULES_OF.values(), REMARKS) for rule in rules} <= keys
+    keys_of_transformers = set(all_keys())  # rules of all recipes name them, too
+    for kind in OPTIONS.values():
+        known = {key.replace(".0.", ".") for key in all_keys(kind)}
+        rules = [rule for table in (RULES, REMARKS) for base in kind.__mro__ for rule in table.get(base, ())]
+        assert {rule.key for rule in rules} <= known | keys_of_transformers
 
 
 def test_the_schema_has_the_bounds() -> None:

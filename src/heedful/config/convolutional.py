@@ -1,9 +1,12 @@
-"""Options of convolutional models: gated convolutions as in ConvS2S, and Kim's text CNN."""
+"""Settings of convolutional models, and their rules: gated convolutions as in ConvS2S, and Kim's text CNN."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
+from heedful.config.keys import KEYS
 from heedful.config.model import Dropout, Layers, Poolers, Positions, TextModelConfig, Width
+from heedful.config.rule import RULES, Rule
+from heedful.config.schema import Recipe
 from heedful.config.setting import Count
 from heedful.wording import counted
 
@@ -100,3 +103,29 @@ class TextCNNConfig(TextModelConfig):
         """Describe the shape of a text CNN in words: kernel sizes, filters and the size of word vectors."""
         sizes = ", ".join(map(str, self.kernel_sizes))
         return f"kernel sizes {sizes}, {counted(self.filters, 'filters')} of each, d_model {self.d_model}"
+
+
+def text_cnn(recipe: Recipe) -> TextCNNConfig:
+    """The settings of the text CNN of a recipe."""
+    return cast("TextCNNConfig", recipe.model)
+
+
+RULES[TextCNNConfig] = (
+    Rule(
+        text_cnn(KEYS).kernel_sizes,
+        lambda r: min(text_cnn(r).kernel_sizes, default=0) < 1,
+        "model.kernel_sizes holds no size, or one below 1; give one or more numbers of tokens, such as [3, 4, 5]",
+    ),
+    Rule(
+        text_cnn(KEYS).multichannel,
+        lambda r: text_cnn(r).multichannel and r.model.freeze_vectors,
+        "model.multichannel = true trains one of two channels, and model.freeze_vectors = true none; "
+        "set one of them to false",
+    ),
+    Rule(
+        text_cnn(KEYS).multichannel,
+        lambda r: text_cnn(r).multichannel and r.data.modality != "text",
+        "model.multichannel = true has two channels of word vectors, and the task {r.task} reads no words; set it to "
+        "false",
+    ),
+)

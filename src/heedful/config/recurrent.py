@@ -1,9 +1,13 @@
-"""Options of recurrent models: Elman networks, LSTM and GRU, with or without attention."""
+"""Settings of recurrent models, and their rules: Elman networks, LSTM and GRU, with or without attention."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
+from heedful.config.families import FAMILIES
+from heedful.config.keys import KEYS
 from heedful.config.model import Layers, Poolers, TextModelConfig
+from heedful.config.rule import REMARKS, RULES, Rule
+from heedful.config.schema import Recipe
 from heedful.config.setting import Setting
 from heedful.wording import counted
 
@@ -47,3 +51,36 @@ class RecurrentConfig(TextModelConfig):
         if self.family == "encoder_decoder":
             parts += [f"{self.attention} attention"] if self.attention != "none" else ["no attention"]
         return ", ".join(parts)
+
+
+def recurrent(recipe: Recipe) -> RecurrentConfig:
+    """The settings of the recurrent model of a recipe."""
+    return cast("RecurrentConfig", recipe.model)
+
+
+RULES[RecurrentConfig] = (
+    Rule(
+        KEYS.model.d_model,
+        lambda r: recurrent(r).bidirectional and r.model.d_model % 2 != 0 and not FAMILIES[r.model.family].causal,
+        "a bidirectional encoder has half of its units in each direction, and model.d_model = {r.model.d_model} is "
+        "odd; make it even, or set model.bidirectional = false",
+    ),
+    Rule(
+        recurrent(KEYS).input_feeding,
+        lambda r: recurrent(r).input_feeding and recurrent(r).attention in ("none", "additive"),
+        'with model.attention = "{r.model.attention}" a decoder has no input feeding; set model.input_feeding = false, '
+        'or model.attention = "general"',
+    ),
+)
+
+REMARKS[RecurrentConfig] = (
+    Rule(
+        recurrent(KEYS).attention,
+        lambda r: (
+            not FAMILIES[r.model.family].pairs
+            and (recurrent(r).attention != RecurrentConfig.attention or recurrent(r).input_feeding)
+        ),
+        "model.attention and model.input_feeding belong to an encoder-decoder: in a model of family {r.model.family} "
+        "they change nothing",
+    ),
+)

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from heedful.config.architecture_options import KEY, architecture_in, options_of
-from heedful.config.check import Problem, impossible, size_problem
 from heedful.config.keys import hint_of, nearest, siblings, unknown_keys
+from heedful.config.rules import Problem, impossible, size_problem
 from heedful.config.schema import ArchitectureConfig, Recipe
 from heedful.config.setting import bounds, range_text, setting_in
 from heedful.errors import InputError

@@ -1,9 +1,12 @@
-"""Options of the architecture "word2vec": word vectors by skip-gram or CBOW (Mikolov et al. 2013a, 2013b)."""
+"""Settings of word2vec and their rules: word vectors by skip-gram or CBOW (Mikolov et al. 2013a, 2013b)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
+from heedful.config.keys import KEYS
 from heedful.config.model import ArchitectureConfig, Width
+from heedful.config.rule import REMARKS, RULES, Rule
+from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Natural, NonNegative
 
 
@@ -43,3 +46,63 @@ class Word2VecConfig(ArchitectureConfig):
     def shape(self) -> str:
         """Describe the model in words: kind, objective, size and window."""
         return f"{self.kind} with {self.objective}, vectors of size {self.d_model}, window {self.window}"
+
+
+def word_vectors(recipe: Recipe) -> Word2VecConfig:
+    """The settings of word2vec in a recipe."""
+    return cast("Word2VecConfig", recipe.model)
+
+
+# Updates change only the rows of a batch's words.
+RULES[Word2VecConfig] = (
+    Rule(
+        word_vectors(KEYS).phrases,
+        lambda r: any(threshold <= 0 for threshold in word_vectors(r).phrases),
+        "model.phrases lists scores that a phrase exceeds, one for each pass over the text; give numbers above 0, such "
+        "as [200.0, 100.0]",
+    ),
+    Rule(
+        KEYS.model.source_vectors,
+        lambda r: bool(r.model.source_vectors or r.model.target_vectors),
+        "word vectors begin with random numbers here; leave model.source_vectors and model.target_vectors out",
+    ),
+    Rule(
+        KEYS.optimizer.name,
+        lambda r: r.optimizer.name != "row_sgd",
+        'word vectors get gradients for the words of a batch only, which optimizer.name = "{r.optimizer.name}" does '
+        'not take; set optimizer.name = "row_sgd"',
+    ),
+    Rule(
+        KEYS.tokenizer.kind,
+        lambda r: r.tokenizer.kind != "word" or r.tokenizer.byte_fallback,
+        'word vectors belong to words; set tokenizer.kind = "word" and tokenizer.byte_fallback = false',
+    ),
+    Rule(
+        KEYS.train.precision,
+        lambda r: r.train.precision != "float32",
+        'word vectors are computed in float32, and train.precision is "{r.train.precision}"; leave it out',
+    ),
+    Rule(
+        KEYS.train.label_smoothing,
+        lambda r: r.train.label_smoothing > 0,
+        "word vectors are learned without label smoothing; set train.label_smoothing = 0.0",
+    ),
+)
+
+REMARKS[Word2VecConfig] = (
+    Rule(
+        word_vectors(KEYS).negatives,
+        lambda r: (
+            word_vectors(r).objective != "negative_sampling"
+            and (word_vectors(r).negatives, word_vectors(r).noise_power)
+            != (Word2VecConfig.negatives, Word2VecConfig.noise_power)
+        ),
+        "model.negatives and model.noise_power belong to negative sampling: with model.objective = "
+        '"{r.model.objective}" they change nothing',
+    ),
+    Rule(
+        word_vectors(KEYS).phrase_discount,
+        lambda r: not word_vectors(r).phrases and word_vectors(r).phrase_discount != Word2VecConfig.phrase_discount,
+        "model.phrase_discount belongs to model.phrases: without phrases it changes nothing",
+    ),
+)
