@@ -26,7 +26,7 @@ class DecodeConfig:
     """Strength of the length penalty; 0 turns it off."""
 
     n_best: Annotated[Count, Setting(aliases=("nbest", "num_return_sequences"), resume="free")] = 1
-    """Number of outputs for each input, at most the beam size, in JSON and from Python. Plain output has the best."""
+    """Number of outputs for each input, at most the beam size. Plain text is the best of them only."""
 
     patience: Annotated[float, Ge(0), Le(1000), Setting(resume="free")] = 1.0
     """Early stopping: an input is done when patience x beam size hypotheses have ended (Kasai et al. 2022). With 0 it
@@ -58,10 +58,10 @@ class GenerateConfig:
     """Number of tokens before the first that may be `<eos>`."""
 
     ignore_eos: bool = False
-    """If `true`, `<eos>` is never written: an answer ends at `max_tokens` or at a text of `stop`."""
+    """Never write `<eos>`: an answer ends at `max_tokens` or at a text of `stop`."""
 
     repetition_penalty: Annotated[float, Ge(0.001)] = 1.0
-    """Repetition penalty (Keskar et al. 2019): above 1, tokens of the prompt and the answer become less likely; 1 turns
+    """Repetition penalty (Keskar et al. 2019). Above 1, tokens of the prompt and the answer become less likely; 1 turns
     it off."""
 
     frequency_penalty: float = 0.0
@@ -90,7 +90,7 @@ class GenerateConfig:
     probability together (Meister et al. 2023)."""
 
     stop: tuple[str, ...] = ()
-    """Texts that end an answer and are not part of it."""
+    """Texts that end an answer; they are not part of it."""
 
     seed: Natural = 1
     """Seed of the random numbers; another seed gives another answer."""

@@ -1,14 +1,14 @@
 """Dotted keys of a recipe: lists them, finds unknown ones, and suggests the keys that a user probably meant."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe
-from heedful.config.setting import Resume, Setting, bare, setting_in
+from heedful.config.setting import Resume, Setting, bare, descriptions, setting_in
 
 
 class _Path:
@@ -88,6 +88,15 @@ def settings_around(key: str, options: type = ModelConfig) -> Iterator[Setting]:
         if key in hints_of_keys(options):
             yield setting_in(hints_of_keys(options)[key])
         key = key.rpartition(".")[0]
+
+
+def description_of(key: str) -> tuple[str, Sequence[str]]:
+    """The description of a dotted key, and the names of all settings of its table."""
+    *tables, name = key.split(".")
+    table: type = Recipe
+    for inner in tables:
+        table = table_of(hints_of(table)[inner]) or table
+    return descriptions(table)[name], list(hints_of(table))
 
 
 def resumption(key: str, options: type = ModelConfig) -> Resume:

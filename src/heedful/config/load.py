@@ -151,7 +151,7 @@ def _overrides(given: Overrides) -> Iterator[Override]:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Iterate over nested settings: the dotted key and the value of each, such as ("train.seed", 1)."""
+    """Iterate over nested settings: the dotted key and the value of each, such as (("train.seed", 1))."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from dotted(value, f"{prefix}{key}.")

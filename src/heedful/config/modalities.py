@@ -181,7 +181,7 @@ class TranscribeConfig:
     """ISO 639 codes of the languages that the model distinguishes. Empty: it writes only `data.target_language`."""
 
     language: str | None = None
-    """Language of the speech, one of `languages`. Not set: the model detects it in each audio file."""
+    """ISO 639 code of the language of the speech, such as `de`. Not set: the model detects it in each audio file."""
 
     task: Literal["transcribe", "translate"] = "transcribe"
     """`translate` writes English whatever the language of the speech, if the model supports it."""
@@ -202,13 +202,13 @@ class TranscribeConfig:
     """Probability of silence above which an unlikely text is dropped (section 4.5)."""
 
     word_timestamps: bool = False
-    """If `true`, the time of each word is found from the cross-attention of the model."""
+    """Find the time of each word from the cross-attention of the model."""
 
     alignment_heads: tuple[Natural, ...] = ()
     """Cross-attention heads that align words, numbered through the decoder. Empty: all heads of its upper half."""
 
     vad: bool = False
-    """If `true`, voice activity detection selects the parts that are transcribed. `true` in a converted Whisper."""
+    """Detect speech (voice activity detection), and transcribe nothing else. A converted Whisper: `true`."""
 
     overlap: Rate = 0.15
     """Overlap of consecutive windows when time stamps are off, as a share of a window."""
