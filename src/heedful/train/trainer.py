@@ -15,7 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
-from heedful.config.check import remarks
+from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
