@@ -110,12 +110,12 @@ def this_machine() -> "Machine":
     import torch
 
     from heedful.data.proposals.proposal import Machine
+    from heedful.machine import choose_precision
 
     if torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30
         return Machine(os.cpu_count() or 1, torch.cuda.is_bf16_supported(), memory)
-    flags = Path("/proc/cpuinfo")
-    return Machine(os.cpu_count() or 1, flags.exists() and "bf16" in flags.read_text())
+    return Machine(os.cpu_count() or 1, choose_precision(torch.device("cpu")).precision == "bfloat16")
 
 
 def write(file: Path, text: str) -> None:

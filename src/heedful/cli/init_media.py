@@ -425,3 +425,7 @@ def tell_seconds(facts: "Sequence[SoundFacts]") -> None:
     rates = [f"{rate:,}" for rate, _ in Counter(one.rate for one in facts).most_common(3)]
     typer.echo(f"  seconds: median {half:.1f}, 99 % up to {most:.1f}, longest {longest:.1f}")
     typer.echo(f"  samples a second: {', '.join(rates)}")
+    if silent := sum(one.silent for one in facts):
+        typer.echo(
+            f"  {counted(silent, 'sounds')} in which nothing can be heard; leave out what is no example of silence"
+        )
