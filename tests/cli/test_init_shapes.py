@@ -397,3 +397,11 @@ def test_a_table_of_pixels_is_refused_with_what_to_do(tmp_path: Path, monkeypatc
     Path("digits.csv").write_text("".join(f"{','.join(str((n * k) % 251) for k in range(65))}\n" for n in range(30)))
     with pytest.raises(InputError, match="holds 65 columns of numbers and no text, such as the pixels of pictures; "):
         invoke("init", "digits.csv")
+
+
+@pytest.mark.parametrize("name", ["clips.tar.xz", "speech.npy.gz", "rows.parquet"])
+def test_packed_data_is_refused_with_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(b"\x93NUMPY")
+    with pytest.raises(InputError, match=f"{name}: holds packed or binary data, not text; unpack it"):
+        invoke("init", name)

@@ -142,9 +142,13 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
     Raises:
         InputError: The file cannot be read, or is of a shape for which there is no task.
     """
+    from heedful.data.proposals.folder_layout import PACKED
     from heedful.data.proposals.shape_records import records_of
     from heedful.data.proposals.text_shapes import shape_of
+    from heedful.data.readers.files import ending_of
 
+    if ending_of(path) in PACKED:
+        raise InputError(f"{path}: holds packed or binary data, not text; unpack it, and give what comes out of it")
     task, bad_utf8 = request.wanted.task, request.bad_utf8
     shape = shape_of(path, bad_utf8)
     if shape and shape.remedy and task is None:
