@@ -26,6 +26,9 @@ TASKS = (
     "regression",
     "tagging",
     "span_qa",
+    "text_to_text",
+    "summarisation",
+    "dialogue",
     "image_classification",
     "audio_classification",
     "video_classification",
@@ -93,6 +96,7 @@ def init(
     of texts becomes a GPT, or a BERT with --task masked_lm. A table or a list
     of JSON objects becomes a classifier, a regression or a translator,
     whichever its columns suggest; so do the lines of fastText and TREC.
+    Chats and instructions with answers become a model that replies.
     Tagged words (CoNLL) become a tagger, and questions on passages (SQuAD)
     question answering. A folder with a folder of pictures or of
     sounds for each class, or a table that names such files and their classes,
@@ -144,7 +148,7 @@ def check_task(task: str | None) -> None:
     if task not in (None, *TASKS):
         raise InputError(
             f"--task {task}: `heedful init` writes recipes for {', '.join(TASKS)}; {ELSEWHERE} has recipes to "
-            "copy for ranking, summaries, answers and dialogues, and recipes/ more of them"
+            "copy for ranking, and recipes/ more of them"
         )
 
 
