@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +184,7 @@ def model_of(task: str, folder: Path) -> Path:
 
 
 @pytest.fixture
-def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder: texts, vectors, recipes, a model, and runs with and without an end."""
     monkeypatch.chdir(tmp_path)
     for name in ("texts", "recipes/fr", "unfinished", "finished"):

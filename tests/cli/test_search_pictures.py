@@ -5,6 +5,7 @@ import shutil
 from functools import partial
 from os import fsdecode
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_the_others_are_encoded_where_a_picture_cannot_be_read(place, tmp_path, 
         with pytest.raises(InputError, match=r"1 file of 3 could not be read:\n.*bad.png.*\n.* --skip-bad"):
             invoke("encode", *options, *inputs)
     lines = [json.loads(line) for line in output.read_text().splitlines()] if ending == ".jsonl" else None
-    found = np.load(output) if ending != ".jsonl" else np.array(lines, np.float32)
+    found: Any = np.load(output) if ending != ".jsonl" else np.array(lines, np.float32)
     found = found["vectors"] if ending == ".npz" else found
     wanted = heedful.load("model", "cpu").encode([Path("files/valid-007.png"), QUERY])
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)

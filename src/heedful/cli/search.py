@@ -219,9 +219,7 @@ def encode(
     check_bad_files(unread, given.count or len(unread), skip_bad=skip_bad)
 
 
-def readable_items(
-    items: Iterable[str | Path], searcher: "ImageTextRetriever", unread: list[str]
-) -> "Iterator[str | np.ndarray]":
+def readable_items(items: Iterable[str | Path], searcher: "ImageTextRetriever", unread: list[str]) -> Iterator[Any]:
     """Yield texts, and pictures decoded; the errors of pictures that cannot be read are added to `unread`."""
     for item in items:
         try:
