@@ -1,7 +1,6 @@
 """`heedful init`: survey the user's own text, hold some of it out, and write a first recipe."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.first_recipe import BadUtf8, printed_at_the_end
+from heedful.cli.options import folder_to_write
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def init(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the recipe and the text held out.", show_default="named after the languages or the file"
+            help="Folder for the recipe and the text held out.",
+            show_default="named after the languages or the file",
+            callback=folder_to_write,
         ),
     ] = None,
     task: Annotated[
@@ -158,13 +160,10 @@ def check_there(source: Path) -> None:
     Raises:
         InputError: It is not there.
     """
+    from heedful.storage.paths import nothing_at
+
     if not source.exists():
-        names = [path.name for path in source.parent.iterdir()] if source.parent.is_dir() else []
-        near = [str(source.parent / name) for name in get_close_matches(source.name, names, n=3)]
-        raise InputError(
-            f"{source}: there is no such file or folder; "
-            + (f"did you mean {' or '.join(near)}?" if near else "check the name")
-        )
+        raise InputError(nothing_at(source))
 
 
 def check_codes(languages: Mapping[str, str | None]) -> None:
