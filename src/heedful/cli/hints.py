@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from heedful.cli.commands import TABLE, Commands
 from heedful.cli.narrow_help import TerminalContext
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
@@ -135,21 +136,36 @@ class HintedGroup(TyperGroup):
     """Group of all commands; an error about a command or an option that is not there says what may be meant."""
 
     context_class = TerminalContext
+    commands: Any
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the options before a command, whose help will fit the terminal as well."""
-        for command in all_commands(self):
-            command.context_class = TerminalContext
-        return super().parse_args(ctx, args)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands(TABLE)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the names of the commands, in the order of help."""
+        del ctx
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command as help and shell completion list it, without its module; None without one of that name."""
+        del ctx
+        return self.commands.summarised(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the command that is named; the error where there is none names the one that does this."""
+        """Import the command that is named; the error where there is none names the one that does this."""
         try:
-            return super().resolve_command(ctx, args)
+            name, listed, rest = super().resolve_command(ctx, args)
         except USAGE_ERROR as error:
             if meant := meant_command(args[0], self):
                 _explain(error, f"No such command '{args[0]}'.", f"`heedful {meant}`")
             raise
+        if name is None or listed is None:  # while a shell completes
+            return name, listed, rest
+        command = self.commands[name]
+        for each in (command, *all_commands(command)):  # whose help fits the terminal as well
+            each.context_class = TerminalContext
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error about an option that it lacks names the option or the key that does this."""
@@ -228,11 +244,10 @@ def arguments_of(command: Any) -> list[str]:
 
 
 def all_commands(group: Any) -> Iterator[Any]:
-    """Iterate over the commands and groups below a group."""
-    for command in group.commands.values():
+    """Iterate over the commands and groups below a group; below a single command there are none."""
+    for command in getattr(group, "commands", {}).values():
         yield command
-        if hasattr(command, "commands"):
-            yield from all_commands(command)
+        yield from all_commands(command)
 
 
 def commands_of(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

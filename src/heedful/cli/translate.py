@@ -182,6 +182,10 @@ def translate(
     said.tell(model, translator)
 
 
+write = typer.Typer(add_completion=False)  # the same command under another name, with its own help
+write.command("write", help=WRITE)(translate)
+
+
 @dataclass
 class Said:
     """Counts of a model's translations of lines that are not blank, of the empty ones, and of those that were cut."""

@@ -23,6 +23,7 @@ from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
+from heedful.progress import printer
 from heedful.tasks.task import Batch, Mean, Scores, Task
 from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
@@ -83,7 +84,7 @@ class Trainer:
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
         task.initialise(self.model)
-        fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
+        fresh = copy_start_weights(recipe, self.model, task.tokenizers, printer(console))
         self.begins = start_line(recipe, self.model, fresh)
         freeze(self.model, recipe)
         check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
