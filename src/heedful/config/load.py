@@ -10,8 +10,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
-
 from heedful.config.architecture_options import KEY, OPTIONS, architecture_in
 from heedful.config.keys import tables_of
 from heedful.config.presets import OF_TASKS, PRESETS, merge
@@ -19,7 +17,7 @@ from heedful.config.schema import Recipe
 from heedful.config.setting import descriptions
 from heedful.config.toml import read_toml
 from heedful.config.user_code import import_class
-from heedful.config.validate import RECIPE, recipe_from_dict
+from heedful.config.validate import adapter_of, recipe_from_dict
 from heedful.errors import InputError
 
 __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
@@ -209,10 +207,10 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 
 def recipe_schema() -> dict[str, Any]:
     """Create the JSON Schema of a recipe file, for editors; a field is described by the docstring below it."""
-    whole = RECIPE.json_schema()
+    whole = adapter_of(Recipe).json_schema()
     tables = whole["$defs"]
     for options in OPTIONS.values():
-        tables[options.__name__] = TypeAdapter(options).json_schema()
+        tables[options.__name__] = adapter_of(options).json_schema()
     whole["properties"]["model"] = {
         "anyOf": [{"$ref": f"#/$defs/{options.__name__}"} for options in OPTIONS.values()],
         "default": {},
