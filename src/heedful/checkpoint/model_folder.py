@@ -17,8 +17,7 @@ from torch import Tensor
 
 from heedful.checkpoint.parts import read_whole
 from heedful.checkpoint.tensors import tensor_file
-from heedful.config.load import recipe_from_dict, recipe_to_dict
-from heedful.config.renamed_keys import current_keys
+from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.models.model import wrong_types
