@@ -3,8 +3,10 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from interrupted import train
 from reversal import fingerprint
 from without_linux import GONE
 
+ROOT = Path(__file__).parents[1]
 SOURCE = Path(heedful.__file__).parent
 ONLY_UNIX = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "posix"}
 
@@ -39,6 +42,17 @@ def only_unix(file: Path) -> set[str]:
 
 def test_no_file_uses_what_only_unix_has():
     assert {file.name: used for file in SOURCE.rglob("*.py") if (used := only_unix(file))} == {}
+
+
+def test_the_workflow_runs_tests_that_are_there_on_every_version_of_python_that_is_promised():
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = [name.split(" :: ")[-1] for name in project["classifiers"] if "Python :: 3." in name]
+    assert json.loads(re.search(r"python: (\[.*\])", workflow)[1]) == promised
+    assert project["requires-python"] == f">={promised[0]}"
+    paths = re.findall(r"tests/[\w/.]+", workflow)
+    assert len(paths) > 9
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.slow  # every process imports torch anew
