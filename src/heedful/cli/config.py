@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from heedful.config.schema import Recipe
 
 app = typer.Typer(
-    name="config", help="Show, check and describe recipes, the configuration files of training.", no_args_is_help=True
+    name="config",
+    help="Show, check and describe recipes, the configuration files of training.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 CONTENTS = {"text": "text", "image": "pictures", "audio": "sound", "video": "videos"}  # of files, by data.modality

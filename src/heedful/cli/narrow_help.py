@@ -32,7 +32,8 @@ def narrow_help(context: Any, columns: int) -> str:
     records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     entries = [record for record in records if record]
     if hasattr(command, "commands"):
-        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in command.commands.items()]
+        listed = {name: command.get_command(context, name) for name in command.list_commands(context)}
+        entries += [(name, inner.get_short_help_str(columns * 9)) for name, inner in listed.items()]
     return "\n".join([*lines, *(line for entry in entries for line in described(entry, columns))])
 
 

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from heedful.runs.comparing import Difference
     from heedful.runs.listing import RunSummary
 
-app = typer.Typer(name="runs", help="List, check, compare and prune the folders of runs.", no_args_is_help=True)
+app = typer.Typer(
+    name="runs",
+    help="List, check, compare and prune the folders of runs.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 Run = Annotated[Path, typer.Argument(help="Folder of a run.")]
 

@@ -24,6 +24,7 @@ app = typer.Typer(
     name="tokenizer",
     help="Train a tokenizer, encode and decode text, and measure how well a tokenizer fits a text.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 Texts = Annotated[list[Path], typer.Argument(help="Text files, one sentence a line; plain, .gz, .bz2 or .xz.")]

@@ -24,6 +24,7 @@ app = typer.Typer(
     name="vectors",
     help="Compare words by their vectors: neighbours, analogies, similarities, pictures and files.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 Vectors = Annotated[

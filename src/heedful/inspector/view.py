@@ -14,7 +14,7 @@ from heedful.inspector.look import Look, Question, look
 from heedful.inspector.overview import Json, facts, overview
 from heedful.inspector.page import Page
 from heedful.predict import AnyPredictor, Predictor
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file
 from heedful.wording import shown_name
 
 HEIGHT = 900  # pixels in a notebook

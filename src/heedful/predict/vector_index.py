@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from heedful.errors import InputError, RunError
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file
 
 VECTORS, DIGEST = "vectors", "sha256"
 

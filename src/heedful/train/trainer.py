@@ -15,7 +15,7 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
-from heedful.config.check import remarks
+from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
@@ -23,6 +23,7 @@ from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
+from heedful.progress import printer
 from heedful.tasks.task import Batch, Mean, Scores, Task
 from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
@@ -83,7 +84,7 @@ class Trainer:
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
         task.initialise(self.model)
-        fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
+        fresh = copy_start_weights(recipe, self.model, task.tokenizers, printer(console))
         self.begins = start_line(recipe, self.model, fresh)
         freeze(self.model, recipe)
         check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})

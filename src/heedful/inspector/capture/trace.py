@@ -27,7 +27,7 @@ from heedful.inspector.capture.sources import Given
 from heedful.inspector.capture.stored import STORED
 from heedful.inspector.capture.taps import Axis, taps
 from heedful.nn.recurrent import gate
-from heedful.storage import atomic_file
+from heedful.storage.atomic import atomic_file
 
 SCHEMA = "trace/1"
 
