@@ -22,6 +22,11 @@ from without_linux import GONE
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(heedful.__file__).parent
+NOT_IN_WINDOWS = {
+    "os": {*GONE, "chown", "getloadavg", "geteuid", "getuid", "killpg", "nice", "readv", "setsid", "uname", "waitpid"},
+    "signal": {"SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGQUIT", "SIGUSR1", "pthread_kill", "setitimer"},
+    "time": {"tzset"},
+}
 ONLY_UNIX = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "posix"}
 
 
@@ -33,8 +38,8 @@ def only_unix(file: Path) -> set[str]:
             used |= {name.name for name in node.names} & ONLY_UNIX
         elif isinstance(node, ast.ImportFrom):
             used |= {node.module} & ONLY_UNIX
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            used |= {node.attr} & set(GONE)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used |= {node.attr} & NOT_IN_WINDOWS.get(node.value.id, set())
         elif isinstance(node, ast.Constant) and str(node.value).startswith("/proc"):
             used |= {node.value}
     return used
