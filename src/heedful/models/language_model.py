@@ -11,8 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.config.schema import TextModelConfig
-from heedful.models.architectures import text_backbone
-from heedful.models.backbone import BackboneModel, GeneratingStack, StackState
+from heedful.models.backbone import BackboneModel, GeneratingStack, StackState, text_backbone
 from heedful.models.initialization import initialise
 from heedful.models.model import all_real
 from heedful.nn.masks import AttentionMask

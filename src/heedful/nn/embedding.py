@@ -21,6 +21,8 @@ class InputLayer(nn.Module, ABC):
     Stacks, decoders, search and the inspector only see the vectors and their padding mask.
     """
 
+    parameter_kind = "embeddings"
+
     @abstractmethod
     def embed(
         self, inputs: Shaped[Tensor, "B N *F"], padding_mask: Bool[Tensor, "B N"]
@@ -70,6 +72,8 @@ class OneSegment(nn.Module):
 
 class Segments(nn.Module):
     """Segment embedding: one trained vector for each segment of a sequence, such as question and answer."""
+
+    parameter_kind = "segments"
 
     def __init__(self, config: TextModelConfig) -> None:
         super().__init__()

@@ -35,6 +35,8 @@ class Positions(nn.Module):
         limit: how many positions there are; None: any number.
     """
 
+    parameter_kind = "positions"
+
     limit: int | None = None
 
     def __init__(self, config: ModelConfig | ConvolutionalConfig, *, causal: bool) -> None:
@@ -178,13 +180,3 @@ def alibi_slopes(heads: int) -> list[float]:
     slopes = [2.0 ** (-8 * (i + 1) / power) for i in range(power)]
     between = [2.0 ** (-4 * (2 * i + 1) / power) for i in range(heads - power)]
     return slopes + between
-
-
-POSITIONS: dict[str, type[Positions]] = {
-    "sinusoidal": Sinusoidal,
-    "learned": Learned,
-    "rotary": Rotary,
-    "alibi": Alibi,
-    "relative": Relative,
-    "none": Positions,
-}

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
+from heedful.config.schema import ParallelConfig
 from heedful.errors import HeedfulError, Interrupted, RunError
 from heedful.parallel.exchange import GroupExchange
 from heedful.parallel.reducer import SINGLE_PROCESS, Exchange, Reducer
@@ -319,3 +320,23 @@ def end_process(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def kind_of_group(config: ParallelConfig, device: str) -> Callable[[Store, float], Reducer]:
+    """Choose what makes the reducer of several processes: one that shares the weights, if the recipe says so.
+
+    Args:
+        config: the recipe's table.
+        device: the device that the recipe names.
+    """
+    if config.shard == "none":
+        return ProcessGroup
+    from heedful.parallel.sharded_group import ShardedGroup
+
+    mesh_device = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+
+    def sharded(store: Store, seconds: float) -> Reducer:
+        together = int(os.environ["WORLD_SIZE" if config.shard == "full" else "LOCAL_WORLD_SIZE"])
+        return ShardedGroup(store, seconds, config.shard_processes or together, mesh_device)
+
+    return sharded

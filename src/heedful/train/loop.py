@@ -32,7 +32,6 @@ from heedful.train.resume import EXACTLY, Resumption, check_same_run
 from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
-from heedful.train.warm_start import silences
 
 
 @dataclass(frozen=True)
@@ -217,6 +216,10 @@ def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
     """
     if saved:
         return saved.recipe.train.freeze
+    if recipe.train.start is None:
+        return recipe.train.freeze
+    from heedful.train.warm_start import silences
+
     return (*recipe.train.freeze, *silences(recipe))
 
 

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.media.media_files import media_files
 from heedful.data.readers.documents import text_files
 from heedful.data.readers.files import ending_of, open_bytes
 from heedful.data.readers.rows import READERS
@@ -83,6 +82,8 @@ def _corpus_key(corpus: CorpusConfig, data: DataConfig) -> dict[str, object]:
 def _contents(corpus: CorpusConfig, data: DataConfig) -> list[list[str]]:
     if data.modality == "text":
         return [[_ending(path), text_digest(path)] for path in text_files(corpus, data)]
+    from heedful.data.media.media_files import media_files
+
     return [[file.target, _file_digest(file.path)] for file in media_files(corpus, data)]
 
 
@@ -103,6 +104,8 @@ def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
     """
     if data.modality == "text":
         return text_files(corpus, data)
+    from heedful.data.media.media_files import media_files
+
     return [file.path for file in media_files(corpus, data)]
 
 
