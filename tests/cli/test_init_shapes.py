@@ -60,6 +60,7 @@ def tagged(separator: str, columns: int) -> str:
     return "".join("".join(f"{word}{between}{tags.get(word, 'O')}\n" for word in sentence) + "\n" for sentence in words)
 
 
+TAB = "\t_"  # an empty column of CoNLL-U
 NUMBERS = [f"{n % 500:04d}" for n in range(120)]
 COMMAS = [f"{score + 0.25:.2f}".replace(".", ",") for score in SCORES]
 SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
@@ -127,6 +128,25 @@ SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
             [{"tokens": text.split(), "ner_tags": ["O", "B-X", *["O"] * (len(text.split()) - 2)]} for text in TEXTS]
         ),
     ),
+    "parts-of-speech.txt": ("tagging", lambda: re.sub(r"\S+$", "NN", tagged(" ", 2), flags=re.MULTILINE) + "the DT\n"),
+    "treebank.conllu": (
+        "tagging",
+        lambda: "".join(
+            f"# sent_id = {n}\n1-2\t{text.split()[0]}{TAB * 8}\n"
+            + "".join(
+                f"{k}\t{word}\t_\t{'VERB' if word == 'walks' else 'NOUN'}{TAB * 6}\n"
+                for k, word in enumerate(f"{text} {n}".split(), start=1)
+            )
+            + "\n"
+            for n, text in enumerate(TEXTS)
+        ),
+    ),
+    "words-and-parts.jsonl": (
+        "tagging",
+        lambda: as_lines(
+            [{"tokens": text.split(), "upos": ["DET", *["NOUN"] * (len(text.split()) - 1)]} for text in TEXTS]
+        ),
+    ),
     "squad.json": ("span_qa", squad),
     "squad-rows.jsonl": (
         "span_qa",
@@ -154,7 +174,6 @@ SHAPES: dict[str, tuple[str, str | Callable[[], str]]] = {
     "questions.csv": ("refused", table(TEXTS, OTHERS, separator=",", header="question answer")),
     "word-pairs.txt": ("refused", lines([f"w{n}" for n in range(120)], [f"v{n}" for n in range(120)], SCORES)),
     "vectors.txt": ("refused", "".join(f"w{n}{' 0.5' * 25}\n" for n in range(20))),
-    "parts-of-speech.txt": ("refused", "Ann NNP\nruns VBZ\n\n" * 20),
 }
 PAGES = ("docs/how-to/own-data.md", "docs/zh/own-data.md")
 
@@ -278,10 +297,10 @@ def test_a_folder_of_other_files_is_not_read_for_its_notes(tmp_path: Path, monke
         Path(folder, name).write_text("x" * 99_999 if folder == "packed" else squad())
         Path(folder, f"2{name}").write_text("x" * 99_999 if folder == "packed" else squad())
     for folder, message in (
-        ("packed", "unpack .*clips.tar.xz"),
-        ("questions", "init questions/.*en.json or heedful init"),
+        ("packed", "little running text, and other files; unpack .*clips.tar.xz"),
+        ("questions", "data sets of which none is called train; .*init questions/.*en.json or heedful init"),
     ):
-        with pytest.raises(InputError, match=f"{folder}: holds little running text, and other files; .*{message}"):
+        with pytest.raises(InputError, match=f"{folder}: holds {message}"):
             invoke("init", folder)
 
 
@@ -327,3 +346,10 @@ def test_numbers_with_unclear_commas_are_refused_and_others_are_written_with_poi
         scores = {example.score for example in read_scored(recipe.data.train[0], recipe.data)}
         assert min(scores) - first < 10
         assert max(scores) < 2 * first
+
+
+def test_a_table_of_pixels_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("digits.csv").write_text("".join(f"{','.join(str((n * k) % 251) for k in range(65))}\n" for n in range(30)))
+    with pytest.raises(InputError, match="holds 65 columns of numbers and no text, such as the pixels of pictures; "):
+        invoke("init", "digits.csv")

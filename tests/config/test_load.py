@@ -274,7 +274,9 @@ def test_the_schema_describes_every_table_and_forbids_the_rest() -> None:
     schema = recipe_schema()
     tables = [schema, *schema["$defs"].values()]
     assert all(table["additionalProperties"] is False for table in tables)
-    assert schema["$defs"]["DecodeConfig"]["properties"]["beam"]["description"] == "beam size; 1: greedy search"
+    assert all(value.get("description") for table in tables for value in table["properties"].values())
+    beam = schema["$defs"]["DecodeConfig"]["properties"]["beam"]
+    assert beam["description"] == "Beam size: hypotheses kept at each step; 1 is greedy search."
     assert "cell" not in schema["$defs"]["ModelConfig"]["properties"]
     assert "attention" in schema["$defs"]["RecurrentConfig"]["properties"]
     assert "tiny" in schema["properties"]["preset"]["anyOf"][0]["enum"]

@@ -61,7 +61,7 @@ def main() -> None:
     """Run the command line; what it writes does not depend on whether its messages can be written."""
     from heedful.storage.standard_streams import standard_streams
 
-    warnings.filterwarnings("ignore", message="Image size .* exceeds limit")  # Pillow's; heedful has a limit as well
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # heedful has a limit of pixels, and reports damage itself
     with standard_streams() as output:
         try:
             run()

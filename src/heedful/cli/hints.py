@@ -66,10 +66,10 @@ COMMANDS = {  # by names in other toolkits, without - and _: the words after `he
     "visualize": "inspect",
     "web": "inspect",
 }
-OPTIONS = {  # by names in other toolkits: the options that do this, of which a command has one at most
+# By names in other toolkits: the options that do this, of which a command has one at most. Names of settings are not
+# here: an option that overrides a setting has the other names of the setting.
+OPTIONS = {
     "b": ("--batch-tokens",),
-    "batch_size": ("--batch-tokens",),
-    "beam_size": ("--beam",),
     "beams": ("--beam",),
     "checkpoint": ("--model",),
     "ckpt": ("--model",),
@@ -77,11 +77,8 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "compute_type": ("--precision",),
     "confusion": ("--plot",),
     "confusion_matrix": ("--plot",),
-    "cuda": ("--device",),
     "data_dir": ("--data",),
     "dataset": ("--data",),
-    "fp16": ("--precision",),
-    "gpu": ("--device",),
     "gpus": ("--processes",),
     "half": ("--precision",),
     "hypothesis": ("--hypotheses",),
@@ -94,22 +91,17 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "lang": ("--language", "--source-language"),
     "language": ("--language", "--source-language"),
     "length": ("--max-tokens",),
-    "length_penalty": ("--alpha",),
-    "lenpen": ("--alpha",),
     "m": ("--model",),
     "max_length": ("--max-tokens", "--max-extra"),
     "max_new_tokens": ("--max-tokens", "--max-extra"),
     "metric": ("--metrics",),
     "min_length": ("--min-tokens",),
-    "min_new_tokens": ("--min-tokens",),
     "model_name_or_path": ("--model",),
     "model_path": ("--model",),
     "model_type": ("--kind", "--from"),
     "n": ("--samples", "--n-best", "--count"),
     "n_gpu": ("--processes",),
-    "nbest": ("--n-best",),
     "nproc_per_node": ("--processes",),
-    "num_beams": ("--beam",),
     "num_gpus": ("--processes", "--gpus"),
     "num_return_sequences": ("--samples", "--n-best"),
     "num_samples": ("--samples", "--n-best"),
@@ -129,7 +121,6 @@ OPTIONS = {  # by names in other toolkits: the options that do this, of which a 
     "src": ("--input", "--source"),
     "src_lang": ("--source-language", "--language"),
     "target_lang": ("--target-language", "--language"),
-    "temp": ("--temperature",),
     "test_file": ("--input", "--source"),
     "text_column": ("--source-field",),
     "tgt": ("--reference",),
@@ -213,16 +204,17 @@ def meant_option(option: str, command: Any, group: Any, near: Sequence[str] | No
         group: All commands.
         near: Options of the command with a similar spelling.
     """
-    from heedful.config.keys import all_keys, nearest, same_name
+    from heedful.cli.options import option_of
+    from heedful.config.keys import nearest, same_name
 
     name = option.lstrip("-").replace("-", "_").lower()
     spelled, own = f"--{name.replace('_', '-')}", options_of(command)
-    others = OPTIONS.get(name, ())
+    keys = sorted(same_name(name), key=lambda key: not key.startswith(("train.", "optimizer.")))
+    others = (*OPTIONS.get(name, ()), *(option_of(key.rpartition(".")[2]) for key in keys))
     same = [each for each in (spelled, *others) if each in own]
     same += [f"the argument {name.upper()}, without {option}"] if name in arguments_of(command) else []
     if same:
         return same[0]
-    keys = sorted(same_name(name, list(all_keys())), key=lambda key: not key.startswith(("train.", "optimizer.")))
     if keys and "--set" in own:
         return f"--set {keys[0]}=VALUE"
     if owned := [found for each in (spelled, *others) if (found := elsewhere(each, group))]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.first_recipe import BadUtf8
+from heedful.cli.first_recipe import BadUtf8, printed_at_the_end
 from heedful.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,16 +120,17 @@ def init(
         for part, pair in (("valid", valid), ("test", test))
         if pair
     }
-    if target is None:
-        check_task(task)
-        request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
-        (init_folder if source.is_dir() else init_file)(request)
-        return
-    check_two_files(source, target, wanted)
-    content = f"line n of {target} is the translation of line n"
-    settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
-    corpus = CorpusConfig(source=str(source), target=str(target))
-    init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
+    with printed_at_the_end():
+        if target is None:
+            check_task(task)
+            request = InitRequest(source, wanted, out, bad_utf8, given, (source_language, target_language))
+            (init_folder if source.is_dir() else init_file)(request)
+            return
+        check_two_files(source, target, wanted)
+        content = f"line n of {target} is the translation of line n"
+        settled(Reading(source, content, TaskChoice("translation"), "certain", TaskChoice("language_model")))
+        corpus = CorpusConfig(source=str(source), target=str(target))
+        init_pairs(PairsRequest(corpus, given, out, source_language, target_language, bad_utf8))
 
 
 def check_task(task: str | None) -> None:

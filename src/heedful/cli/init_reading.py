@@ -103,13 +103,13 @@ def settled(reading: Reading) -> TaskChoice:
         return reading.choice
     choices = [choice for choice in (reading.choice, reading.second) if choice]
     options = [f"{MODELS[str(choice.task)]}{columns_read(choice)}" for choice in choices]
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        typer.echo(f"{reading.source}: {reading.content}; what is it for?")
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.echo(f"{reading.source}: {reading.content}; what is it for?", err=True)
         for number, option in enumerate(options, start=1):
-            typer.echo(f"  {number}: {option}")
+            typer.echo(f"  {number}: {option}", err=True)
         number = 0
         while not 1 <= number <= len(choices):
-            number = typer.prompt("Number", type=int)
+            number = typer.prompt("Number", type=int, err=True)
         return choices[number - 1]
     commands = "".join(
         f"\n  for {option}: {reading.command_of(choice)}" for option, choice in zip(options, choices, strict=True)

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 Files = tuple[Path, Path]
 Parts = Mapping[str, Path]  # files of the parts valid and test, as far as they are there
 
-OF_SHAPES = {"tagged": "tagging", "questions": "span_qa", ".conll": "tagging", ".json": "span_qa"}
+OF_SHAPES = {
+    "tagged": "tagging",
+    "parts of speech": "tagging",
+    "questions": "span_qa",
+    ".conll": "tagging",
+    ".json": "span_qa",
+}
 LINES: "dict[str, Certainty]" = {
     "fasttext": "certain",
     "labels": "likely",
@@ -146,10 +152,10 @@ def understood_file(path: Path, request: InitRequest, place: Path) -> Understood
         raise InputError(
             f"{path}: holds {shape.content}, not running text; {shape.remedy}. To learn from the file: {shown}"
         )
-    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, "tagged", "questions", "foreign")
+    as_text = task in OF_ONE_TEXT and shape and shape.kind in (*LINES, *OF_SHAPES, "foreign")
     if shape is None or shape.kind == "foreign" or (as_text and not request.wanted.source):
         return UnderstoodFile(path, path, content_of(path, bad_utf8))
-    if shape.kind in ("tagged", "questions"):
+    if shape.kind in OF_SHAPES:
         return UnderstoodFile(path, path, shape.content, shape)
     with show_progress(f"reading {path}"):
         try:
@@ -309,7 +315,9 @@ def reading_of(file: UnderstoodFile, request: InitRequest) -> Reading:
         if wanted.columns:
             raise InputError(f"{file.source}: {file.content} have no columns to choose; leave the fields out")
         second = None if ending_of(file.source) in READERS else TaskChoice("language_model")  # a table as text is none
-        return Reading(file.source, file.content, TaskChoice(file.task), "certain", second)
+        is_likely = wanted.task is None and file.shape is not None and file.shape.kind == "parts of speech"
+        choice, certainty = TaskChoice(file.task), "likely" if is_likely else "certain"
+        return Reading(file.source, file.content, choice, certainty, second)
     check_running(file.source, wanted)
     task = wanted.task or "language_model"
     certainty = "certain" if wanted.task or ending_of(file.source) in PLAIN else "likely"

@@ -5,18 +5,18 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
-from inspect import getsource
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from heedful.config import schema
 from heedful.config.architecture_options import KEY, OPTIONS, architecture_in
+from heedful.config.keys import tables_of
 from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
+from heedful.config.setting import descriptions
 from heedful.config.toml import read_toml
 from heedful.config.user_code import import_class
 from heedful.config.validate import RECIPE, recipe_from_dict
@@ -151,7 +151,7 @@ def _overrides(given: Overrides) -> Iterator[Override]:
 
 
 def dotted(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Iterate over nested settings: the dotted key and the value of each, such as ("train.seed", 1)."""
+    """Iterate over nested settings: the dotted key and the value of each, such as (("train.seed", 1))."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from dotted(value, f"{prefix}{key}.")
@@ -208,7 +208,7 @@ def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """Create the JSON Schema of a recipe file, for editors; each field is described by the comment beside it."""
+    """Create the JSON Schema of a recipe file, for editors; a field is described by the docstring below it."""
     whole = RECIPE.json_schema()
     tables = whole["$defs"]
     for options in OPTIONS.values():
@@ -217,20 +217,14 @@ def recipe_schema() -> dict[str, Any]:
         "anyOf": [{"$ref": f"#/$defs/{options.__name__}"} for options in OPTIONS.values()],
         "default": {},
     }
-    described = {kind.__name__: kind for kind in OPTIONS.values()} | vars(schema)
+    described = {kind.__name__: kind for kind in (Recipe, *OPTIONS.values(), *tables_of(Recipe))}
     for name, table in {"Recipe": whole, **tables}.items():
         table["additionalProperties"] = False
-        for key, comment in field_comments(described[name]).items():
-            table["properties"][key]["description"] = comment
+        for key, text in descriptions(described[name]).items():
+            table["properties"][key]["description"] = text
     preset = {"enum": list(PRESETS)}
     whole["properties"]["preset"] = {
-        "description": "presets below this file, the later ones over the earlier",
+        "description": "Presets below this file, the later ones over the earlier.",
         "anyOf": [preset, {"type": "array", "items": preset}],
     }
     return whole
-
-
-def field_comments(table: type) -> dict[str, str]:
-    """Get the comment beside each field of a dataclass."""
-    lines = "\n".join(getsource(kind) for kind in reversed(table.__mro__) if is_dataclass(kind))
-    return dict(re.findall(r"^    (\w+): .*  # (.+)$", lines, flags=re.MULTILINE))

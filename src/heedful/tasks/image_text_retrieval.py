@@ -145,6 +145,8 @@ def retrieval(
 ) -> Outcomes:
     """Rank for the picture of each example all different texts, and for its text all different pictures.
 
+    Examples that share a picture or a text share results, so they are resampled together.
+
     Args:
         pictures: the vectors of the pictures of N examples.
         texts: the vectors of their texts.
@@ -155,12 +157,31 @@ def retrieval(
     right = np.zeros((len(first_picture), len(first_text)), bool)
     right[picture_kinds, text_kinds] = True
     candidates, queries = texts[first_text], pictures[first_picture]
-    figures = {
+    rankings = {
         "text": ranking_figures(queries, candidates, right)[picture_kinds],
         "image": ranking_figures(candidates, queries, right.T)[text_kinds],
     }
-    named = {f"{found}_{name}": x[:, place] for found, x in figures.items() for place, name in enumerate(MEASURES)}
-    return mean_outcomes({"mrr": (named["text_mrr"] + named["image_mrr"]) / 2} | named)
+    named = {f"{found}_{name}": x[:, place] for found, x in rankings.items() for place, name in enumerate(MEASURES)}
+    figures = {"mrr": (named["text_mrr"] + named["image_mrr"]) / 2} | named
+    return mean_outcomes(figures, connected(picture_kinds, text_kinds))
+
+
+def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Number groups of pairs, in the order of their first pair: pairs that share a side are in one group.
+
+    Args:
+        first: (N,), numbers from 0 of the first sides, equal for equal ones.
+        second: (N,), those of the second sides.
+    """
+    groups = np.arange(len(first))
+    while True:
+        before = groups
+        for sides in (first, second):
+            lowest = np.full(sides.max() + 1, len(groups))
+            np.minimum.at(lowest, sides, groups)
+            groups = lowest[sides]
+        if (groups == before).all():
+            return np.unique(groups, return_inverse=True)[1]
 
 
 def ranking_figures(queries: np.ndarray, candidates: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Fit of a run into memory: a model or a batch that is too large is told before the first update, not hours later."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,7 +9,7 @@ from torch import nn
 
 from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import RunError
-from heedful.machine import is_out_of_memory
+from heedful.machine.memory import is_out_of_memory, total_memory
 from heedful.nn.meta_device import unallocated
 from heedful.tasks.task import Task
 from heedful.train.training_step import TrainingStep
@@ -29,7 +28,7 @@ def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: tor
     Raises:
         RunError: The memory of the whole machine does not suffice.
     """
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = total_memory()
     with unallocated():
         parameters = count(build())
     if device.type == "cpu" and LEAST * parameters > memory:

@@ -21,7 +21,7 @@ from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
 from heedful.machine.random_state import own_random_numbers
 from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
-from heedful.progress import ProgressReporter
+from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
 from heedful.train.agreement import check_agreement, settings
 from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
@@ -150,10 +150,10 @@ def open_trainer(
         data=replace(recipe.data, label_mean=mean, label_scale=scale),
         decode=replace(recipe.decode, max_extra=extra),
     )
-    with ProgressReporter("preparing the data", say=console.print):
-        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, console.print))
+    with ProgressReporter("preparing the data", say=printer(console)):
+        task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
     check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
-    task.tell = lambda sentence: tell(console, [sentence])
+    task.tell = printer(console)
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
     if reducer.saves:
@@ -164,7 +164,7 @@ def open_trainer(
 def tell(console: Console, sentences: Iterable[str]) -> None:
     """Print sentences, each in a line of its own."""
     for sentence in sentences:
-        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        printer(console)(sentence)
 
 
 def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumption: Resumption) -> Checkpoint | None:
@@ -175,7 +175,7 @@ def latest(checkpoints: Checkpoints, recipe: Recipe, console: Console, resumptio
     """
     found = checkpoints.load_latest(resumption.strict)
     for rejected in found.rejected:
-        console.print(f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}", markup=False)
+        tell(console, [f"damaged checkpoint put aside: {rejected.folder}: {rejected.reason}"])
     if found.checkpoint:
         tell(console, check_same_run(recipe, found.checkpoint, resumption.allowed))
     return found.checkpoint

@@ -5,8 +5,8 @@ A batch is a function of its epoch and the numbers of its examples, so that work
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 from heedful.machine.cores import usable_cores
 from heedful.parallel import Reducer, local_processes
 from heedful.tasks.task import Batch, Task
-from heedful.workers import Workers, can_copy_processes
+from heedful.workers import Workers, can_have_workers, copies_processes
 
 CPU = torch.device("cpu")
 
@@ -43,27 +43,47 @@ def planned(
         epoch, start = epoch + 1, 0
 
 
+class BatchReader:
+    """Function that reads a planned batch of a task; it can be sent to another process.
+
+    Args:
+        task: The task.
+        device: Where the batch goes.
+    """
+
+    OF_THE_RUN = ("progress", "reducer", "tell")  # attributes of a task that a run sets, and no batch depends on
+
+    def __init__(self, task: Task, device: torch.device) -> None:
+        self.task = copy(task)
+        self.device = device
+        for name in self.OF_THE_RUN:
+            vars(self.task).pop(name, None)
+
+    def __call__(self, planned: Planned) -> Batch:
+        """Read a planned batch."""
+        epoch, ids = planned
+        return self.task.batch(ids, epoch, self.device)
+
+
 def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
     """Read planned batches one after another, by workers or right here."""
-
-    def batch_on(device: torch.device, one: Planned) -> Batch:
-        epoch, ids = one
-        return task.batch(ids, epoch, device)
-
     if count := number_of_workers(task, device):
-        with closing(Workers(partial(batch_on, CPU), count)) as workers:
+        with closing(Workers(BatchReader(task, CPU), count)) as workers:
             yield from (moved(batch, device) for batch in workers.map(batches))
     else:
-        yield from map(partial(batch_on, device), batches)
+        yield from map(BatchReader(task, device), batches)
 
 
 def number_of_workers(task: Task, device: torch.device) -> int:
-    """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU."""
-    if not can_copy_processes():
+    """Number of workers of this process: what the recipe says, or all cores but one where files are read for a GPU.
+
+    Where processes are not copied, a recipe has to say so: a script that trains is run once more by each new process.
+    """
+    if not can_have_workers():
         return 0
     if task.recipe.train.workers is not None:
         return task.recipe.train.workers
-    needed = device.type == "cuda" and task.reads_files
+    needed = device.type == "cuda" and task.reads_files and copies_processes()
     return max(0, usable_cores() // local_processes() - 1) if needed else 0
 
 

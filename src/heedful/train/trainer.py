@@ -16,7 +16,7 @@ from rich.console import Console
 from torch import Tensor
 
 from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
-from heedful.config.check import remarks
+from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
@@ -24,6 +24,7 @@ from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
+from heedful.progress import printer
 from heedful.tasks.task import Batch, Mean, Scores, Task
 from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
@@ -121,7 +122,7 @@ class Trainer:
             return ""
         from heedful.train.warm_start import copy_start_weights, start_line
 
-        fresh = copy_start_weights(recipe, self.model, self.task.tokenizers, self.console.print)
+        fresh = copy_start_weights(recipe, self.model, self.task.tokenizers, printer(self.console))
         return start_line(recipe, self.model, fresh)
 
     def build(self) -> Model:

@@ -54,7 +54,10 @@ def test_the_size_of_a_picture_is_that_which_is_seen(content, expected):
 
 
 def test_the_length_of_a_sound_is_in_its_header():
-    assert listen_to_sound(odd.sound(np.zeros((999, 2)), rate=500)) == SoundFacts(1.998, 500, 2)
+    assert listen_to_sound(odd.sound(np.zeros((999, 2)), rate=500)) == SoundFacts(1.998, 500, 2, silent=True)
+    clicks = np.zeros((99_999, 2))
+    clicks[70_000, 1] = 0.01
+    assert not listen_to_sound(odd.sound(clicks, rate=500)).silent
     with pytest.raises(InputError, match="it has no samples"):
         listen_to_sound(odd.sound(odd.TONE[:0]))
     with pytest.raises(InputError, match="it is cut off"):

@@ -17,6 +17,7 @@ import torch
 
 from heedful.config.modalities import AudioConfig
 from heedful.data.media.channels import ChannelMixer
+from heedful.data.media.foreign_messages import without_foreign_messages
 from heedful.data.media.resampling import CROSSINGS, ROLLOFF, Samples, resampled
 from heedful.data.media.sounds import (
     BLOCK,
@@ -153,7 +154,8 @@ class FileRecording(Recording):
 
     def _block(self, count: int) -> Samples:
         try:
-            samples = self._sound.read(count, dtype="float32", always_2d=True)
+            with without_foreign_messages():
+                samples = self._sound.read(count, dtype="float32", always_2d=True)
         except soundfile().LibsndfileError as error:
             raise InputError(f"{self.name}: {unreadable(error)}") from error
         with self._naming():
@@ -170,9 +172,10 @@ class FileRecording(Recording):
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Put the name of the file before the message of an error."""
+        """Put the name of the file before the message of an error, and leave out those of libraries."""
         try:
-            yield
+            with without_foreign_messages():
+                yield
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from error
 

@@ -77,10 +77,11 @@ def check_examples(recipe: Recipe) -> None:
 
 
 def remarks(drops: DropReport, count: int, max_length: int) -> Iterator[str]:
-    """Yield sentences for people about odd examples among the `count` of a corpus: texts that are cut or empty."""
+    """Yield sentences on odd examples among the `count` of a corpus: cut or empty texts, silent sounds."""
     kinds = {
         "cut": f"texts longer than data.max_length = {max_length:,} tokens, and cut to that",
         "empty": "empty texts, of which nothing can be told",
+        "silent": "sounds in which nothing can be heard; leave them out unless they are examples of silence",
     }
     for remark, number, first in drops.remarks():
         yield f"{kinds[remark]}: {number:,} of {count:,} (first: {first})"

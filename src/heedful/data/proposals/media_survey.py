@@ -42,11 +42,12 @@ class VideoFacts(PictureFacts):
 
 @dataclass(frozen=True)
 class SoundFacts:
-    """Facts about a sound: its length, samples a second, and channels."""
+    """Facts about a sound: its length, samples a second, and channels, and whether nothing can be heard in it."""
 
     seconds: float
     rate: int
     channels: int
+    silent: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,11 +198,14 @@ def listen_to_sound(content: bytes) -> SoundFacts:
     """
     with sounds.opened(content) as sound:
         frames = sounds.frames_of(sound, content)
-        count = sum(len(sounds.checked(block)) for block in sounds.blocks(sound, frames))
+        count, silent = 0, True
+        for block in sounds.blocks(sound, frames):
+            count += len(sounds.checked(block))
+            silent = silent and sounds.is_silent(block)
         if not frames:
             raise InputError("it has no samples")
         sounds.check_count(count, frames)
-        return SoundFacts(frames / sound.samplerate, sound.samplerate, sound.channels)
+        return SoundFacts(frames / sound.samplerate, sound.samplerate, sound.channels, silent)
 
 
 LOOKS: dict[Kind, Callable[[bytes], Any]] = {

@@ -17,6 +17,7 @@ ELSEWHERE = "docs/how-to/ranking-summaries-dialogue.md"  # has recipes for tasks
 
 # How plausible a reading is: by a name that says so, or ends so; by the contents; as what is left to learn; or barely.
 NAMED, ENDING, SEEN, LEFT, BARELY = 4.0, 3.5, 2.0, 1.5, 1.0
+PIXELS = 50  # columns of numbers that may be pixels
 CLOSE = 0.4  # two readings that differ by less are equally plausible
 SCORED_PAIR = 0.6  # more plausible than any label: a fraction next to two texts, the usual shape of their similarity
 
@@ -207,6 +208,12 @@ def nothing_suits(columns: Sequence[Column], wanted: TaskChoice, name: str) -> I
     """The error that the columns of a table suit no task, or not the one that is asked for."""
     if wanted.task in WHAT and not wanted.target:
         what = f"say with --target-field which of them {WHAT[wanted.task]}"
+    elif len(columns) >= PIXELS and all(column.all_numbers for column in columns):
+        return InputError(
+            f"{name}: holds {len(columns)} columns of numbers and no text, such as the pixels of pictures; heedful "
+            "learns from pictures in files: write each as a file into a folder of its class, as "
+            "recipes/mnist/unpack.py does, and give the folder above"
+        )
     elif not texts_of(columns, wanted, most=2):
         return InputError(f"{name}: no column seems to be text: it has {listed(columns)}; name it with --source-field")
     else:
