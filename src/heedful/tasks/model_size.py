@@ -1,17 +1,14 @@
 """Model size: counts the parameters of a recipe's model without building weights or a vocabulary."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from heedful.config.families import FAMILIES
 from heedful.config.schema import Recipe
 from heedful.config.user_code import errors_of_own_code
+from heedful.models.parameters import ParameterCounts, count_without_building
 from heedful.tasks import find_task
 from heedful.text.tokenizer import Tokenizer
 from heedful.text.tokenizer_pair import TokenizerPair
-
-if TYPE_CHECKING:
-    from heedful.models.parameters import ParameterCounts
 
 
 class Unwritten(Tokenizer):
@@ -40,7 +37,7 @@ def vocabulary_sizes(recipe: Recipe) -> tuple[int, int]:
     return recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 
 
-def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> "ParameterCounts":
+def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> ParameterCounts:
     """Count the parameters of the model that the task of a recipe builds, heads included.
 
     Args:
@@ -51,8 +48,6 @@ def count_model(recipe: Recipe, source_vocab: int, target_vocab: int) -> "Parame
     Raises:
         InputError: there is no such task, or the number of classes is not known.
     """
-    from heedful.models.parameters import count_without_building
-
     tokenizers = TokenizerPair(Unwritten(source_vocab), Unwritten(target_vocab))
     with errors_of_own_code(recipe, "the model cannot be built"):
         return count_without_building(lambda: find_task(recipe.task).build(recipe, tokenizers))

@@ -26,7 +26,6 @@ from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.progress import printer
 from heedful.tasks.task import Batch, Mean, Scores, Task
-from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
@@ -40,7 +39,6 @@ from heedful.train.checkpoint_averaging import (
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import best_of, note_validation, silence_line, stops_early
 from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch, whole_epoch_line
-from heedful.train.freezing import freeze
 from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.reading import planned, read
@@ -87,8 +85,14 @@ class Trainer:
         self.model = self.build()
         task.initialise(self.model)
         self.begins = self.start_weights()
-        freeze(self.model, recipe)
-        check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
+        if recipe.train.freeze:
+            from heedful.train.freezing import freeze
+
+            freeze(self.model, recipe)
+        if reducer.world_size > 1:
+            from heedful.train.agreement import check_agreement, checksum
+
+            check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(self.store(), recipe.train, self.tell_not_saved)

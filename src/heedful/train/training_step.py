@@ -15,7 +15,6 @@ from heedful.nn.stack import stacks
 from heedful.optim import build_optimizer, clip_gradients, learning_rate
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.tasks.task import Batch
-from heedful.train.activation_checkpointing import checkpoint_activations
 from heedful.train.mixed_precision import PRECISIONS, Objective
 
 
@@ -60,6 +59,8 @@ class TrainingStep:
             self.optimizer = build_optimizer(recipe.optimizer, model, self.precision.dtype)
             self.whole_rows = UnevenShards(self.optimizer).gathered
         if recipe.train.activation_checkpointing:
+            from heedful.train.activation_checkpointing import checkpoint_activations
+
             checkpoint_activations(self.precision.replica)
         if recipe.train.compile:
             for stack in stacks(self.precision.replica):

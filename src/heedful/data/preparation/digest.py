@@ -8,8 +8,7 @@ from pathlib import Path
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
 from heedful.data.readers.documents import text_files
-from heedful.data.readers.files import ending_of, open_bytes
-from heedful.data.readers.rows import READERS
+from heedful.data.readers.files import TABLE_ENDINGS, ending_of, open_bytes
 from heedful.errors import InputError
 from heedful.storage.compression import without_compression
 from heedful.text.tokenizer_pair import TokenizerPair
@@ -112,7 +111,7 @@ def files_of(corpus: CorpusConfig, data: DataConfig) -> list[Path]:
 def _ending(path: Path) -> str:
     """The ending of a file name, which says how the file is read; of running text it stands as it is written."""
     ending = ending_of(path)
-    return ending if ending in READERS else Path(without_compression(path.name)).suffix
+    return ending if ending in TABLE_ENDINGS else Path(without_compression(path.name)).suffix
 
 
 def text_digest(path: Path) -> str:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.data.preparation.examples import given_tokenizer, one_tokenizer
 from heedful.data.preparation.overlap import lines_of
 from heedful.data.preparation.prepared_data import Preparation, PreparedData, one_store_for_all, prepare_data
+from heedful.data.preparation.tokenizers import given_tokenizer, one_tokenizer
 from heedful.data.readers.documents import read_documents
 from heedful.data.readers.filters import DropReport
-from heedful.data.readers.sentences import split_sentences
 from heedful.data.stream import Encoded, TokenStream
 from heedful.errors import InputError
 from heedful.text.tokenizer import EOS, UNK, Tokenizer
@@ -153,6 +152,7 @@ def _encoded(texts: Iterator[str], tokenizer: Tokenizer) -> Iterator[Encoded]:
 
 def _write_sentences(folder: Path, texts: Iterator[str], tokenizer: Tokenizer) -> str:
     from heedful.data.passages import SentenceStore
+    from heedful.data.readers.sentences import split_sentences
 
     documents = (tokenizer.encode_batch(split_sentences(text)) for text in texts)
     store = SentenceStore.write(folder, documents, len(tokenizer))
