@@ -15,8 +15,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from heedful.checkpoint.parts import read_whole
-from heedful.checkpoint.tensors import tensor_file
+from heedful.checkpoint.tensors import read_whole, tensor_file
 from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
@@ -124,6 +123,8 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     """
     path = manifest.verified(RECIPE, MOST)
     description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
+    from heedful.config.renamed_keys import current_keys
+
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)
