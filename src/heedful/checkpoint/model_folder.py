@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from torch import Tensor
 
 from heedful.checkpoint.tensors import read_whole, tensor_file
-from heedful.config.load import recipe_from_dict, recipe_to_dict
+from heedful.config.load import current_keys, recipe_from_dict, recipe_to_dict
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
 from heedful.models.model import wrong_types
