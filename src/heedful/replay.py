@@ -18,7 +18,7 @@ from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.losses import Loss
 from heedful.machine import prepare_process
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.optim import clip_gradients
 from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task

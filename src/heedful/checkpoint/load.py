@@ -28,7 +28,7 @@ from heedful.decode.predictor import AnyPredictor, Predictor
 from heedful.errors import InputError
 from heedful.evaluate.significance import Outcomes
 from heedful.machine.device import choose_device
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.models import SentenceEncoder
 from heedful.models.backbone import BackboneModel
 from heedful.models.model import load_weights

@@ -112,7 +112,7 @@ def conclude(recipe: "Recipe", folder: Path, outcome: "Outcome", console: "Conso
         console.print(f"  {command}", soft_wrap=True, highlight=False, markup=False)
         return
     usage = find_task(recipe.task).usage(folder)
-    for name in own_code(recipe).values():
-        usage = usage.replace("heedful ", f"heedful --import {name.partition(':')[0]} ", 1)
+    for module, colon, _ in (name.partition(":") for name in own_code(recipe).values()):
+        usage = usage.replace("heedful ", f"heedful --import {module} ", 1) if colon else usage
     advice = f"the model is in {folder / 'model'}; try: {usage}"
     console.print(advice, soft_wrap=True, highlight=False, markup=False)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from heedful.config.architecture_options import KEY, OPTIONS, architecture_in
 from heedful.config.keys import hints_of, table_of, tables_of
-from heedful.config.presets import OF_TASKS, PRESETS, merge
 from heedful.config.schema import Recipe
 from heedful.config.setting import descriptions, setting_in
+from heedful.config.task_defaults import OF_TASKS, merge
 from heedful.config.toml import read_toml
 from heedful.config.user_code import import_class
 from heedful.config.validate import adapter_of, recipe_from_dict
@@ -121,6 +121,8 @@ def recipe_file(path: Path) -> Path:
             raise InputError(f"{path}: this folder holds no config.toml; name a recipe's folder or a TOML file")
         return path / "config.toml"
     if not path.exists():
+        from heedful.config.presets import PRESETS
+
         hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
         raise InputError(f"{path}: there is no such recipe; name a TOML file or a folder with config.toml{hint}")
     return path
@@ -179,15 +181,26 @@ def over_presets(values: Mapping[str, Any], place: str) -> dict[str, Any]:
     names = values.get("preset", [])
     below: dict[str, Any] = {}
     for name in names if isinstance(names, list) else [names]:
-        if not isinstance(name, str) or name not in PRESETS:
-            close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
-            raise InputError(
-                f"{place}: there is no preset {json.dumps(name)}; did you mean {' or '.join(close)}?"
-                " `heedful config presets` lists all"
-            )
-        below = merge(below, PRESETS[name])
+        below = merge(below, _preset(name, place))
     whole = merge(below, {key: value for key, value in values.items() if key != "preset"})
     return merge(_defaults(whole), whole)
+
+
+def _preset(name: object, place: str) -> Mapping[str, Any]:
+    """The values of a preset.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    from heedful.config.presets import PRESETS
+
+    if not isinstance(name, str) or name not in PRESETS:
+        close = get_close_matches(str(name), PRESETS, n=3, cutoff=0.4) or ["tiny", "vaswani-base"]
+        raise InputError(
+            f"{place}: there is no preset {json.dumps(name)}; did you mean {' or '.join(close)}?"
+            " `heedful config presets` lists all"
+        )
+    return PRESETS[name]
 
 
 def _defaults(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,6 +257,8 @@ def recipe_schema() -> dict[str, Any]:
         table["additionalProperties"] = False
         for key, text in descriptions(described[name]).items():
             table["properties"][key]["description"] = text
+    from heedful.config.presets import PRESETS
+
     preset = {"enum": list(PRESETS)}
     whole["properties"]["preset"] = {
         "description": "Presets below this file, the later ones over the earlier.",

@@ -8,14 +8,22 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.readers.files import BadUtf8, count_lines, decode_lines, ending_of, open_bytes, read_lines
+from heedful.data.readers.files import (
+    WHOLE,
+    BadUtf8,
+    NoItems,
+    corpus_files,
+    count_lines,
+    decode_lines,
+    ending_of,
+    open_bytes,
+    read_lines,
+)
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.header import LABEL_NAMES, OTHER_NAMES, TEXT_NAMES, is_header
 from heedful.data.readers.rows import OPTIONS, READERS, USUAL_FIELDS, Fields, RawRow, cells_of, rows_of_table
 from heedful.errors import InputError
 from heedful.wording import counted
-
-WHOLE = (0.0, 1.0)
 
 TABLES = {**READERS, ".txt": rows_of_table}  # a text file with named columns is a table with tabs
 
@@ -43,20 +51,6 @@ class PairReader(Protocol):
     ) -> Iterator[SentencePair]:
         """Yield the sentence pairs of a corpus in file order."""
         ...
-
-
-def corpus_files(corpus: CorpusConfig, data: DataConfig) -> tuple[Path, ...]:
-    """Return the paths of the one or two files of a corpus; relative names start at `data.root`.
-
-    Raises:
-        InputError: A file is a pipe or a device, which cannot be read twice.
-    """
-    names = [corpus.source] if corpus.target is None else [corpus.source, corpus.target]
-    paths = tuple(Path(data.root) / name for name in names)
-    for path in paths:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise InputError(f"{path}: not a plain file; a corpus is read more than once, so save it to a file first")
-    return paths
 
 
 def read_pairs(corpus: CorpusConfig, data: DataConfig, report: DropReport | None = None) -> Iterator[SentencePair]:
@@ -113,10 +107,6 @@ def read_rows(
             report.drop("bad UTF-8", corpus.source, line)
         else:
             yield TableRow(line, sound)
-
-
-class NoItems(InputError):
-    """Error: a part is wanted of a corpus that holds nothing."""
 
 
 def part_of(corpus: CorpusConfig, count: int, unit: str) -> tuple[int, int]:
