@@ -3,8 +3,10 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +20,13 @@ from interrupted import train
 from reversal import fingerprint
 from without_linux import GONE
 
+ROOT = Path(__file__).parents[1]
 SOURCE = Path(heedful.__file__).parent
+NOT_IN_WINDOWS = {
+    "os": {*GONE, "chown", "getloadavg", "geteuid", "getuid", "killpg", "nice", "readv", "setsid", "uname", "waitpid"},
+    "signal": {"SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGQUIT", "SIGUSR1", "pthread_kill", "setitimer"},
+    "time": {"tzset"},
+}
 ONLY_UNIX = {"fcntl", "resource", "pwd", "grp", "termios", "pty", "posix"}
 
 
@@ -30,8 +38,8 @@ def only_unix(file: Path) -> set[str]:
             used |= {name.name for name in node.names} & ONLY_UNIX
         elif isinstance(node, ast.ImportFrom):
             used |= {node.module} & ONLY_UNIX
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            used |= {node.attr} & set(GONE)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used |= {node.attr} & NOT_IN_WINDOWS.get(node.value.id, set())
         elif isinstance(node, ast.Constant) and str(node.value).startswith("/proc"):
             used |= {node.value}
     return used
@@ -39,6 +47,17 @@ def only_unix(file: Path) -> set[str]:
 
 def test_no_file_uses_what_only_unix_has():
     assert {file.name: used for file in SOURCE.rglob("*.py") if (used := only_unix(file))} == {}
+
+
+def test_the_workflow_runs_tests_that_are_there_on_every_version_of_python_that_is_promised():
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = [name.split(" :: ")[-1] for name in project["classifiers"] if "Python :: 3." in name]
+    assert json.loads(re.search(r"python: (\[.*\])", workflow)[1]) == promised
+    assert project["requires-python"] == f">={promised[0]}"
+    paths = re.findall(r"tests/[\w/.]+", workflow)
+    assert len(paths) > 9
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.slow  # every process imports torch anew

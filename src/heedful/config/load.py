@@ -19,8 +19,11 @@ from heedful.config.toml import read_toml
 from heedful.config.user_code import import_class
 from heedful.config.validate import adapter_of, recipe_from_dict
 from heedful.errors import InputError
+from heedful.storage.paths import likely
 
 __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
+
+FILE = "config.toml"  # in the folder of a recipe
 
 
 class Override(NamedTuple):
@@ -117,15 +120,28 @@ def _below(root: str, path: str | None) -> str | None:
 def recipe_file(path: Path) -> Path:
     """Find the TOML file of a recipe, given the file itself or the recipe's folder."""
     if path.is_dir():
-        if not (path / "config.toml").is_file():
-            raise InputError(f"{path}: this folder holds no config.toml; name a recipe's folder or a TOML file")
-        return path / "config.toml"
+        if not (path / FILE).is_file():
+            raise InputError(f"{path}: {_instead_of_recipe(path)}")
+        return path / FILE
     if not path.exists():
         from heedful.config.presets import PRESETS
 
         hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
-        raise InputError(f"{path}: there is no such recipe; name a TOML file or a folder with config.toml{hint}")
+        remedy = likely(path, f"name a TOML file or a folder with {FILE}{hint}", is_recipe)
+        raise InputError(f"{path}: there is no such recipe; {remedy}")
     return path
+
+
+def is_recipe(path: Path) -> bool:
+    """True if a path is that of a TOML file or of a folder with a recipe."""
+    return path.is_file() and path.suffix == ".toml" if not path.is_dir() else (path / FILE).is_file()
+
+
+def _instead_of_recipe(folder: Path) -> str:
+    if any((folder / name).exists() for name in ("checkpoints", "log.jsonl", "manifest.json")):
+        return f"is a run or a model, not a recipe; `heedful train RECIPE --out {folder}` resumes a run"
+    inner = next((place for place in sorted(folder.iterdir()) if is_recipe(place)), None)
+    return f"this folder holds no {FILE}; " + (f"give {inner}" if inner else "name a recipe's folder or a TOML file")
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ batches, `tasks.sequence_to_sequence` makes tensors of them and computes the los
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def train(
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
-            trainer.task.tell = cache(logger.say)  # each remark once, however many validations make it
+            trainer.task.tell = partial(trainer.remark, say=logger.say)
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks

@@ -1,7 +1,7 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -20,6 +20,7 @@ from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
+from heedful.evaluate.class_report import ClassReport
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
@@ -99,7 +100,7 @@ class Trainer:
         self.state = TrainerState()
         self.plan = lru_cache(maxsize=2)(task.epoch)
         self.saved_at = time.monotonic()
-        self.signs = WarningSigns(recipe)
+        self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
         self.work = Work()
 
@@ -153,8 +154,10 @@ class Trainer:
         optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
+        self.signs = WarningSigns(self.recipe, self.state.watch)
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
             note_validation(self.state, logged, self.task.best)
+            self.state.remarks += self.signs_of(logged, None)  # which were made before the run was interrupted
         if self.has_ended():
             ended = self.reducer.from_first(lambda: result(self.folder))
             self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
@@ -182,6 +185,12 @@ class Trainer:
                 try_largest_batch(self.training_step, self.task, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
+
+    def remark(self, sentence: str, say: Callable[[str], object]) -> None:
+        """Make a remark unless this run has made it before, in this process or before it was resumed."""
+        if sentence not in self.state.remarks:
+            self.state.remarks.append(sentence)
+            say(sentence)
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
@@ -302,7 +311,7 @@ class Trainer:
             window.add(update.losses, update.nlls, update.counts)
             loss = sum(total / max(1, count) for total, count in zip(update.losses, update.counts, strict=True))
             if line := self.signs.after_update(loss, update.norm):
-                logger.say(line)
+                self.remark(line, logger.say)
         minutes = self.recipe.train.max_minutes
         logger.advance(update.tokens, inf if minutes is None else 60 * minutes - self.state.seconds)
         if state.update % self.recipe.train.log_every == 0:
@@ -320,10 +329,14 @@ class Trainer:
         self.note(scores)
         if scores is not None:
             self.call("on_validation", scores)
-            silence = silence_line(self.state, scores, self.task.best)
-            for line in (*([silence] if silence else []), *self.signs.after_validation(scores, self.task.classes)):
+            for line in self.signs_of(scores, self.task.classes):
                 self.task.tell(line)
         logger.restart_clock()
+
+    def signs_of(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+        """Sentences on signs of trouble in a validation that was noted."""
+        silence = silence_line(self.state, scores, self.task.best)
+        return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
         """Call a method of the callbacks after an update, after a validation or at the end.

@@ -73,6 +73,7 @@ def read_rows(
     report: DropReport | None = None,
     *,
     label: str | None = None,
+    turns: bool = False,
 ) -> Iterator[TableRow]:
     """Yield the wanted fields of each row of a corpus in file order.
 
@@ -87,12 +88,13 @@ def read_rows(
         fields: Names of columns or keys; in a table also numbers of columns, from 1.
         report: Counts the rows with bad UTF-8 that are skipped, and a header that was recognised.
         label: The field whose value may be a number, true or false in JSON; it is kept as its JSON text.
+        turns: True if a text may be a list of turns of a dialogue in JSON; they are joined with tabs.
 
     Raises:
         InputError: A file cannot be read, two files differ in length, a row lacks a field, or the part has no row.
     """
     report = DropReport() if report is None else report
-    wanted = Fields(fields, label)
+    wanted = Fields(fields, label, turns)
     line_of_header = _line_of_header(corpus, data, wanted)
     header = 1 if line_of_header else 0
     begin, end = 0, None

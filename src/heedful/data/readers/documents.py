@@ -22,6 +22,7 @@ from heedful.data.readers.files import (
 )
 from heedful.data.readers.filters import DropReport
 from heedful.errors import InputError
+from heedful.storage.paths import near_paths
 
 Sound = tuple[int, str]  # a text that could be decoded, and the line where it begins, from 1
 
@@ -138,9 +139,12 @@ def check_files(corpus: CorpusConfig, data: DataConfig) -> None:
         InputError: As in `text_files`; some files are missing, all of which are named, or one is no text.
     """
     files = text_files(corpus, data)
-    if missing := [os.path.relpath(path, data.root) for path in files if not path.exists()]:
+    if missing := [path for path in files if not path.exists()]:
+        near = [place for path in missing for place in near_paths(path, os.path.isfile)[:1]]
+        meant = f"did you mean {', '.join(os.path.relpath(path, data.root) for path in near)}?" if near else ""
         raise InputError(
-            f"in {data.root} there is no {', no '.join(missing)}; correct the names, or give --data FOLDER"
+            f"in {data.root} there is no {', no '.join(os.path.relpath(path, data.root) for path in missing)}; "
+            f"{meant or 'correct the names, or give --data FOLDER'}"
         )
     for path in files:
         check_text(path)

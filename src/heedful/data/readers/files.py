@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from heedful.config.schema import CorpusConfig, DataConfig
 from heedful.errors import InputError
 from heedful.storage.compression import DAMAGE, decompressed, without_compression
+from heedful.storage.paths import unreadable
 
 BadUtf8 = Literal["error", "skip", "replace"]
 
@@ -217,10 +218,6 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     try:
         with path.open("rb") as file, decompressed(file, path) as stream:
             yield stream
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; check the name and the folder it is looked for in") from error
-    except IsADirectoryError as error:
-        raise InputError(f"{path}: is a folder; name a file in it") from error
     except PermissionError as error:
         raise InputError(f"{path}: no permission to read it") from error
     except EOFError as error:
@@ -230,7 +227,7 @@ def open_bytes(path: Path) -> Iterator[ByteStream]:
     except OSError as error:
         if error.errno is None:  # of bzip2
             raise InputError(f"{path}: not a sound {path.suffix} file ({error}); copy or download it again") from error
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        raise InputError(unreadable(path, error)) from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: not a file name ({error})") from error
 

@@ -4,6 +4,7 @@ Such a folder holds `ids.bin`, a flat row of token ids in 16 or 32 bits, some `.
 the bytes of other files, and their manifest, see `heedful.storage.manifest`. It never changes.
 """
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,7 +36,7 @@ class Arrays:
     files: tuple[MappedFile, ...]
 
 
-class MappedStore:
+class MappedStore(ABC):
     """Base class of what `open_arrays` opened: it is sent to another process as its folder, and opened there again."""
 
     files: tuple[MappedFile, ...]
@@ -44,9 +45,9 @@ class MappedStore:
         return type(self).open, (self.files[0].path.parent,)
 
     @classmethod
+    @abstractmethod
     def open(cls, folder: Path) -> Self:
         """Open a folder after comparing all bytes with the manifest."""
-        raise NotImplementedError
 
 
 def id_type(vocab_size: int) -> str:
