@@ -18,7 +18,7 @@ PAPER = "vaswani"  # the file whose presets have results that the paper prints
 
 def read_tables(name: str) -> dict[str, Any]:
     """Read the tables of a file of presets."""
-    return tomllib.loads((files(__package__) / "preset_files" / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("heedful.config") / "preset_files" / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def resolved(name: str, tables: Mapping[str, Any]) -> dict[str, Any]:
