@@ -18,9 +18,10 @@ from heedful.inspector.capture.recorder import recording
 from heedful.inspector.capture.taps import taps
 from heedful.losses import Loss
 from heedful.machine import prepare_process
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.optim import clip_gradients
 from heedful.progress import ProgressReporter, printer
+from heedful.storage.paths import no_folder
 from heedful.tasks import find_task
 from heedful.tasks.task import Batch
 from heedful.train.log_file import logged_norm
@@ -132,7 +133,9 @@ def open_run(folder: Path, update: int, console: Console, data_root: Path | None
     checkpoints = Checkpoints(folder, keep_last=1)
     newest, saved = checkpoints.load_until(max(checkpoints.steps(), default=0)), checkpoints.load_until(update - 1)
     if newest is None:
-        raise InputError(f"{folder} holds no checkpoint of a run; `heedful train` makes such a folder")
+        if not folder.is_dir():
+            raise InputError(no_folder(folder, "`heedful runs list FOLDER` shows the runs below one"))
+        raise InputError(f"{folder}: holds no checkpoint of a run; `heedful train` makes such a folder")
     recipe = newest.recipe
     if data_root is not None:
         recipe = replace(recipe, data=replace(recipe.data, root=str(data_root.absolute())))

@@ -1,6 +1,7 @@
 """Hints for commands and options that heedful does not have: what users of other toolkits type, and what they mean."""
 
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from heedful.cli.commands import TABLE, Commands
-from heedful.cli.narrow_help import TerminalContext
+
+NARROW = 60  # columns of a terminal; with fewer, a table would cut the names of options
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # the base class of all errors in a command line
 
@@ -130,6 +132,20 @@ OPTIONS = {
     "world_size": ("--processes",),
     "y": ("--yes", "--force"),
 }
+
+
+class TerminalContext(typer.Context):
+    """Context of a command whose help fits the terminal."""
+
+    def get_help(self) -> str:
+        """Print the help of the command, as typer does where this is called, and return nothing more to print."""
+        columns = shutil.get_terminal_size().columns
+        if columns >= NARROW:
+            return super().get_help()
+        from heedful.cli.narrow_help import SMALLEST, narrow_help
+
+        typer.echo(narrow_help(self, max(columns, SMALLEST)))
+        return ""
 
 
 class HintedGroup(TyperGroup):

@@ -331,7 +331,7 @@ def tell_files(found: "MediaSurvey[Any]", request: MediaRequest, *, are_given: b
     tell_facts[request.kind](found.facts)
     (tell_texts if request.writes else tell_classes)(found, request)
     if found.copies:
-        typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, byte for byte")
+        typer.echo(f"  {counted(found.copies, 'files')} equal to an earlier one, in bytes, pixels or samples")
     if found.bad:
         typer.echo(f"  {counted(len(found.bad), 'files')} cannot be read; the first: {found.bad[0]}")
         of_training = "they are left out of training; repair or remove such files in the other parts, too"

@@ -1,26 +1,10 @@
 """Help on a terminal too narrow for a table of options: each option in a line, and below it what it does."""
 
-import shutil
 import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-import typer
-
-NARROW = 60  # columns; with fewer, a table would cut the names of options
 SMALLEST = 20  # columns that a line has at least
-
-
-class TerminalContext(typer.Context):
-    """Context of a command whose help fits the terminal."""
-
-    def get_help(self) -> str:
-        """Print the help of the command, as typer does where this is called, and return nothing more to print."""
-        columns = shutil.get_terminal_size().columns
-        if columns >= NARROW:
-            return super().get_help()
-        typer.echo(narrow_help(self, max(columns, SMALLEST)))
-        return ""
 
 
 def narrow_help(context: Any, columns: int) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.output import REPLACES
+from heedful.cli.output import REPLACES, check_folder
 from heedful.config.keys import KEYS, description_of
+from heedful.errors import InputError
 
 STDIN, STDOUT, MODELS = "standard input", "standard output", "the model's"  # defaults as help shows them
 
@@ -41,6 +42,22 @@ def allow_replacing(given: bool) -> bool:
     """Note whether `--force` is given, for `check_output`."""
     REPLACES.set(given)
     return given
+
+
+def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Return the folder of an option, and refuse one that is not there, or a file."""
+    from heedful.storage.paths import no_folder
+
+    if value is not None and not value.is_dir():
+        raise InputError(f"{param.opts[0]} {no_folder(value)}")
+    return value
+
+
+def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    """Return the folder of an option or an argument that is written to, and refuse one where a file is in the way."""
+    if value is not None:
+        check_folder(value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}")
+    return value
 
 
 Force = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.cli.inputs import input_lines, progress_of
-from heedful.cli.options import STDIN
+from heedful.cli.options import STDIN, folder_to_write
 from heedful.cli.output import print_table, writing
 from heedful.cli.table_output import one_line
 from heedful.config.schema import TokenizerConfig
@@ -35,7 +35,9 @@ Folder = Annotated[Path, typer.Argument(help="Folder of the tokenizer.")]
 @app.command()
 def train(
     files: Texts,
-    out: Annotated[Path, typer.Option(help="Folder to write; a tokenizer that is there is replaced.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder to write; a tokenizer that is there is replaced.", callback=folder_to_write)
+    ],
     kind: Annotated[
         str, typer.Option(help="Kind of tokenizer: word, character, byte, bpe, unigram or wordpiece.")
     ] = TokenizerConfig.kind,

@@ -10,7 +10,7 @@ import typer
 
 from heedful.cli.files import Channel, FileOptions, SkipBad, Truncated, check_bad_files
 from heedful.cli.inputs import shows_bar
-from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, Output, Precision, mirrored
+from heedful.cli.options import Beam, Device, Force, MaxExtra, Model, Output, Precision, folder_to_write, mirrored
 from heedful.cli.output import Results, check_output, free_name
 from heedful.cli.table_output import Answers, check_json_output, writing_file_answers
 from heedful.cli.transcripts import (
@@ -61,7 +61,10 @@ def transcribe(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write a file for each recording into.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Folder to write a file for each recording into.", callback=folder_to_write, show_default=False
+        ),
     ] = None,
     language: Annotated[str | None, mirrored(KEYS.transcribe.language)] = None,
     task: Annotated[SpeechTask | None, mirrored(KEYS.transcribe.task)] = None,

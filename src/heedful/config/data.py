@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
+from heedful.config.open_names import OpenNames
 from heedful.config.setting import Count, Fixed, Positive, Rate, Setting, Share
+from heedful.registry import TOKENIZERS
 
 Modality = Literal["text", "image", "audio", "video"]
 Script = Literal["latin", "cyrillic", "greek", "arabic", "hebrew", "han", "kana", "hangul"]
@@ -171,6 +173,7 @@ class TokenizerConfig:
 
     kind: Annotated[
         Literal["word", "character", "byte", "bpe", "unigram", "wordpiece", "foreign"],
+        OpenNames(TOKENIZERS),
         Setting(values={"sentencepiece": "unigram"}),
     ] = "bpe"
     """Algorithm of the tokenizer. `foreign` is a converted tokenizer that `path` names; it cannot be trained."""

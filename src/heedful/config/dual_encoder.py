@@ -8,6 +8,7 @@ from heedful.config.model import Heads, Layers, ModelConfig, Poolings, Positions
 from heedful.config.rule import RULES, Rule
 from heedful.config.schema import Recipe
 from heedful.config.setting import Count, Positive
+from heedful.registry import TASKS
 from heedful.wording import counted
 
 TASK = "image_text_retrieval"
@@ -93,7 +94,7 @@ def learned(recipe: Recipe) -> bool:
 RULES[DualEncoderConfig] = (
     Rule(
         KEYS.task,
-        lambda r: r.task != TASK and ":" not in r.task,
+        lambda r: r.task != TASK and not TASKS.is_own(r.task),
         'model.architecture = "dual_encoder" reads pictures and texts, and the task "{r.task}" has only one of them; '
         f'set task = "{TASK}", or leave model.architecture out',
     ),

@@ -8,6 +8,7 @@ from heedful.config.keys import KEYS
 from heedful.config.modalities import AudioConfig, ImageConfig, VideoConfig
 from heedful.config.rule import Rule
 from heedful.config.schema import FilterConfig, ModelConfig, Recipe, TextModelConfig
+from heedful.registry import ARCHITECTURES
 
 
 def reads_pictures(recipe: Recipe) -> bool:
@@ -133,7 +134,7 @@ RULES = (
         KEYS.model.architecture,
         lambda r: (
             r.task == "image_text_retrieval"
-            and ":" not in r.model.architecture
+            and not ARCHITECTURES.is_own(r.model.architecture)
             and r.model.architecture != "dual_encoder"
         ),
         'task = "image_text_retrieval" is learned by an encoder of pictures and one of texts, and model.architecture '

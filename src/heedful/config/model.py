@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from heedful.config.families import FAMILIES, FamilyName
+from heedful.config.open_names import OpenNames
 from heedful.config.setting import Count, Natural, Positive, Rate, Setting
+from heedful.registry import POSITIONS
 from heedful.wording import counted
 
 Poolings = Literal["first", "mean", "max", "last", "sum"]
@@ -134,7 +136,9 @@ class ModelConfig(TextModelConfig):
     """Number of layers of the decoder."""
 
     positions: Annotated[
-        Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"], Setting(values={"rope": "rotary"})
+        Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"],
+        OpenNames(POSITIONS),
+        Setting(values={"rope": "rotary"}),
     ] = "sinusoidal"
     """Encoding of positions."""
 

@@ -15,6 +15,7 @@ from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS
 from heedful.config.rule import REMARKS, RULES, Rule
 from heedful.config.schema import ArchitectureConfig, ModelConfig, Recipe, TextModelConfig
+from heedful.registry import TASKS
 
 
 def pairs(recipe: Recipe) -> bool:
@@ -54,7 +55,7 @@ RULES[ArchitectureConfig] = (
     ),
     Rule(
         KEYS.train.class_weights,
-        lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and ":" not in r.task,
+        lambda r: r.train.class_weights is not None and r.task not in WITH_CLASSES and not TASKS.is_own(r.task),
         'train.class_weights are of classes or tags, and task = "{r.task}" has none; leave it out',
     ),
     Rule(

@@ -19,7 +19,7 @@ from heedful.config.data import (
 from heedful.config.decoding import EXTRA, DecodeConfig, GenerateConfig
 from heedful.config.modalities import AudioConfig, ImageConfig, TranscribeConfig, VideoConfig
 from heedful.config.model import ArchitectureConfig, ModelConfig, Poolers, Poolings, TextModelConfig
-from heedful.config.setting import Fixed, Setting
+from heedful.config.setting import Apart, Fixed, Setting
 from heedful.config.training import OptimizerConfig, ParallelConfig, Shardings, TrainConfig
 
 __all__ = [
@@ -79,9 +79,9 @@ class Recipe:
     masking: Annotated[MaskingConfig, Setting(resume=ORDER)] = field(default_factory=MaskingConfig)
     """Settings of masked language models and masked patches."""
 
-    model: Annotated[ModelConfig, Setting(resume=Fixed("the weights that are learned so far are of the old model"))] = (
-        field(default_factory=ModelConfig)
-    )
+    model: Annotated[
+        ModelConfig, Setting(resume=Fixed("the weights that are learned so far are of the old model")), Apart()
+    ] = field(default_factory=ModelConfig)
     """Settings of the model; those of another architecture have another class that extends `ArchitectureConfig`."""
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)

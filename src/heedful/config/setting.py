@@ -56,6 +56,17 @@ class Setting:
     per_machine: bool = False
 
 
+class Apart:
+    """Mark of a table that is validated by itself, because its class depends on a value in it."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Tell pydantic to take any value."""
+        del source, handler
+        from pydantic_core.core_schema import any_schema
+
+        return any_schema()
+
+
 PLAIN = Setting()
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 

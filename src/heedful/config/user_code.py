@@ -1,6 +1,7 @@
-"""Classes of the user's own, which a recipe names as "module:Class": tasks and architectures.
+"""Classes of the user's own, which a recipe names: tasks and architectures.
 
-The name may come from a stranger's model folder. So a class is looked for among the modules that the program has
+One of an installed package has a name by its entry point. One of any other module is named as "module:Class". Such a
+name may come from a stranger's model folder, so the class is looked for among the modules that the program has
 imported; a module is imported only for a recipe that the user names, or by `heedful --import MODULE`.
 """
 
@@ -14,21 +15,24 @@ from typing import Any
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
+from heedful.registry import ARCHITECTURES, TASKS, Registry
+
+REGISTRIES: dict[str, Registry[type]] = {"model.architecture": ARCHITECTURES, "task": TASKS}  # by the recipe's key
 
 
 def find_class(key: str, name: str) -> type | None:
-    """The class that a recipe names as "module:Class", if its module has been imported; None for a name without colon.
+    """The class of a package that a recipe names, or that of an imported module as "module:Class"; None: no such name.
 
     Args:
-        key: the key of the recipe, for messages.
+        key: the key of the recipe, "task" or "model.architecture".
         name: its value.
 
     Raises:
-        InputError: the module has not been imported, or has no such class.
+        InputError: the module has not been imported or cannot be, or has no such class.
     """
     module, colon, attribute = name.partition(":")
     if not colon:
-        return None
+        return installed_class(key, name)
     imported = sys.modules.get(module)
     if imported is None:
         raise InputError(
@@ -39,6 +43,22 @@ def find_class(key: str, name: str) -> type | None:
     if not isinstance(found, type):
         raise InputError(f'{key} = "{name}": {module} has no class {attribute}')
     return found
+
+
+def installed_class(key: str, name: str) -> type | None:
+    """The class that an installed package registers under a name; None: no package does.
+
+    Raises:
+        InputError: it cannot be imported, it is no class, or the name is taken.
+    """
+    registry = REGISTRIES[key]
+    entries = registry.installed().get(name)
+    if not entries:
+        return None
+    part: Any = registry[name]
+    if not isinstance(part, type):
+        raise InputError(f'{key} = "{name}": {entries[0].value}, which a package registers, is not a class')
+    return part
 
 
 def import_class(name: str, place: str) -> None:
@@ -76,9 +96,15 @@ def import_user_module(module: str) -> None:
 
 
 def own_code(recipe: Recipe) -> dict[str, str]:
-    """The keys of a recipe that name a class of the user's own, and the names."""
+    """The keys of a recipe that name a class that does not come with heedful, and the names."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
-    return {key: name for key, name in names.items() if ":" in name}
+    return {key: name for key, name in names.items() if REGISTRIES[key].is_own(name)}
+
+
+def _module_of(key: str, name: str) -> str:
+    """The module of a class of the user's own, by its name in a recipe."""
+    entries = REGISTRIES[key].installed().get(name)
+    return entries[0].module if entries else name.partition(":")[0]
 
 
 @contextmanager
@@ -102,9 +128,9 @@ def errors_of_own_code(recipe: Recipe, what: str) -> Iterator[None]:
     except Exception as error:
         if not own:
             raise
-        key = next((key for key, name in own.items() if _line_in(error, name.partition(":")[0])), next(iter(own)))
-        module = own[key].partition(":")[0]
-        raise InputError(f'{key} = "{own[key]}": {what}: {_described(error, module)}') from error
+        modules = {key: _module_of(key, name) for key, name in own.items()}
+        key = next((key for key, module in modules.items() if _line_in(error, module)), next(iter(own)))
+        raise InputError(f'{key} = "{own[key]}": {what}: {_described(error, modules[key])}') from error
 
 
 def _described(error: Exception, module: str) -> str:

@@ -20,7 +20,6 @@ from heedful.config.schema import ArchitectureConfig, Recipe
 from heedful.config.setting import bounds, range_text, setting_in
 from heedful.errors import InputError
 
-RECIPE = TypeAdapter(Recipe)
 MODEL = "model"
 
 OVERRIDES = ("--set ", "set ")  # the places of values from the command line and from Python begin so
@@ -57,8 +56,8 @@ def recipe_from_dict(values: Mapping[str, Any], where: str, places: Mapping[str,
     own = values.get(MODEL, {})
     unknown = enumerate(unknown_keys(values, options))  # a stranger's may be 10^5
     problems = [Problem(key, _unknown(key, options) if number < _SHOWN else key) for number, key in unknown]
-    recipe, mistyped = _validated(RECIPE, shared, "", options)
-    model, mistyped_model = _validated(_adapter(options), own, f"{MODEL}.", options)
+    recipe, mistyped = _validated(adapter_of(Recipe), shared, "", options)
+    model, mistyped_model = _validated(adapter_of(options), own, f"{MODEL}.", options)
     problems += mistyped + mistyped_model
     if not (mistyped or mistyped_model):
         recipe = replace(recipe, model=model)
@@ -77,8 +76,9 @@ def _options(values: Mapping[str, Any], where: str, places: Mapping[str, str]) -
 
 
 @cache
-def _adapter(options: type[ArchitectureConfig]) -> TypeAdapter[ArchitectureConfig]:
-    return TypeAdapter(options)
+def adapter_of(table: type) -> TypeAdapter[Any]:
+    """The validator of a dataclass of settings; that of a recipe leaves [model] to the one of its architecture."""
+    return TypeAdapter(table)
 
 
 def _validated(adapter: TypeAdapter[Any], values: Any, prefix: str, options: type) -> tuple[Any, list[Problem]]:

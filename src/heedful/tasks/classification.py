@@ -12,6 +12,7 @@ from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
 from heedful.data.preparation.prepared_data import at_least_one
+from heedful.data.readers.corpus import WHOLE
 from heedful.data.readers.documents import check_files
 from heedful.data.readers.filters import DropReport
 from heedful.data.readers.labelled import Example, labels_of, read_labelled
@@ -23,7 +24,7 @@ from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss, label_cross_entropy
 from heedful.models import TextClassifier
 from heedful.predict.classifier import Classifier
-from heedful.tasks.class_balance import balance_remarks, class_counts
+from heedful.tasks.class_balance import balance_remarks, class_counts, order_remarks
 from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.task import Scores
 from heedful.tasks.texts import TextBatch, TextTask, row_of
@@ -89,10 +90,11 @@ class Classification(TextTask):
         return (label_cross_entropy(logits, batch.targets[:, 0], self.recipe.train.label_smoothing, weights),)
 
     def data_remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, and those without an example."""
+        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
         labels, valid = self.recipe.data.labels, self.examples.valid
         train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
-        return balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
+        counts = balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
+        return [*counts, *order_remarks(self.recipe.data, self.examples.train, valid)]
 
     def outcomes(self, model: TextClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""
@@ -129,8 +131,10 @@ def known_labels(examples: Iterable[Example], corpus: CorpusConfig, recipe: Reci
     """
     for example in examples:
         if example.label not in recipe.data.labels:
+            sorted_rows = "; where rows are sorted by class, shuffle them, as part takes a piece of them"
             raise InputError(
                 f"{corpus.target or corpus.source}, line {example.line}: {example.label!r} is none of the classes "
                 f"{', '.join(recipe.data.labels)}; mend it, take the line out, or train with all of them in data.labels"
+                f"{sorted_rows if corpus.part != WHOLE else ''}"
             )
         yield example

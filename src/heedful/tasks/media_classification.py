@@ -22,7 +22,7 @@ from heedful.losses import Loss, share_cross_entropy
 from heedful.models import SequenceClassifier
 from heedful.models.input_layers import media_classifier
 from heedful.predict.media_classifier import MediaClassifier
-from heedful.tasks.class_balance import balance_remarks, class_counts
+from heedful.tasks.class_balance import balance_remarks, class_counts, order_remarks
 from heedful.tasks.class_weights import class_weights, with_class_weights
 from heedful.tasks.classification import label_outcomes
 from heedful.tasks.media import MediaTask, places
@@ -132,10 +132,11 @@ class MediaClassification(MediaTask[MediaBatch]):
         return (share_cross_entropy(logits, batch.shares, self.recipe.train.label_smoothing, weights),)
 
     def data_remarks(self) -> list[str]:
-        """List remarks on the classes of the data: one that dominates, and those without an example."""
+        """List remarks on the classes of the data: one that dominates, those without an example, and sorted rows."""
         labels, valid = self.recipe.data.labels, self.examples.valid
         train = np.sum([class_counts(store, len(labels)) for store in self.examples.train], axis=0)
-        return balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
+        counts = balance_remarks(train, None if valid is None else class_counts(valid, len(labels)), labels)
+        return [*counts, *order_remarks(self.recipe.data, self.examples.train, valid)]
 
     def outcomes(self, model: SequenceClassifier) -> Outcomes:
         """Classify the validation set; return outcomes with accuracy, F1 and Matthews correlation of any examples."""

@@ -5,23 +5,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 
 from heedful.config.schema import CorpusConfig, Modality, Recipe
 from heedful.errors import InputError
-from heedful.evaluate.class_report import ClassReport
-from heedful.evaluate.significance import Outcomes
 from heedful.losses import Loss
 from heedful.models import Model
 from heedful.models.architectures import families_of
-from heedful.models.word_vectors import place_vectors
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.predict import AnyPredictor
 from heedful.progress import silent
+from heedful.registry import ARCHITECTURES
 from heedful.text.tokenizer_pair import TokenizerPair
+
+if TYPE_CHECKING:
+    from heedful.evaluate.class_report import ClassReport
+    from heedful.evaluate.significance import Outcomes
+    from heedful.predict import AnyPredictor
 
 Scores = dict[str, float]
 
@@ -91,7 +93,7 @@ class Task(ABC, Generic[B]):
     reads_files: ClassVar[bool] = False
     scores: ClassVar[tuple[str, ...]]
     tell: Callable[[str], object] = staticmethod(lambda _: None)
-    classes: ClassReport | None = None
+    classes: "ClassReport | None" = None
 
     def __init__(self, recipe: Recipe, tokenizers: TokenizerPair, digest: str) -> None:
         self.recipe = recipe
@@ -143,7 +145,7 @@ class Task(ABC, Generic[B]):
 
     @classmethod
     @abstractmethod
-    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> AnyPredictor:
+    def use(cls, model: Any, recipe: Recipe, tokenizers: TokenizerPair) -> "AnyPredictor":
         """Create the predictor of a trained model, such as a translator, a generator or a classifier."""
 
     @classmethod
@@ -168,7 +170,10 @@ class Task(ABC, Generic[B]):
         Raises:
             InputError: they cannot be read, do not fit the model, or it reads no tokens.
         """
-        place_vectors(model, self.recipe, self.tokenizers, self.tell)
+        if self.recipe.model.source_vectors is not None or self.recipe.model.target_vectors is not None:
+            from heedful.models.word_vectors import place_vectors
+
+            place_vectors(model, self.recipe, self.tokenizers, self.tell)
 
     @abstractmethod
     def epoch(self, number: int) -> Sequence[np.ndarray]:
@@ -194,7 +199,7 @@ class Task(ABC, Generic[B]):
         """Score a model on the test set, loaded in place of the validation set; as `validate` unless overridden."""
         return self.validate(model)
 
-    def outcomes(self, _model: Any, /) -> Outcomes:
+    def outcomes(self, _model: Any, /) -> "Outcomes":
         """Score each example of the validation set by itself, for a comparison of two models by resampling.
 
         Raises:
@@ -253,7 +258,11 @@ def check(task: type[Task], recipe: Recipe) -> None:
         raise InputError(
             f'task = "{recipe.task}" is learned by a model of family {learners}, and model.architecture = '
             f'"{architecture}" has models of family {" or ".join(families)} only; '
-            + (remedy_of_own(task) if ":" in architecture else "take another architecture, or another task")
+            + (
+                remedy_of_own(task)
+                if ARCHITECTURES.is_own(architecture)
+                else "take another architecture, or another task"
+            )
         )
     if recipe.model.family not in able:
         raise InputError(

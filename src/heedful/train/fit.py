@@ -10,7 +10,7 @@ from torch import nn
 from heedful.config.schema import Recipe, TrainConfig
 from heedful.errors import RunError
 from heedful.machine.memory import is_out_of_memory, total_memory
-from heedful.models.parameters import count_without_building
+from heedful.nn.meta_device import unallocated
 from heedful.tasks.task import Task
 from heedful.train.training_step import TrainingStep
 
@@ -29,13 +29,19 @@ def check_model_fits(recipe: Recipe, build: Callable[[], nn.Module], device: tor
         RunError: The memory of the whole machine does not suffice.
     """
     memory = total_memory()
-    parameters = count_without_building(build).total
+    with unallocated():
+        parameters = count(build())
     if device.type == "cpu" and LEAST * parameters > memory:
         raise RunError(
             f"the model has {parameters:,} parameters, which take {LEAST * parameters / 1e9:,.0f} GB with their "
             f"gradient, and this machine has {memory / 1e9:,.0f} GB of memory: give a smaller model, such as "
             f"--set model.d_model={recipe.model.d_model // 2}"
         )
+
+
+def count(model: nn.Module) -> int:
+    """Count the parameters of a model."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def try_largest_batch(step: TrainingStep, task: Task, batches: Sequence[np.ndarray], device: torch.device) -> None:

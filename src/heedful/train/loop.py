@@ -10,7 +10,7 @@ batches, `tasks.sequence_to_sequence` makes tensors of them and computes the los
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -19,20 +19,17 @@ from rich.console import Console
 from heedful.checkpoint import Checkpoint, Checkpoints, Claim, claim
 from heedful.config.schema import Recipe
 from heedful.machine import choose_device, choose_precision, prepare_process, wait_policy
-from heedful.machine.random_state import own_random_numbers
+from heedful.machine.process import own_random_numbers
 from heedful.parallel import Reducer, all_processes, join_process_group, kind_of_group, local_processes
 from heedful.progress import ProgressReporter, printer
 from heedful.tasks import find_task
-from heedful.train.agreement import check_agreement, settings
 from heedful.train.callbacks import NO_CALLBACKS, CallbackError, Callbacks
 from heedful.train.logger import Logger, NoBoard, NoLogger, RunLogger, tensorboard
-from heedful.train.mending import mend_logs, mend_mark
 from heedful.train.preflight import check_processes, preflight
-from heedful.train.resume import EXACTLY, Resumption, check_same_run
+from heedful.train.resume import EXACTLY, Resumption, check_same_run, mend_logs, mend_mark
 from heedful.train.run_length import rate_line
 from heedful.train.signals import Interruption
 from heedful.train.trainer import Trainer
-from heedful.train.warm_start import silences
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def train(
             open_logger(trainer) as logger,
             wait_policy(trainer.device, logger.say) as waiting,
         ):
-            trainer.task.tell = cache(logger.say)  # each remark once, however many validations make it
+            trainer.task.tell = partial(trainer.remark, say=logger.say)
             logger.say(rate_line(trainer.recipe, known_updates(trainer)))
             with saved_if_a_callback_fails(trainer, logger):
                 trainer.callbacks = callbacks
@@ -153,7 +150,10 @@ def open_trainer(
     )
     with ProgressReporter("preparing the data", say=printer(console)):
         task = reducer.after_first(lambda: find_task(recipe.task).prepare(recipe, data, printer(console)))
-    check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
+    if reducer.world_size > 1:
+        from heedful.train.agreement import check_agreement, settings
+
+        check_agreement(reducer, {**settings(task.recipe), "data": task.digest})
     task.tell = printer(console)
     trainer = Trainer(task, folder, checkpoints, console, reducer)
     trainer.resume(saved)
@@ -217,6 +217,10 @@ def frozen_weights(recipe: Recipe, saved: Checkpoint | None) -> tuple[str, ...]:
     """
     if saved:
         return saved.recipe.train.freeze
+    if recipe.train.start is None:
+        return recipe.train.freeze
+    from heedful.train.warm_start import silences
+
     return (*recipe.train.freeze, *silences(recipe))
 
 

@@ -16,7 +16,6 @@ from torch import Tensor
 from heedful.machine.cores import usable_cores
 from heedful.parallel import Reducer, local_processes
 from heedful.tasks.task import Batch, Task
-from heedful.workers import Workers, can_have_workers, copies_processes
 
 CPU = torch.device("cpu")
 
@@ -68,6 +67,8 @@ class BatchReader:
 def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Generator[Batch]:
     """Read planned batches one after another, by workers or right here."""
     if count := number_of_workers(task, device):
+        from heedful.workers import Workers
+
         with closing(Workers(BatchReader(task, CPU), count)) as workers:
             yield from (moved(batch, device) for batch in workers.map(batches))
     else:
@@ -79,12 +80,16 @@ def number_of_workers(task: Task, device: torch.device) -> int:
 
     Where processes are not copied, a recipe has to say so: a script that trains is run once more by each new process.
     """
+    wanted = task.recipe.train.workers
+    if wanted == 0 or (wanted is None and not (device.type == "cuda" and task.reads_files)):
+        return 0
+    from heedful.workers import can_have_workers, copies_processes
+
     if not can_have_workers():
         return 0
-    if task.recipe.train.workers is not None:
-        return task.recipe.train.workers
-    needed = device.type == "cuda" and task.reads_files and copies_processes()
-    return max(0, usable_cores() // local_processes() - 1) if needed else 0
+    if wanted is not None:
+        return wanted
+    return max(0, usable_cores() // local_processes() - 1) if copies_processes() else 0
 
 
 def moved(value: Any, device: torch.device) -> Any:

@@ -1,8 +1,9 @@
-"""Resuming of runs: checks that a checkpoint fits, and that no setting changes what the rest of a run computes."""
+"""Resuming of runs: what fits, what may change, and damaged small files, without which a run resumes all the same."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -10,6 +11,7 @@ from torch import nn
 from heedful.checkpoint import Checkpoint
 from heedful.checkpoint.checkpoint import OPTIMIZER, STATE
 from heedful.checkpoint.model_folder import WEIGHTS
+from heedful.checkpoint.run_folder import put_aside_damaged_mark
 from heedful.config.families import FAMILIES
 from heedful.config.keys import KEYS, resumption
 from heedful.config.load import dotted, recipe_to_dict
@@ -20,6 +22,8 @@ from heedful.errors import InputError
 from heedful.models import weights
 from heedful.models.model import check_weights
 from heedful.optim import check_optimizer_tensors
+from heedful.storage.atomic import named_write_errors
+from heedful.train.log_file import LOG, TIMINGS, LogMark, has_damaged_lines, is_as_marked
 from heedful.train.run_length import DECAYING
 from heedful.train.trainer_state import TrainerState
 
@@ -181,3 +185,53 @@ def fitting(saved: Checkpoint, file: str) -> Iterator[None]:
             f"the checkpoint of update {saved.step} does not fit its run ({file}: {error}): remove the folder "
             f"step-{saved.step:08d}, and the run goes on from the checkpoint before it"
         ) from error
+
+
+def mend_mark(folder: Path) -> Iterator[str]:
+    """Put a damaged mark of the best checkpoint aside; the run marks it again from its newest checkpoint.
+
+    Yields:
+        What was done.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    if damaged := put_aside_damaged_mark(folder):
+        yield f"{damaged.reason}: put aside as {damaged.folder}, and the best checkpoint is marked again"
+
+
+def mend_logs(folder: Path, saved: Checkpoint | None) -> Iterator[str]:
+    """Put damaged logs aside; scores in them that the rest of the run needs are computed again.
+
+    Args:
+        folder: the folder of the run.
+        saved: the checkpoint that the run goes on from; it knows how the log began.
+
+    Yields:
+        What was done.
+
+    Raises:
+        RunError: the folder cannot be written.
+    """
+    if is_damaged(folder / LOG, saved):
+        yield put_aside(folder / LOG) + ", and the log begins anew; the model does not depend on it"
+    if has_damaged_lines(folder / TIMINGS):
+        yield put_aside(folder / TIMINGS) + ", and the timings begin anew"
+
+
+def is_damaged(log: Path, saved: Checkpoint | None) -> bool:
+    """True if a log does not begin as it was when a checkpoint was saved; what comes after that is written again."""
+    mark = saved.state.get("log") if saved else None
+    if mark is None:  # of an older version, or the run is at its begin
+        return has_damaged_lines(log)
+    return not is_as_marked(log, LogMark(**mark))
+
+
+def put_aside(path: Path) -> str:
+    """Rename a damaged file, if it is still there; return a clause that says so."""
+    bad = path.with_name(path.name + ".bad")
+    if not path.exists():
+        return f"{path} is gone"
+    with named_write_errors(bad):
+        path.replace(bad)
+    return f"{path} is damaged: put aside as {bad}"

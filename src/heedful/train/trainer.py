@@ -1,31 +1,32 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import chain
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
 
-from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, store_of, write_model
+from heedful.checkpoint import Best, Checkpoint, Checkpoints, average, write_model
 from heedful.config.rules import remarks
 from heedful.config.user_code import errors_of_own_code
 from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
+from heedful.evaluate.class_report import ClassReport
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
 from heedful.progress import printer
 from heedful.tasks.task import Batch, Mean, Scores, Task
-from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
 from heedful.train.checkpoint_averaging import (
     AverageCandidate,
@@ -39,18 +40,18 @@ from heedful.train.checkpoint_averaging import (
 from heedful.train.checkpointing import CheckpointSaver
 from heedful.train.early_stopping import best_of, note_validation, silence_line, stops_early
 from heedful.train.fit import check_model_fits, memory_errors, try_largest_batch, whole_epoch_line
-from heedful.train.freezing import freeze
 from heedful.train.log_file import LOG, flushed_mark, is_written, logged_scores, result
 from heedful.train.logger import Logger
 from heedful.train.reading import planned, read
 from heedful.train.resume import check_tensors
 from heedful.train.run_length import last_update, note_time
-from heedful.train.sharding import whole_model
 from heedful.train.signals import Work
 from heedful.train.trainer_state import LogWindow, TrainerState
 from heedful.train.training_step import TrainingStep, Update
-from heedful.train.warm_start import copy_start_weights, start_line
 from heedful.train.warning_signs import WarningSigns
+
+if TYPE_CHECKING:
+    from heedful.checkpoint import CheckpointStore
 
 MOST_SKIPPED = 10  # updates in a row without a finite gradient after which a run stops with an error
 
@@ -84,19 +85,50 @@ class Trainer:
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
         task.initialise(self.model)
-        fresh = copy_start_weights(recipe, self.model, task.tokenizers, printer(console))
-        self.begins = start_line(recipe, self.model, fresh)
-        freeze(self.model, recipe)
-        check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
+        self.begins = self.start_weights()
+        if recipe.train.freeze:
+            from heedful.train.freezing import freeze
+
+            freeze(self.model, recipe)
+        if reducer.world_size > 1:
+            from heedful.train.agreement import check_agreement, checksum
+
+            check_agreement(reducer, {"kind of device": self.device.type, "weights": checksum(self.model)})
         self.training_step = TrainingStep(self.model, task.loss, recipe, reducer)
         self.checkpoints = checkpoints
-        self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.tell_not_saved)
+        self.saver = CheckpointSaver(self.store(), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
         self.plan = lru_cache(maxsize=2)(task.epoch)
         self.saved_at = time.monotonic()
-        self.signs = WarningSigns(recipe)
+        self.signs = WarningSigns(recipe, self.state.watch)
         self.callbacks = NO_CALLBACKS
         self.work = Work()
+
+    def store(self) -> "CheckpointStore":
+        """Choose what saves the checkpoints: all processes if they share the weights, else the first one."""
+        if self.reducer.mesh is None:
+            return self.checkpoints
+        from heedful.checkpoint import store_of
+
+        return store_of(self.checkpoints, self.reducer)
+
+    def whole_model(self) -> Model:
+        """The model with all weights, which are gathered if the processes share them."""
+        if self.reducer.mesh is None:
+            return self.model
+        from heedful.train.sharding import whole_model
+
+        return whole_model(self.model, self.build)
+
+    def start_weights(self) -> str:
+        """Copy the weights of the models of a warm start, and say which these are; "" without a warm start."""
+        recipe = self.recipe
+        if recipe.train.start is None and recipe.train.start_decoder is None:
+            return ""
+        from heedful.train.warm_start import copy_start_weights, start_line
+
+        fresh = copy_start_weights(recipe, self.model, self.task.tokenizers, printer(self.console))
+        return start_line(recipe, self.model, fresh)
 
     def build(self) -> Model:
         """Build a new model on the device of this process."""
@@ -122,8 +154,10 @@ class Trainer:
         optimizer = self.reducer.tensors_from_first(saved.optimizer if saved else {})
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
+        self.signs = WarningSigns(self.recipe, self.state.watch)
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
             note_validation(self.state, logged, self.task.best)
+            self.state.remarks += self.signs_of(logged, None)  # which were made before the run was interrupted
         if self.has_ended():
             ended = self.reducer.from_first(lambda: result(self.folder))
             self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
@@ -151,6 +185,12 @@ class Trainer:
                 try_largest_batch(self.training_step, self.task, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
+
+    def remark(self, sentence: str, say: Callable[[str], object]) -> None:
+        """Make a remark unless this run has made it before, in this process or before it was resumed."""
+        if sentence not in self.state.remarks:
+            self.state.remarks.append(sentence)
+            say(sentence)
 
     def has_ended(self) -> bool:
         """True if the run is finished and its final model is written."""
@@ -271,7 +311,7 @@ class Trainer:
             window.add(update.losses, update.nlls, update.counts)
             loss = sum(total / max(1, count) for total, count in zip(update.losses, update.counts, strict=True))
             if line := self.signs.after_update(loss, update.norm):
-                logger.say(line)
+                self.remark(line, logger.say)
         minutes = self.recipe.train.max_minutes
         logger.advance(update.tokens, inf if minutes is None else 60 * minutes - self.state.seconds)
         if state.update % self.recipe.train.log_every == 0:
@@ -289,10 +329,14 @@ class Trainer:
         self.note(scores)
         if scores is not None:
             self.call("on_validation", scores)
-            silence = silence_line(self.state, scores, self.task.best)
-            for line in (*([silence] if silence else []), *self.signs.after_validation(scores, self.task.classes)):
+            for line in self.signs_of(scores, self.task.classes):
                 self.task.tell(line)
         logger.restart_clock()
+
+    def signs_of(self, scores: Scores, classes: ClassReport | None) -> list[str]:
+        """Sentences on signs of trouble in a validation that was noted."""
+        silence = silence_line(self.state, scores, self.task.best)
+        return [*([silence] if silence else []), *self.signs.after_validation(scores, classes)]
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
         """Call a method of the callbacks after an update, after a validation or at the end.
@@ -325,7 +369,7 @@ class Trainer:
     @torch.no_grad()
     def scores(self) -> Scores | None:
         """Scores on the validation set, computed with the float32 weights; None without a validation set."""
-        model = whole_model(self.model, self.build).eval()
+        model = self.whole_model().eval()
         self.task.check_data()
         with errors_of_own_code(self.recipe, "it cannot be validated"):
             scores = self.task.validate(model)

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
+from PIL import Image
 
 import odd_files as odd
 from heedful.config.load import make_recipe
 from heedful.config.modalities import VideoConfig
 from heedful.config.schema import CorpusConfig, DataConfig
-from heedful.data.media.media_files import media_files
+from heedful.data.media.media_files import MediaFile, media_files
 from heedful.data.proposals import media_survey
-from heedful.data.proposals.media_layout import file_column, kind_of_folder, parts_of_folder, target_of
+from heedful.data.proposals.media_layout import Kind, file_column, kind_of_folder, parts_of_folder, target_of
 from heedful.data.proposals.media_proposal import picture_size, propose_pictures, propose_sounds, propose_videos
 from heedful.data.proposals.media_survey import (
+    LOOKS,
     MediaSurvey,
     PictureFacts,
     SoundFacts,
@@ -303,3 +306,20 @@ def test_bad_files_are_skipped_in_training_only_where_there_are_some():
         tomllib.loads(propose_pictures(survey(facts(28, 28), bad), SIDES, LAPTOP, texts())) for bad in ([], ["a"])
     ]
     assert ["bad_files" in value["data"] for value in values] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["image", "audio"])
+def test_equal_pictures_and_sounds_in_other_formats_are_copies(kind: Kind, tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1).integers(0, 255, (2, 24, 31, 3), dtype=np.uint8)
+    files = []
+    for number, values in enumerate(numbers):
+        for ending in ("png", "bmp", "tiff") if kind == "image" else ("wav", "flac"):
+            path = tmp_path / f"{number}.{ending}"
+            files.append(MediaFile(path, "x", None))
+            if kind == "image":
+                Image.fromarray(values).save(path)
+            else:
+                soundfile.write(path, (values.reshape(-1, 1).astype(np.int16) - 128) * 99, 8000, subtype="PCM_16")
+    found = survey_media(files, CorpusConfig(source=str(tmp_path)), LOOKS[kind])
+    assert len(set(found.digests)) == 2
+    assert found.copies == len(files) - 2

@@ -30,6 +30,7 @@ from heedful.data.media.sounds import (
     unreadable,
 )
 from heedful.errors import InputError
+from heedful.storage.paths import no_file
 
 Sound = str | PathLike[str] | bytes | BufferedIOBase | np.ndarray | torch.Tensor  # what is taken for a recording
 
@@ -210,8 +211,6 @@ def file_recording(path: Path, config: AudioConfig, *, truncated: bool = False) 
     Raises:
         InputError: There is no such file, or it is no sound.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; name the files of sound in it")
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file; name a file of sound")
+        raise InputError(no_file(path, "name a file of sound"))
     return FileRecording(path, config, truncated=truncated)

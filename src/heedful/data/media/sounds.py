@@ -241,7 +241,7 @@ def check_count(there: int, announced: int) -> None:
         InputError: Some are not.
     """
     if there < announced:
-        raise InputError(f"it is cut off: {there:,} of {announced:,} samples are there")
+        raise InputError(f"it is cut off or damaged: {there:,} of {announced:,} samples can be read; save it again")
 
 
 def check_length(seconds: float, most: float) -> None:
