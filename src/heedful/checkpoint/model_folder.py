@@ -123,8 +123,6 @@ def read_description(manifest: Manifest) -> tuple[Recipe, TokenizerPair]:
     """
     path = manifest.verified(RECIPE, MOST)
     description = parse(path, lambda data: DESCRIPTIONS.validate_json(data, strict=True))
-    from heedful.config.renamed_keys import current_keys
-
     recipe = recipe_from_dict(current_keys(description.recipe), str(path))
     tokenizers = read_tokenizers(manifest)
     made_for = (description.source_vocab, description.target_vocab)

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.output import REPLACES, check_folder
 from heedful.config.keys import KEYS, description_of
 from heedful.errors import InputError
 
@@ -40,6 +39,8 @@ Output = Annotated[Path | None, typer.Option(help="File to write.", show_default
 
 def allow_replacing(given: bool) -> bool:
     """Note whether `--force` is given, for `check_output`."""
+    from heedful.cli.output import REPLACES
+
     REPLACES.set(given)
     return given
 
@@ -56,6 +57,8 @@ def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | Non
 def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Return the folder of an option or an argument that is written to, and refuse one where a file is in the way."""
     if value is not None:
+        from heedful.cli.output import check_folder
+
         check_folder(value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}")
     return value
 
