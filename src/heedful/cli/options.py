@@ -47,9 +47,9 @@ def allow_replacing(given: bool) -> bool:
 
 def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Return the folder of an option, and refuse one that is not there, or a file."""
-    from heedful.storage.paths import no_folder
-
     if value is not None and not value.is_dir():
+        from heedful.storage.paths import no_folder
+
         raise InputError(f"{param.opts[0]} {no_folder(value)}")
     return value
 

@@ -19,7 +19,6 @@ from heedful.config.toml import read_toml
 from heedful.config.user_code import import_class
 from heedful.config.validate import adapter_of, recipe_from_dict
 from heedful.errors import InputError
-from heedful.storage.paths import likely
 
 __all__ = ["load_preset", "load_recipe", "make_recipe", "recipe_from_dict", "recipe_schema", "recipe_to_dict"]
 
@@ -127,6 +126,8 @@ def recipe_file(path: Path) -> Path:
         from heedful.config.presets import PRESETS
 
         hint = f'; a preset is named in a recipe: preset = "{path}"' if str(path) in PRESETS else ""
+        from heedful.storage.paths import likely
+
         remedy = likely(path, f"name a TOML file or a folder with {FILE}{hint}", is_recipe)
         raise InputError(f"{path}: there is no such recipe; {remedy}")
     return path
