@@ -54,12 +54,23 @@ def folder_to_read(param: typer.CallbackParam, value: Path | None) -> Path | Non
     return value
 
 
+def refuse_file_in_the_way(folder: Path, named: str) -> None:
+    """Make sure that no file is in the way of a folder; `named` is what the user wrote, for messages.
+
+    Raises:
+        InputError: The folder, or one that it is in, is a file.
+    """
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError(f"{named}: {'' if named.endswith(str(place)) else f'{place} '}is a file; name a folder")
+
+
 def folder_to_write(param: typer.CallbackParam, value: Path | None) -> Path | None:
     """Return the folder of an option or an argument that is written to, and refuse one where a file is in the way."""
     if value is not None:
-        from heedful.cli.output import check_folder
-
-        check_folder(value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}")
+        refuse_file_in_the_way(
+            value, f"{param.opts[0] if param.opts[0].startswith('-') else param.opts[0].upper()} {value}"
+        )
     return value
 
 
