@@ -5,11 +5,11 @@ A recipe takes a preset with `preset = "NAME"`; values of the recipe itself over
 
 from dataclasses import dataclass, field
 
+from heedful.config.load import Values, merge
 from heedful.config.presets_bert_gpt import CHILDREN
 from heedful.config.presets_clip import CLIP
 from heedful.config.presets_vision import VISION
 from heedful.config.presets_whisper import WHISPER
-from heedful.config.task_defaults import Values, merge
 
 
 @dataclass(frozen=True)
