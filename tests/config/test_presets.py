@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from heedful.config.task_defaults import merge
 
 from heedful.config.load import load_preset, make_recipe, recipe_from_dict
 from heedful.config.presets import FILES, PRESETS, TABLE_3, read_tables, resolved
 from heedful.config.schema import ModelConfig, Recipe
-from heedful.config.task_defaults import merge
 from heedful.tasks.model_size import count_model
 
 

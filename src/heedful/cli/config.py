@@ -95,7 +95,7 @@ def check(
     from heedful.config.load import load_recipe
     from heedful.data.preparation.digest import files_of
     from heedful.train.preflight import preflight
-    from heedful.train.run_length import rate_line
+    from heedful.train.trainer_state import rate_line
 
     settings = load_recipe(recipe, overrides or [], data)
     text = settings.data

@@ -10,7 +10,7 @@ from heedful.errors import InputError
 from heedful.models.parameters import count_without_building
 from heedful.tasks import find_task
 from heedful.text.tokenizer_pair import TokenizerPair
-from heedful.train.run_length import DECAYING
+from heedful.train.trainer_state import DECAYING
 
 TOLERANCE = 0.05  # share by which the parameters of a system may differ from the budget
 WIDEST = 4096  # d_model is searched below, first in steps

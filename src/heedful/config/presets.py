@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from heedful.config.task_defaults import Values, merge
+from heedful.config.load import Values, merge
 
 FILES = ("tiny", "bert", "gpt2", "shakespeare", "vit", "clip", "whisper", "vaswani")
 PAPER = "vaswani"  # the file whose presets have results that the paper prints
