@@ -14,13 +14,14 @@ import numpy as np
 
 from heedful.compare.statistics import ScoredTexts, Translations
 from heedful.evaluate import METRICS, Comparison, Scoring, paired_bootstrap
+from heedful.evaluate.classes import Classes
 from heedful.evaluate.correlation import pearson, spearman
 from heedful.evaluate.error_rate import character_errors, word_errors
 from heedful.evaluate.f1 import F1Counts
-from heedful.evaluate.labels import confusion_matrix
+from heedful.evaluate.metrics import find_metric
+from heedful.evaluate.outputs import outcomes_of
 from heedful.evaluate.rouge import rouge_l, rouge_n
 from heedful.evaluate.significance import Outcomes, compare_outcomes
-from heedful.tasks.classification import label_scores
 
 WORDS = [f"w{number}" for number in range(50)]
 EXAMPLES = 100
@@ -102,9 +103,9 @@ def classes(count: int) -> Callable[[Systems, int], list[Comparison]]:
 
 def labelled(predicted: np.ndarray, expected: np.ndarray, count: int) -> Outcomes:
     """Return the outcomes of a classifier."""
-    return Outcomes(
-        len(expected), lambda chosen: label_scores(confusion_matrix(predicted[chosen], expected[chosen], count))
-    )
+    outputs = Classes(predicted, expected, [str(label) for label in range(count)])
+    names = [name for name in ("accuracy", "macro_f1", "f1", "matthews") if name != "f1" or count == 2]
+    return outcomes_of(outputs, {name: find_metric(name, Classes.kind) for name in names})
 
 
 def correlations(systems: Systems, samples: int) -> list[Comparison]:

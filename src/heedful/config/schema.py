@@ -296,6 +296,13 @@ class DecodeConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """Settings of validation and of tests."""
+
+    metrics: tuple[str, ...] = ()  # names of metrics, yours as module:object; the first selects checkpoints
+
+
+@dataclass(frozen=True, kw_only=True)
 class GenerateConfig:
     """Settings of text generation. The sampling filters apply in the order of these fields, then a token is drawn."""
 
@@ -334,6 +341,7 @@ class Recipe:
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     generate: GenerateConfig = field(default_factory=GenerateConfig)
+    evaluate: EvaluateConfig = field(default_factory=EvaluateConfig)
     transcribe: TranscribeConfig = field(default_factory=TranscribeConfig)
 
     @property

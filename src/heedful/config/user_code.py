@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from heedful.config.schema import Recipe
 from heedful.errors import InputError, RunError
+
+T = TypeVar("T")
 
 
 def find_class(key: str, name: str) -> type | None:
@@ -26,6 +28,21 @@ def find_class(key: str, name: str) -> type | None:
     Raises:
         InputError: the module has not been imported, or has no such class.
     """
+    return find_object(key, name, type, "class")
+
+
+def find_object(key: str, name: str, kind: type[T], what: str) -> T | None:
+    """The object of one kind that a recipe names as "module:object"; otherwise as `find_class`.
+
+    Args:
+        key: the key of the recipe, for messages.
+        name: its value.
+        kind: the type of the object; of any other type nothing is used that a model folder names.
+        what: the kind in words, for messages.
+
+    Raises:
+        InputError: the module has not been imported, or has no such object.
+    """
     module, colon, attribute = name.partition(":")
     if not colon:
         return None
@@ -35,9 +52,9 @@ def find_class(key: str, name: str) -> type | None:
             f'{key} = "{name}": heedful imports no code that a model folder names. If you trust the module {module}, '
             f"write `heedful --import {module} COMMAND ...`, or in Python `import {module}` before the model is loaded"
         )
-    found: Any = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
-    if not isinstance(found, type):
-        raise InputError(f'{key} = "{name}": {module} has no class {attribute}')
+    found = vars(imported).get(attribute)  # not getattr, which may run a module's own __getattr__
+    if not isinstance(found, kind):
+        raise InputError(f'{key} = "{name}": {module} has no {what} {attribute}')
     return found
 
 
@@ -78,6 +95,7 @@ def import_user_module(module: str) -> None:
 def own_code(recipe: Recipe) -> dict[str, str]:
     """The keys of a recipe that name a class of the user's own, and the names."""
     names = {"model.architecture": recipe.model.architecture, "task": recipe.task}
+    names |= {f"evaluate.metrics, {name}": name for name in recipe.evaluate.metrics}
     return {key: name for key, name in names.items() if ":" in name}
 
 

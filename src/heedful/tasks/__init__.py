@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from heedful.config.user_code import find_class, import_class
 from heedful.errors import InputError
+from heedful.tasks.captioning import Captioning
 from heedful.tasks.classification import Classification
 from heedful.tasks.dialogue import Dialogue
 from heedful.tasks.image_text_retrieval import ImageTextRetrieval
@@ -11,14 +12,14 @@ from heedful.tasks.language_model import CausalLanguageModelling
 from heedful.tasks.masked_lm import MaskedLanguageModelling
 from heedful.tasks.masked_patches import MaskedPatches
 from heedful.tasks.media_classification import AudioClassification, ImageClassification, VideoClassification
-from heedful.tasks.media_to_text import Captioning, SpeechRecognition
 from heedful.tasks.ranking import Ranking
 from heedful.tasks.regression import Regression
-from heedful.tasks.sequence_to_sequence import TextToText
 from heedful.tasks.span_qa import SpanQuestionAnswering
+from heedful.tasks.speech_recognition import SpeechRecognition
 from heedful.tasks.summarisation import Summarisation
 from heedful.tasks.tagging import Tagging
 from heedful.tasks.task import Task
+from heedful.tasks.text_to_text import TextToText
 from heedful.tasks.translation import Translation
 from heedful.tasks.word_vectors import WordVectorTraining
 

@@ -18,7 +18,7 @@ from heedful.checkpoint import Checkpoints, DamagedError
 from heedful.checkpoint.lock import check_claimable
 from heedful.config.families import FAMILIES
 from heedful.config.schema import CorpusConfig, DataConfig, Recipe
-from heedful.config.user_code import errors_of_own_code, own_code
+from heedful.config.user_code import errors_of_own_code, import_class, own_code
 from heedful.errors import InputError
 from heedful.machine import choose_device
 from heedful.models import Model
@@ -27,7 +27,7 @@ from heedful.models.word_vectors import check_vectors
 from heedful.nn.meta_device import meta_device
 from heedful.tasks import Task, import_task
 from heedful.tasks.model_size import Unwritten, vocabulary_sizes
-from heedful.tasks.task import check, remedy_of_own
+from heedful.tasks.task import check, check_metrics, remedy_of_own
 from heedful.text.languages import check_language
 from heedful.text.tokenizer_pair import NoTokenizers, TokenizerPair
 from heedful.train.freezing import freeze
@@ -111,10 +111,12 @@ def preflight(recipe: Recipe, folder: Path | None = None, further: Sequence[Corp
     """
     problems = Problems()
     task = import_task(recipe.task)
+    for name in recipe.evaluate.metrics:
+        import_class(name, "evaluate.metrics")
     with problems.collected():
         recipe = with_warm_start(recipe)
-        task.check_recipe(recipe)
-    for check_part in (check_model, check_machine, check_vectors):
+        task.dataset.check(recipe)
+    for check_part in (check_model, check_scores, check_machine, check_vectors):
         with problems.collected():
             check_part(recipe)
     for key in LANGUAGES:
@@ -141,6 +143,15 @@ def check_model(recipe: Recipe) -> None:
     check(task, recipe)
     if own_code(recipe):
         check_own_model(task, recipe)
+
+
+def check_scores(recipe: Recipe) -> None:
+    """Check that the metrics that a recipe names can be computed.
+
+    Raises:
+        InputError: they cannot.
+    """
+    check_metrics(import_task(recipe.task), recipe)
 
 
 def check_own_model(task: type[Task], recipe: Recipe) -> None:
@@ -203,7 +214,7 @@ def checked_data(task: type[Task], recipe: Recipe, further: Sequence[CorpusConfi
         return recipe
     resolved = recipe
     with problems.collected():
-        resolved = task.resolve(recipe)
+        resolved = task.dataset.resolve(recipe)
     if resolved != recipe:  # now that the classes are known, no example may have another
         read_beginnings(task, resolved, further, problems)
     return resolved
@@ -218,7 +229,7 @@ def read_beginnings(task: type[Task], recipe: Recipe, further: Sequence[CorpusCo
         return
     for corpus in corpora:
         with problems.collected():
-            deque(islice(task.peek(corpus, recipe), EXAMPLES), maxlen=0)
+            deque(islice(task.dataset.peek(corpus, recipe), EXAMPLES), maxlen=0)
 
 
 def check_start(task: type[Task], recipe: Recipe) -> None:

@@ -48,7 +48,7 @@ def read(task: Task, batches: Iterable[Planned], device: torch.device) -> Genera
 
     def batch_on(device: torch.device, one: Planned) -> Batch:
         epoch, ids = one
-        return task.batch(ids, epoch, device)
+        return task.data.batch(ids, epoch, device)
 
     if count := number_of_workers(task, device):
         with closing(Workers(partial(batch_on, CPU), count)) as workers:
@@ -63,7 +63,7 @@ def number_of_workers(task: Task, device: torch.device) -> int:
         return 0
     if task.recipe.train.workers is not None:
         return task.recipe.train.workers
-    needed = device.type == "cuda" and task.reads_files
+    needed = device.type == "cuda" and task.data.reads_files
     return max(0, usable_cores() // local_processes() - 1) if needed else 0
 
 

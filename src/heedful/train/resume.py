@@ -69,6 +69,7 @@ FIXED = {  # keys, or tables of keys, that no run can go on without, and why
     "train.freeze": "the state that is kept is that of the weights which were trained",
     "train.best": BEST,
     "train.validate_decoding": BEST,
+    "evaluate.metrics": BEST,
     "train.save_every": "the checkpoints that the end may average were chosen by it",
 }
 

@@ -1,10 +1,10 @@
 """Trainer of a run: model, optimiser, batches and counters; a run can resume from its last checkpoint."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -21,9 +21,10 @@ from heedful.data.random_numbers import seed_of
 from heedful.errors import DivergedError, RunError
 from heedful.machine import choose_device, environment
 from heedful.models import Model, load_weights, weights
+from heedful.models.word_vectors import place_vectors
 from heedful.optim import load_optimizer_tensors, optimizer_tensors
 from heedful.parallel import SINGLE_PROCESS, Reducer
-from heedful.tasks.task import Batch, Mean, Scores, Task
+from heedful.tasks.task import Batch, Evaluation, Mean, Results, Scores, Task, best_score, score_names
 from heedful.train.agreement import check_agreement, checksum
 from heedful.train.callbacks import NO_CALLBACKS, TrainingEvent
 from heedful.train.checkpoint_averaging import (
@@ -74,15 +75,17 @@ class Trainer:
         reducer: Reducer = SINGLE_PROCESS,
     ) -> None:
         self.task = task
-        self.reducer = task.reducer = reducer
+        self.reducer = reducer
         self.recipe = recipe = task.recipe
+        self.best_name = best_score(type(task), recipe)
         self.folder = folder
         self.console = console
+        self.warn: Callable[[str], object] = partial(console.print, markup=False, highlight=False, soft_wrap=True)
         self.device = choose_device(recipe.train.device)
         torch.manual_seed(seed_of(recipe.train.seed))
         check_model_fits(recipe, lambda: task.build(recipe, task.tokenizers), self.device)
         self.model = self.build()
-        task.initialise(self.model)
+        place_vectors(self.model, recipe, task.tokenizers, self.warn)
         fresh = copy_start_weights(recipe, self.model, task.tokenizers, console.print)
         self.begins = start_line(recipe, self.model, fresh)
         freeze(self.model, recipe)
@@ -91,7 +94,7 @@ class Trainer:
         self.checkpoints = checkpoints
         self.saver = CheckpointSaver(store_of(checkpoints, reducer), recipe.train, self.tell_not_saved)
         self.state = TrainerState()
-        self.plan = lru_cache(maxsize=2)(task.epoch)
+        self.plan = lru_cache(maxsize=2)(task.data.epoch)
         self.saved_at = time.monotonic()
         self.signs = WarningSigns(recipe)
         self.callbacks = NO_CALLBACKS
@@ -122,7 +125,7 @@ class Trainer:
         load_optimizer_tensors(self.training_step.optimizer, self.model, optimizer)
         self.state = TrainerState.from_json(state["progress"])
         if self.validation_is_due() and (logged := self.logged(self.state.update)):
-            note_validation(self.state, logged, self.task.best)
+            note_validation(self.state, logged, self.best_name)
         if self.has_ended():
             ended = self.reducer.from_first(lambda: result(self.folder))
             self.console.print(ending_line(ended), markup=False, highlight=False, soft_wrap=True)
@@ -139,15 +142,17 @@ class Trainer:
         Raises:
             RunError: memory does not suffice.
         """
-        for remark in (*remarks(self.recipe), *self.task.data_remarks()):
+        self.warn = cache(logger.say)  # each remark once, however many validations make it
+        for remark in (*remarks(self.recipe), *self.task.data.remarks()):
             logger.say(remark)
-        if "perplexity" in self.task.scores and (smoothing := self.recipe.train.label_smoothing):
+        smoothing = self.recipe.train.label_smoothing
+        if smoothing and "perplexity" in score_names(type(self.task), self.recipe):
             logger.say(f"every loss includes train.label_smoothing = {smoothing}; perplexity is without it")
         if line := whole_epoch_line(self.recipe.train, self.batches):
             logger.say(line)
         if self.state.update == 0:
             with errors_of_own_code(self.recipe, "it cannot compute a batch"), self.abandonable(self.state):
-                try_largest_batch(self.training_step, self.task, self.batches, self.device)
+                try_largest_batch(self.training_step, self.task.data, self.batches, self.device)
         elif self.validation_is_due():
             self.validate(logger)
 
@@ -197,13 +202,13 @@ class Trainer:
             sizes = [str(len(ids)) for ids in self.batches[start : self.state.batch]]
             return f"update {number}, with batches of {' and '.join(sizes)} examples"
 
-        self.task.check_data()
+        self.task.data.check_unchanged()
         with memory_errors(self.recipe.train, what):
             batches = self.next_batches()
             last = last_update(self.recipe.train, self.state, len(self.batches))
             passes = self.abandonable(before)
             done = self.training_step.update(batches, number, self.state.batch - start, last, passes)
-        self.task.check_data()  # an update from other data is not counted, and so never saved
+        self.task.data.check_unchanged()  # an update from other data is not counted, and so never saved
         return done
 
     def abandonable(self, state: TrainerState) -> AbstractContextManager[None]:
@@ -213,7 +218,7 @@ class Trainer:
         """
 
         def save() -> None:
-            self.saver.save(self.checkpoint(state), best_of(state, self.task.best))
+            self.saver.save(self.checkpoint(state), best_of(state, self.best_name))
 
         return self.work.abandonable(save) if self.reducer.world_size == 1 else nullcontext()
 
@@ -282,15 +287,17 @@ class Trainer:
         """Score the model on the validation set once its checkpoint is written, log the scores, and update the best."""
         self.saver.settle()
         with self.abandonable(self.state):
-            scores = self.scores()
+            results = self.evaluated()
+        scores = results and results.scores
         if scores is not None:
             logger.record_validation(self.state.update, scores)
         self.note(scores)
-        if scores is not None:
+        if results is not None and scores is not None:
             self.call("on_validation", scores)
-            silence = silence_line(self.state, scores, self.task.best)
-            for line in (*([silence] if silence else []), *self.signs.after_validation(scores, self.task.classes)):
-                self.task.tell(line)
+            classes = results.outcomes.classes if results.outcomes else None
+            silence = silence_line(self.state, scores, self.best_name)
+            for line in (*([silence] if silence else []), *self.signs.after_validation(scores, classes)):
+                self.warn(line)
         logger.restart_clock()
 
     def call(self, method: str, what: Update | Scores, *, finished: bool = False) -> None:
@@ -313,23 +320,25 @@ class Trainer:
 
     def note(self, scores: Scores | None) -> None:
         """Note validation scores for early stopping, and mark the best checkpoint."""
-        note_validation(self.state, scores, self.task.best)
+        note_validation(self.state, scores, self.best_name)
         if scores is not None and self.reducer.saves:
             self.saver.try_to_mark(self.best())
 
     def best(self) -> Best | None:
         """The best update so far with its score; None before the first validation."""
-        return best_of(self.state, self.task.best)
+        return best_of(self.state, self.best_name)
 
     @torch.no_grad()
-    def scores(self) -> Scores | None:
-        """Scores on the validation set, computed with the float32 weights; None without a validation set."""
+    def evaluated(self) -> Results | None:
+        """Evaluate the float32 weights on the validation set; None without a validation set."""
         model = whole_model(self.model, self.build).eval()
-        self.task.check_data()
+        self.task.data.check_unchanged()
         with errors_of_own_code(self.recipe, "it cannot be validated"):
-            scores = self.task.validate(model)
-        self.task.check_data()
-        return self.reducer.from_first(lambda: scores)
+            results = self.task.evaluate(model, Evaluation(self.reducer, warn=self.warn))
+        self.task.data.check_unchanged()
+        if results is None:
+            return None
+        return replace(results, scores=self.reducer.from_first(lambda: results.scores))
 
     def begin_to_save(self) -> None:
         """Begin to save a checkpoint, which is written while training goes on."""
@@ -357,7 +366,7 @@ class Trainer:
         optimizer = optimizer_tensors(self.training_step.optimizer, self.model)
         told = {
             "progress": state.to_json(),
-            "data": self.task.digest,
+            "data": self.task.data.digest,
             "environment": environment(self.device),
             "log": mark and vars(mark),
             "tensors": len(optimizer),
@@ -382,13 +391,13 @@ class Trainer:
         lost = set(self.reducer.from_first(lambda: list(self.checkpoints.lost(chain(*wanted)))))
         found = {tuple(update for update in updates if update not in lost) for updates in wanted} - {()}
         candidates = [AverageCandidate(each, self.scores_of(each), [*map(self.logged, each)]) for each in sorted(found)]
-        chosen = choose(candidates, self.task.best, self.state.tie)
+        chosen = choose(candidates, self.best_name, self.state.tie)
         if line := self.signs.at_end():
-            self.task.tell(line)
+            self.warn(line)
         if self.reducer.is_first:
             self.checkpoints.check_claim()
             write_model(self.folder / "model", self.recipe, self.task.tokenizers, self.mean(chosen.updates), update=end)
-        logger.say(choice_line(chosen, candidates, self.task.best))
+        logger.say(choice_line(chosen, candidates, self.best_name))
         if lost:
             raise RunError(lost_line(self.folder / "model", lost, best))
         self.reducer.from_first(lambda: logger.conclude(end, chosen.scores or {}))
@@ -404,7 +413,8 @@ class Trainer:
             return logged
         mean = self.mean(updates) if self.reducer.is_first else {}
         load_weights(self.model, self.reducer.tensors_from_first(mean))
-        return self.scores()
+        results = self.evaluated()
+        return results and results.scores
 
     def logged(self, update: int) -> Scores | None:
         """Scores that the log of the run has for an update; None if it has none."""

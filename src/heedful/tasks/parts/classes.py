@@ -1,18 +1,57 @@
-"""Weights of classes in the loss, `train.class_weights`: from names and counts of classes to numbers, once for a run.
+"""Classes of examples: how often each occurs, what to remark on that, and the weights of classes in the loss.
 
 C classes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import Tensor
 
 from heedful.config.schema import CorpusConfig, Recipe
+from heedful.data.preparation.prepared_data import PreparedData
+from heedful.data.readers.labelled import dominance_line
+from heedful.data.stores.media_store import MediaStore
+from heedful.data.stores.pair_store import PairStore
 from heedful.errors import InputError
+from heedful.evaluate.class_report import TRAINING, absence
+
+
+def class_counts(store: PairStore | MediaStore, classes: int, first: int = 0) -> np.ndarray:
+    """Count the targets of each class in a store, (C,); classes are numbered from `first`."""
+    return np.bincount(store.targets.astype(np.int64), minlength=first + classes)[first:]
+
+
+def balance_remarks(
+    train: np.ndarray, valid: np.ndarray | None, labels: Sequence[str], *, dominant: bool = True
+) -> list[str]:
+    """List remarks on the numbers of examples of each class.
+
+    Args:
+        train: The counts in the training set, (C,).
+        valid: The counts in the validation set, (C,); None: there is none.
+        labels: The names of the classes.
+        dominant: True to remark on a class that most examples belong to.
+    """
+    found = [dominance_line(dict(zip(labels, train.tolist(), strict=True)))] if dominant else []
+    for counts, where in ((train, TRAINING), (valid, "the validation set")):
+        if counts is not None:
+            found.append(absence([label for label, count in zip(labels, counts, strict=True) if not count], where))
+    return [line for line in found if line]
+
+
+def remarks_on_classes(
+    examples: PreparedData[PairStore] | PreparedData[MediaStore], labels: Sequence[str], first: int = 0
+) -> list[str]:
+    """List remarks on the classes of prepared examples, which are numbered from `first`; 1 if 0 stands for no class."""
+    valid = examples.valid
+    train = np.sum([class_counts(store, len(labels), first) for store in examples.train], axis=0)
+    counts = None if valid is None else class_counts(valid, len(labels), first)
+    return balance_remarks(train, counts, labels, dominant=first == 0)
 
 
 def with_class_weights(recipe: Recipe, labels_in: Callable[[CorpusConfig], Iterable[str]]) -> Recipe:
